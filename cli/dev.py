@@ -1,0 +1,55 @@
+"""`hb test` and `hb check`: for those who change the code."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+from streams.errors import InputError
+
+ROOT = Path(__file__).resolve().parent.parent
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `hb`."""
+    app.command(context_settings=PASS_ON, rich_help_panel="Development")(test)
+    app.command(rich_help_panel="Development")(check)
+
+
+def test(context: typer.Context) -> None:
+    """Run the whole test suite; arguments go to pytest (`hb test -k ledger -x`)."""
+    _need_checkout()
+    sys.exit(subprocess.call([sys.executable, "-m", "pytest", *context.args], cwd=ROOT))
+
+
+def check() -> None:
+    """Run everything that must hold before a commit: ruff, mypy, import-linter, tests, coverage."""
+    _need_checkout()
+    steps = {
+        "format": ["ruff", "format", "--check", "."],
+        "lint": ["ruff", "check", "."],
+        "types": ["mypy"],
+        "imports": ["lint-imports", "--no-cache"],
+        "tests": ["pytest", "--cov", "--cov-report=term"],
+    }
+    failed = [name for name, step in steps.items() if not _passes(name, step)]
+    if failed:
+        typer.secho(f"failed: {', '.join(failed)}", fg="red", err=True)
+        sys.exit(1)
+    typer.secho("all checks passed", fg="green", err=True)
+
+
+def _passes(name: str, step: list[str]) -> bool:
+    typer.secho(f"== {name}: {' '.join(step)}", bold=True, err=True)
+    program = Path(sys.executable).parent / step[0]
+    return subprocess.call([program, *step[1:]], cwd=ROOT) == 0
+
+
+def _need_checkout() -> None:
+    if not (ROOT / "tests").is_dir():
+        raise InputError("the tests are not part of an installed hb; run this in its source tree")
+    if find_spec("pytest") is None:
+        raise InputError("pytest is not installed here; start it as ./hb test, which installs it")

@@ -1,0 +1,45 @@
+"""The root of the `hb` command: wiring only, each group of commands lives in its own module."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from cli import dev
+from cli.output import guarded
+
+app = typer.Typer(
+    name="hb",
+    help="Adaptive ensemble diagnosis with confidence bounds on Kafka streams.",
+    epilog="Exit codes: 0 done, 1 a check found something, 2 wrong usage, 3 bad input or settings, "
+    "4 the broker cannot be used, 130 interrupted.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+dev.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hb {version('hedged-bandits')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Hold the options that belong to no command."""
+
+
+def main() -> None:
+    """Run `hb`; known errors become one line on standard error and a meaningful exit code."""
+    with guarded():
+        app()

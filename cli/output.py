@@ -1,0 +1,62 @@
+"""What every command shares: tables for people, one JSON object for scripts, errors in one line."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+EXIT_FOUND = 1
+EXIT_USAGE = 2
+EXIT_INPUT = 3
+EXIT_BROKER = 4
+EXIT_INTERRUPTED = 130
+
+out = Console()
+err = Console(stderr=True)
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
+]
+
+
+def print_json(report: dict[str, Any]) -> None:
+    """Print a command's whole report as one JSON object."""
+    import orjson
+
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    sys.stdout.write(orjson.dumps(report, option=options).decode() + "\n")
+
+
+def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    """Return an empty table in the house style; columns named in `right` hold numbers."""
+    made = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left")
+    return made
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn the errors that a user can act on into one line and an exit code."""
+    from learners.errors import LearnerError
+    from schemas.errors import RecordError
+    from streams.errors import HbError
+
+    try:
+        yield
+    except HbError as error:
+        fail(str(error), error.exit_code)
+    except (LearnerError, RecordError) as error:
+        fail(str(error), EXIT_INPUT)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def fail(message: str, code: int) -> None:
+    """Say what went wrong on standard error and end with `code`."""
+    err.print(f"hb: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(code)

@@ -1,0 +1,1 @@
+"""What it achieves: benchmarks, the paper's tables and figures, replay."""

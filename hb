@@ -1,0 +1,88 @@
+#!/bin/sh
+# Makes .venv from the lock file on first use, then hands over to the hb command in it.
+#   ./hb --help        what it can do
+#   ./hb demo          run it        ./hb test    run its tests
+# HB_PYTHON names the Python to use; HB_VENV a folder for the environment (default: .venv here).
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+venv=${HB_VENV:-$root/.venv}
+
+say() { printf 'hb: %s\n' "$*" >&2; }
+die() { say "$*"; exit 3; }
+
+# The tests and the checks need more packages than the product.
+case "${1:-}" in
+    test | check) layer=dev ;;
+    *) layer=run ;;
+esac
+
+stamp_of() { cksum <"$root/requirements/$1.lock" && cksum <"$root/pyproject.toml"; }
+stamped() { [ -f "$venv/.hb-$1" ] && [ "$(cat "$venv/.hb-$1")" = "$(stamp_of "$1")" ]; }
+ready() { stamped dev || { [ "$layer" = run ] && stamped run; }; }
+
+find_python() {
+    for python in ${HB_PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
+        if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            printf '%s\n' "$python"
+            return
+        fi
+    done
+    die "needs Python 3.11 or later, and found none here; install it, or name one with HB_PYTHON=/path/to/python3"
+}
+
+# One set-up at a time; a lock left by a set-up that died is taken over.
+take_lock() {
+    mkdir -p "$(dirname -- "$venv")"
+    until mkdir "$venv.lock" 2>/dev/null; do
+        owner=$(cat "$venv.lock/pid" 2>/dev/null || :)
+        if [ -n "$owner" ] && ! kill -0 "$owner" 2>/dev/null; then
+            rm -rf "$venv.lock"
+        else
+            say "another set-up is at work on $venv; waiting (remove $venv.lock if there is none)"
+            sleep 2
+        fi
+    done
+    echo $$ >"$venv.lock/pid"
+    trap 'rm -rf "$venv.lock"' EXIT
+    trap 'exit 130' INT TERM
+}
+
+install_with_uv() {
+    [ -x "$venv/bin/python" ] || uv venv --quiet --python "$1" "$venv"
+    uv pip install --python "$venv/bin/python" --require-hashes -r "$root/requirements/$layer.lock" >&2
+    uv pip install --python "$venv/bin/python" --quiet --no-deps --no-build-isolation -e "$root" >&2
+}
+
+install_with_pip() {
+    [ -x "$venv/bin/pip" ] || "$1" -m venv --clear "$venv" ||
+        die "could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv"
+    set -- "$venv/bin/python" -m pip --disable-pip-version-check install
+    rm -f "$venv/.failed"
+    { "$@" --require-hashes -r "$root/requirements/$layer.lock" || : >"$venv/.failed"; } |
+        awk '/^Collecting /   { n++; if (n % 10 == 0) printf "hb: %d packages found\n", n }
+             /^  *Downloading / { print "hb: downloading " $2 " " $3 " " $4 }
+             /^Installing collected/ { print "hb: installing " n " packages" }' >&2
+    [ ! -e "$venv/.failed" ] || return 1
+    "$@" --quiet --no-deps --no-build-isolation -e "$root" >&2
+}
+
+set_up() {
+    python=$(find_python) || exit 3
+    take_lock
+    ready && return
+    say "setting up $venv from requirements/$layer.lock (once; later uses start at once)"
+    if command -v uv >/dev/null 2>&1 && [ -z "${HB_NO_UV:-}" ]; then
+        install_with_uv "$python" || die "the set-up failed; the lines above say why"
+    else
+        install_with_pip "$python" || die "the set-up failed; the lines above say why"
+    fi
+    [ -x "$venv/bin/hb" ] || die "the set-up failed; the lines above say why"
+    rm -f "$venv/.hb-run" "$venv/.hb-dev"
+    stamp_of "$layer" >"$venv/.hb-$layer"
+}
+
+if ! ready; then
+    (set_up) || exit $?
+fi
+exec "$venv/bin/hb" "$@"

@@ -1,0 +1,1 @@
+"""Prediction rules: fixed ones, and ones that learn online."""

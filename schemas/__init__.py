@@ -1,0 +1,1 @@
+"""What travels: one frozen record per topic, its codec and its checks."""

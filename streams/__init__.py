@@ -1,0 +1,1 @@
+"""How it travels: settings, broker, topics, transport, tasks and state."""
