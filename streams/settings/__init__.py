@@ -1,0 +1,1 @@
+"""The settings file: what one ensemble is, and where and how it runs."""
