@@ -137,8 +137,8 @@ FilePath: TypeAlias = Annotated[Path, BeforeValidator(_check_path, json_schema_i
 class Secret(Section):
     """Where a secret is found: the settings file names the place and never holds the secret."""
 
-    env: str | None = Field(None, description="The environment variable that holds it.")
-    file: FilePath | None = Field(None, description="The file that holds it, on one line.")
+    env: str | None = Field(default=None, description="The environment variable that holds it.")
+    file: FilePath | None = Field(default=None, description="The file that holds it, on one line.")
 
     @model_validator(mode="before")
     @classmethod

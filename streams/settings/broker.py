@@ -15,24 +15,30 @@ class SecuritySettings(Section):
     """How a connection is protected and who we are."""
 
     protocol: Protocol = Field(
-        "plaintext", description="ssl encrypts; sasl_plaintext and sasl_ssl log in with a password."
+        default="plaintext",
+        description="ssl encrypts; sasl_plaintext and sasl_ssl log in with a password.",
     )
     ca_file: FilePath | None = Field(
-        None, description="Certificates (PEM) that sign the brokers'; the system's if not set."
+        default=None,
+        description="Certificates (PEM) that sign the brokers'; the system's if not set.",
     )
     cert_file: FilePath | None = Field(
-        None, description="Our own certificate (PEM), for brokers that ask for one."
+        default=None, description="Our own certificate (PEM), for brokers that ask for one."
     )
-    key_file: FilePath | None = Field(None, description="The private key (PEM) of cert_file.")
-    key_password: Secret | None = Field(None, description="What opens key_file, if it is locked.")
+    key_file: FilePath | None = Field(
+        default=None, description="The private key (PEM) of cert_file."
+    )
+    key_password: Secret | None = Field(
+        default=None, description="What opens key_file, if it is locked."
+    )
     check_hostname: bool = Field(
-        True, description="Demand that a broker's certificate bears its host name."
+        default=True, description="Demand that a broker's certificate bears its host name."
     )
     mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256"] = Field(
-        "SCRAM-SHA-512", description="How the password is proved under sasl_."
+        default="SCRAM-SHA-512", description="How the password is proved under sasl_."
     )
-    username: str | None = Field(None, description="The user under sasl_.", min_length=1)
-    password: Secret | None = Field(None, description="The password under sasl_.")
+    username: str | None = Field(default=None, description="The user under sasl_.", min_length=1)
+    password: Secret | None = Field(default=None, description="The password under sasl_.")
 
     @property
     def encrypted(self) -> bool:
@@ -77,15 +83,15 @@ class BrokerSettings(Section):
     """Which Kafka to use."""
 
     bootstrap: Annotated[str, AfterValidator(_check_addresses)] = Field(
-        "",
+        default="",
         description='"host:port", several with commas between them. Empty: the embedded broker of'
         " `hb broker`.",
     )
     request_timeout: Duration = Field(
-        parse_duration("30s"), description="How long one request to the broker may take."
+        default=parse_duration("30s"), description="How long one request to the broker may take."
     )
     security: SecuritySettings = Field(
-        SecuritySettings(), description="How connections are protected."
+        default=SecuritySettings(), description="How connections are protected."
     )
 
     @property

@@ -17,27 +17,29 @@ class RetentionSettings(Section):
     """How long records are kept, per kind of topic."""
 
     instances: Retention = Field(
-        parse_duration("7d"),
+        default=parse_duration("7d"),
         description="The features that local learners see. Short: only these and contexts hold"
         " features. Long enough for workers to catch up after a break.",
     )
     contexts: Retention = Field(
-        parse_duration("7d"), description="The features that a contextual ensemble learner sees."
+        default=parse_duration("7d"),
+        description="The features that a contextual ensemble learner sees.",
     )
     predictions: Retention = Field(
-        parse_duration("90d"), description="What local learners say. `hb audit` reads them."
+        default=parse_duration("90d"), description="What local learners say. `hb audit` reads them."
     )
     labels: Retention = Field(
-        parse_duration("90d"), description="The truth, when it comes. `hb audit` reads them."
+        default=parse_duration("90d"),
+        description="The truth, when it comes. `hb audit` reads them.",
     )
     feedback: Retention = Field(
-        parse_duration("90d"), description="What each learner learns. `hb audit` reads it."
+        default=parse_duration("90d"), description="What each learner learns. `hb audit` reads it."
     )
     diagnoses: Retention = Field(
-        parse_duration("90d"), description="What the ensemble says. `hb audit` reads them."
+        default=parse_duration("90d"), description="What the ensemble says. `hb audit` reads them."
     )
     deadletters: Retention = Field(
-        parse_duration("14d"),
+        default=parse_duration("14d"),
         description="Records that could not be used, as they came; they may hold features.",
     )
 
@@ -52,28 +54,31 @@ class TopicSettings(Section):
     """What all topics of one ensemble have in common."""
 
     prefix: Annotated[str, AfterValidator(_check_prefix)] = Field(
-        "hb.",
+        default="hb.",
         description="What every topic's name begins with.",
         json_schema_extra={"default_text": 'the ensemble\'s name and a dot, as in "wdbc."'},
     )
     partitions: int = Field(
-        1,
+        default=1,
         ge=1,
         le=10_000,
         description="Partitions of every topic: the most workers that can share one role. Topics"
         " that exist cannot be cut anew without moving patients, so choose it early.",
     )
     replication: int = Field(
-        1, ge=1, le=100, description="Copies of each partition; 3 on a cluster of three or more."
+        default=1,
+        ge=1,
+        le=100,
+        description="Copies of each partition; 3 on a cluster of three or more.",
     )
     min_in_sync: int = Field(
-        1,
+        default=1,
         ge=1,
         description="Copies that must have a record before it counts as written.",
         json_schema_extra={"default_text": "one less than `replication`, at least 1"},
     )
     retention: RetentionSettings = Field(
-        RetentionSettings(), description="How long records are kept."
+        default=RetentionSettings(), description="How long records are kept."
     )
 
     @model_validator(mode="before")

@@ -17,16 +17,19 @@ class WorkerSettings(Section):
     """One worker process."""
 
     web_host: str = Field(
-        "127.0.0.1",
+        default="127.0.0.1",
         min_length=1,
         description="The address that serves the console, /metrics, /healthz and /readyz. The"
         " default is reachable from this machine only.",
     )
     web_port: int = Field(
-        6066, ge=0, le=65535, description="Its port; the next free one if it is taken, 0 for any."
+        default=6066,
+        ge=0,
+        le=65535,
+        description="Its port; the next free one if it is taken, 0 for any.",
     )
-    console: bool = Field(True, description="Serve the live console page.")
-    metrics: bool = Field(True, description="Serve /metrics for Prometheus.")
+    console: bool = Field(default=True, description="Serve the live console page.")
+    metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
     state: FilePath = Field(
         default_factory=lambda: state_folder("hb"),
         description="The folder of the state tables (RocksDB). It can be deleted: a worker restores"
@@ -34,13 +37,13 @@ class WorkerSettings(Section):
         json_schema_extra={"default_text": "a folder of the ensemble's name in the user's data"},
     )
     batch_size: int = Field(
-        2_000, ge=1, le=1_000_000, description="The most records in one transaction."
+        default=2_000, ge=1, le=1_000_000, description="The most records in one transaction."
     )
     transaction_timeout: Duration = Field(
-        parse_duration("60s"),
+        default=parse_duration("60s"),
         description="When the broker gives up a transaction that a dead worker left open.",
     )
     session_timeout: Duration = Field(
-        parse_duration("10s"),
+        default=parse_duration("10s"),
         description="When a silent worker is held for dead and others take over its partitions.",
     )
