@@ -6,6 +6,7 @@ written as a string or a value out of range is an error, never a guess.
 
 import os
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -22,6 +23,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from streams.errors import SettingsError
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Where a value is in the file: keys of tables and places in lists."""
 
 FOREVER = timedelta.max
 """A retention without end."""
@@ -43,9 +47,15 @@ class Section(BaseModel):
     )
 
 
-def problem(message: str, key: str = "") -> PydanticCustomError:
-    """Return the error that a validator raises; `key` names the key within its section to blame."""
-    return PydanticCustomError("settings", "{message}", {"message": message, "key": key})
+def problem(message: str, *key: str | int) -> PydanticCustomError:
+    """Return the error that a validator raises; `key` is the path within its section to blame."""
+    return problems([(key, message)])
+
+
+def problems(found: Sequence[tuple[KeyPath, str]]) -> PydanticCustomError:
+    """Return one error for several problems, each a path within the section and what is wrong."""
+    text = "; ".join(message for _, message in found)
+    return PydanticCustomError("settings", "{text}", {"text": text, "found": list(found)})
 
 
 def parse_duration(value: Any) -> timedelta:
