@@ -5,7 +5,7 @@ Errors name the file, the line and the column, never a value.
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -104,7 +104,7 @@ class CsvFile:
         if not rows_seen:
             raise InputError(f"{self.path}: the file has a header and no rows")
 
-    def _batches(self, file: io.TextIOWrapper) -> Iterator[tuple[list[int], list[list[str]]]]:
+    def _batches(self, file: Iterable[str]) -> Iterator[tuple[list[int], list[list[str]]]]:
         reader = csv.reader(file, delimiter=self.delimiter)
         try:
             next(reader)
@@ -125,9 +125,9 @@ class CsvFile:
                     f"{self.path}:{line}: {len(row)} fields, but the header has {width}"
                 )
 
-    def _open(self) -> io.TextIOWrapper:
+    def _open(self) -> "io.TextIOWrapper[io.BufferedReader]":
         try:
-            return self.path.open(encoding="utf-8-sig", newline="")
+            return io.TextIOWrapper(self.path.open("rb"), encoding="utf-8-sig", newline="")
         except FileNotFoundError:
             raise InputError(f"{self.path}: there is no such file") from None
         except OSError as error:

@@ -119,7 +119,10 @@ class QuantileFit(Fit):
     def _learned(self) -> dict[str, Any]:
         self._trim()
         knots = Quantile.fit(self.values).knots
-        return {"knots": [rounded(knot, knots[-1] - knots[0]) for knot in knots]}
+        gaps = np.diff(knots)
+        # The smallest step, not the range: an outlier must not blur the bulk of the data.
+        step = float(gaps[gaps > 0].min()) if gaps.any() else 0.0
+        return {"knots": [rounded(knot, step) for knot in knots]}
 
 
 @dataclass

@@ -8,11 +8,11 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from streams.settings.base import KeyPath, Section
+from streams.settings.base import Section
 from streams.settings.model import Settings
 
 ANY = "*"
@@ -27,12 +27,7 @@ class Key:
     field: FieldInfo
     annotation: Any
     section: type[Section]
-    inner: type[Section] | None
-
-    @property
-    def open(self) -> bool:
-        """The key's table takes keys that are not listed here."""
-        return self.inner is not None and self.inner.model_config.get("extra") == "allow"
+    inner: type[Section] | None  # the section that the value, or each item of it, is
 
 
 @cache
@@ -50,7 +45,20 @@ def keys_in(path: Sequence[str | int]) -> list[str]:
     return [
         key.path[-1]
         for key in all_keys()
-        if len(key.path) == len(path) + 1 and _matches(key.path, path) and key.path[-1] != ANY
+        if len(key.path) == len(path) + 1 and _matches(key.path, path)
+    ]
+
+
+def complete(incomplete: str) -> list[str]:
+    """Return the dotted keys that begin so, with `=`; free names cannot be guessed.
+
+    >>> complete("ensemble.fu")
+    ['ensemble.fusion_timeout=']
+    """
+    return [
+        f"{'.'.join(key.path)}="
+        for key in all_keys()
+        if key.inner is None and ANY not in key.path and ".".join(key.path).startswith(incomplete)
     ]
 
 
@@ -58,23 +66,13 @@ def _matches(pattern: Sequence[str], path: Sequence[str | int]) -> bool:
     return all(wanted in (ANY, found) for wanted, found in zip(pattern, path, strict=False))
 
 
-def find_key(path: KeyPath) -> Key | None:
-    """Return what is known about a path of the file."""
-    found = [k for k in all_keys() if len(k.path) == len(path) and _matches(k.path, path)]
-    return found[0] if found else None
-
-
 def _walk(section: type[Section], above: tuple[str, ...]) -> Iterator[Key]:
     hints = get_type_hints(section, include_extras=True)
     for name, field in section.model_fields.items():
         inner, free = _inner_section(hints[name])
-        yield Key((*above, name), field, hints[name], section, inner if not free else None)
-        if inner is None:
-            continue
-        path = (*above, name, *([ANY] if free else []))
-        if free:
-            yield Key(path, field, hints[name], section, inner)
-        yield from _walk(inner, path)
+        yield Key((*above, name), field, hints[name], section, inner)
+        if inner is not None:
+            yield from _walk(inner, (*above, name, *([ANY] if free else [])))
 
 
 def _inner_section(annotation: Any) -> tuple[type[Section] | None, bool]:
@@ -102,9 +100,3 @@ def bare(annotation: Any) -> Any:
         rest = [argument for argument in get_args(annotation) if argument is not type(None)]
         return bare(rest[0]) if len(rest) == 1 else annotation
     return annotation
-
-
-def choices(annotation: Any) -> tuple[Any, ...]:
-    """Return the values of a `Literal` type, or nothing."""
-    annotation = bare(annotation)
-    return get_args(annotation) if get_origin(annotation) is Literal else ()

@@ -39,13 +39,14 @@ class Source:
     def where(self, path: KeyPath) -> str:
         """Say where a value was written: an override, or the file and its line."""
         line = nearest_line(self.lines, path)
-        return self._origin(path) or (f"{self.path}:{line}" if line else str(self.path))
+        return self.origin(path) or (f"{self.path}:{line}" if line else str(self.path))
 
     def order(self, path: KeyPath) -> tuple[bool, int]:
         """Put what is missing first, then the file's lines, then the overrides."""
-        return self._origin(path) is not None, nearest_line(self.lines, path) or 0
+        return self.origin(path) is not None, nearest_line(self.lines, path) or 0
 
-    def _origin(self, path: KeyPath) -> str | None:
+    def origin(self, path: KeyPath) -> str | None:
+        """Return the override that set a value, if one did."""
         prefixes = (path[:end] for end in range(len(path), 0, -1))
         return next((self.origins[prefix] for prefix in prefixes if prefix in self.origins), None)
 
@@ -77,12 +78,26 @@ def read_source(
 ) -> Source:
     """Read a settings file and lay the overrides over it, without validating."""
     environ = os.environ if environ is None else environ
-    file = Path(path or environ.get(VARIABLE) or DEFAULT_FILE)
-    text = _read(file)
-    tree = _parse(text, file)
+    file = settings_path(path, environ)
     try:
         options = [over.from_option(option) for option in overrides]
-        origins = over.apply(tree, [*over.from_environment(environ), *options])
+    except over.OverrideError as error:
+        raise SettingsError(str(error)) from None
+    return source_of(_read(file), file, [*over.from_environment(environ), *options])
+
+
+def settings_path(
+    path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
+) -> Path:
+    """Return the file that is meant: the one given, the environment's, or the default."""
+    return Path(path or environ.get(VARIABLE) or DEFAULT_FILE)
+
+
+def source_of(text: str, file: Path, overrides: Sequence[over.Override] = ()) -> Source:
+    """Lay overrides over a text that is, or is to become, that file's."""
+    tree = _parse(text, file)
+    try:
+        origins = over.apply(tree, overrides)
     except over.OverrideError as error:
         raise SettingsError(str(error)) from None
     return Source(file, tree, lines_of(text), origins)
@@ -90,7 +105,7 @@ def read_source(
 
 def validate(source: Source, *, fitted: bool = True) -> Settings:
     """Return the settings, or raise SettingsError with all problems."""
-    context = {"folder": source.path.parent, "fitted": fitted}
+    context = {"folder": source.path.parent.absolute(), "fitted": fitted}
     try:
         return Settings.model_validate(source.tree, context=context)
     except ValidationError as error:
@@ -99,7 +114,8 @@ def validate(source: Source, *, fitted: bool = True) -> Settings:
     found = [
         Problem(source.where(path), ".".join(map(str, path)), text) for path, text in explained
     ]
-    raise SettingsError("\n".join(map(str, found)), found)
+    head = [f"{len(found)} problems in the settings:"] if len(found) > 1 else []
+    raise SettingsError("\n".join([*head, *map(str, found)]), found)
 
 
 def _read(file: Path) -> str:

@@ -49,7 +49,7 @@ def from_option(text: str) -> Override:
     except tomllib.TOMLDecodeError:
         nested = {}
     if not equals or not nested:
-        raise OverrideError("must be KEY=VALUE, such as ensemble.mode=ah")
+        raise OverrideError("--set: must be KEY=VALUE, such as ensemble.mode=ah")
     return Override(_only_path(nested), _value(value), f"--set {key.strip()}")
 
 
