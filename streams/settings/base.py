@@ -132,8 +132,13 @@ Retention: TypeAlias = Annotated[
 ]
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a text can be part of topic names and metric labels."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _check_name(value: Any) -> Any:
-    if isinstance(value, str) and not _NAME.fullmatch(value):
+    if isinstance(value, str) and not is_name(value):
         raise problem(
             "must be a name of at most 40 small letters, digits, - and _, beginning with a letter"
             " (it becomes part of topic names and metric labels)",

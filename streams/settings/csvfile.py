@@ -70,7 +70,7 @@ class CsvFile:
         self.header = tuple(
             name.strip() for name in next(csv.reader([first], delimiter=self.delimiter))
         )
-        twice = sorted({name for name in self.header if self.header.count(name) > 1})
+        twice = sorted({name for name in self.header if name and self.header.count(name) > 1})
         if twice:
             raise InputError(f"{path}: the header names {', '.join(map(repr, twice))} twice")
 
