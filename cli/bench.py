@@ -18,6 +18,16 @@ def register(app: typer.Typer) -> None:
 
 
 @group.command()
+def core(rounds: Rounds = 5, as_json: JsonOption = False) -> None:
+    """Decide and learn: batches of 2,000 against the paper's loop in plain Python."""
+    from experiments.bench.core import run, steps
+
+    with progress("core", steps(rounds)) as tick:
+        report = run(rounds, tick=tick)
+    show("Core", report, as_json)
+
+
+@group.command()
 def records(rounds: Rounds = 15, as_json: JsonOption = False) -> None:
     """Read and write records: ours, msgspec alone, and orjson with checks by hand."""
     from experiments.bench.records import run, steps

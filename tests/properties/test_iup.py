@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,7 +26,7 @@ def number(cube, m):
 def run_both(iup, paper, data, batches, feedback):
     """Feed both the same batches: decide a whole batch, then learn it."""
     x, correct, seeds = data
-    for start, stop in zip(batches, batches[1:], strict=False):
+    for start, stop in pairwise(batches):
         span = slice(start, stop)
         made = iup.decide(x[span], seeds[span])
         expected = [paper.decide(x[i], int(seeds[i])) for i in range(start, stop)]
@@ -104,7 +106,7 @@ def test_counts_of_partitions_merge_exactly(feedback, backoff, rng, batches):
     phases = rng.integers(1, 4, 200)
     whole.learn(phases, made.cubes, made.rules, correct)
     merged = Iup(whole.space, whole.config)
-    for start, stop in zip(batches, batches[1:], strict=False):
+    for start, stop in pairwise(batches):
         part = Iup(whole.space, whole.config)
         span = slice(start, stop)
         part.learn(phases[span], made.cubes[span], made.rules[span], correct[span])

@@ -4,6 +4,7 @@ import pytest
 
 from learners import bounds
 from learners.errors import LearnerError
+from learners.partition import cuts_for
 
 WDBC = {"d": 10, "m": 2, "cubes": 2**10, "rules": 2, "L": 1.0, "alpha": 1.65}
 
@@ -29,8 +30,6 @@ def test_theorem_1_with_the_optimal_m_in_a_case_worked_by_hand():
 @pytest.mark.parametrize(("T", "d", "alpha"), [(10**3, 1, 1.0), (10**6, 3, 0.5), (10**9, 10, 2.0)])
 def test_the_special_form_is_the_looser_one(T, d, alpha):
     """The proof uses m < 2 T^(1/(2 alpha + d)), so the closed form can only lose against it."""
-    from learners.partition import cuts_for
-
     m = cuts_for(T, alpha, d)
     exact = bounds.local_regret(T, d=d, m=m, cubes=m**d, rules=2, L=1.0, alpha=alpha)
     assert exact <= bounds.local_regret_optimal_m(T, d=d, m=m, rules=2, L=1.0, alpha=alpha)
