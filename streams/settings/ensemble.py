@@ -94,8 +94,8 @@ class EnsembleSettings(Section):
     def _check_mode(cls, mode: str) -> str:
         if mode not in MODES:
             close = get_close_matches(mode, MODES, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise problem(f"is no fusion mode; {hint}(modes: {', '.join(MODES)})")
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise problem(f"is no fusion mode{hint} (modes: {', '.join(MODES)})")
         return mode
 
     @field_validator("options")

@@ -46,8 +46,8 @@ class RuleSettings(Section):
     def _check_kind(cls, kind: str) -> str:
         if kind not in KINDS:
             close = get_close_matches(kind, KINDS, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise problem(f"is no kind of rule; {hint}(kinds: {', '.join(KINDS)})")
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise problem(f"is no kind of rule{hint} (kinds: {', '.join(KINDS)})")
         return kind
 
     @model_validator(mode="after")
