@@ -27,7 +27,7 @@ class Active(Fusion):
 
     def __init__(self, inner: Fusion) -> None:
         super().__init__(inner.learners, inner.classes, prefer=inner.prefer)
-        if len(inner.experts([""] * inner.learners)) != inner.learners:
+        if inner.own_experts:
             raise LearnerError("a committee cannot be active; make its members active instead")
         self.inner = inner
 

@@ -34,6 +34,8 @@ class Committee(Fusion):
     use, eta_scale, rate   as for Hedge
     """
 
+    own_experts = True
+
     def __init__(
         self,
         members: Mapping[str, Fusion],
@@ -50,7 +52,7 @@ class Committee(Fusion):
             raise LearnerError("a committee needs members, all for the same learners and labels")
         learners, classes = next(iter(sizes))
         super().__init__(learners, classes, prefer=prefer)
-        if any(len(member.experts([""] * learners)) != learners for member in members.values()):
+        if any(member.own_experts for member in members.values()):
             raise LearnerError("a committee cannot have a committee as its member")
         check_use(use)
         self.members = dict(members)

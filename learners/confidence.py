@@ -21,9 +21,10 @@ from learners.fusion import Ballot, Verdict, unsent
 from learners.hedge import Hedge, Rate
 from learners.peers.fixed import SignedVote
 from learners.record import Record
-from learners.shares import completed, rounded, winner
+from learners.shares import completed, proportions, rounded, winner
 from learners.tables import CellTable
 from learners.types import Floats, Ints
+from learners.weighted import falling_exp
 
 
 class ConfidenceVote(SignedVote):
@@ -52,6 +53,11 @@ class ConfidenceVote(SignedVote):
             seen = 1.0 - self._record.error_rates(ballot.cells)
             accuracy = np.where(np.isnan(accuracy), seen, accuracy)
         return accuracy_log_odds(accuracy, self._clip) + log(self.classes - 1)
+
+    def _support(self, scores: Floats, ballot: Ballot) -> Floats:
+        """Return the labels' chances, were all claims true and independent."""
+        chances = falling_exp(scores, np.ones(scores.shape, np.bool_))
+        return proportions(chances, ballot.heard)
 
     def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
         self._record.learn(ballot, truth)

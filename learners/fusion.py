@@ -17,7 +17,7 @@ LLs are silent for long, `confidence`, which looks at each LL's own rate of erro
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,6 +200,9 @@ class Fusion(ABC):
     classes     K, how many labels
     prefer      the label that wins a tie (the paper's experiments say "malignant on ties")
     """
+
+    own_experts: ClassVar[bool] = False
+    """Whether a verdict's experts are others than the LLs."""
 
     def __init__(self, learners: int, classes: int, *, prefer: int = 0) -> None:
         if learners < 1:

@@ -73,7 +73,15 @@ def draw(parts: Ints, votes: Ints, seeds: Seeds, salt: int) -> Ints:
     return np.where(parts.any(axis=1), drawn, MISSING)
 
 
-def proportions(scores: Ints | Floats) -> Floats:
-    """Scale rows of scores >= 0 to sum to one; rows of zeros stay zero."""
-    total = scores.sum(axis=1, keepdims=True)
-    return np.asarray(scores / np.where(total > 0, total, 1))
+def proportions(scores: Ints | Floats, heard: Bools) -> Floats:
+    """Scale rows of scores to sum to one, or to zero where nobody was `heard`.
+
+    Where some score is negative the row is first raised until none is. Equal scores count alike.
+
+        >>> proportions(np.array([[3, 1], [1, -1], [0, 0], [0, 0]]), np.array([1, 1, 1, 0]) > 0)
+        array([[0.75, 0.25], [1.  , 0.  ], [0.5 , 0.5 ], [0.  , 0.  ]])
+    """
+    raised = scores - np.minimum(scores.min(axis=1, keepdims=True), 0)
+    total = raised.sum(axis=1, keepdims=True)
+    shares = np.where(total > 0, raised / np.where(total > 0, total, 1), 1.0 / scores.shape[1])
+    return np.where(heard[:, None], shares, 0.0)

@@ -33,7 +33,7 @@ def weigh(
     mass = tally(votes, rough, classes)
     parts = completed(rough)
     labels = winner(mass, present, prefer) if use == "vote" else draw(parts, votes, seeds, salt)
-    return Verdict(labels, parts, votes, proportions(mass))
+    return Verdict(labels, parts, votes, proportions(mass, np.asarray(present.any(axis=1))))
 
 
 def falling_exp(log_weights: Floats, present: Bools) -> Floats:

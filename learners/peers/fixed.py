@@ -27,9 +27,12 @@ class SignedVote(Fusion):
         votes = np.where(size > 0, np.rint(strengths / np.where(size > 0, size, 1.0) * UNIT), UNIT)
         mass = tally(ballot.labels, votes.astype(np.int64), self.classes)
         parts = completed(rounded(np.maximum(strengths, 0.0), present))
-        above = (mass - mass.min(axis=1, keepdims=True)) * ballot.heard[:, None]
-        labels = winner(mass, present, self.prefer)
-        return Verdict(labels, parts, ballot.labels, proportions(above))
+        support = self._support(mass * (size / UNIT), ballot)
+        return Verdict(winner(mass, present, self.prefer), parts, ballot.labels, support)
+
+    def _support(self, scores: Floats, ballot: Ballot) -> Floats:
+        """Return (n, K): how much speaks for each label, given the summed weights of its voters."""
+        return proportions(scores, ballot.heard)
 
     @abstractmethod
     def _strengths(self, ballot: Ballot, /) -> Floats:

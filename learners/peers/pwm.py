@@ -46,10 +46,8 @@ class PerceptronMajority(Fusion):
         voters = tally(ballot.labels, np.ones_like(weights), self.classes)
         ranked = score * (self.learners + 1) + voters
         parts = completed(rounded(np.maximum(weights, 0.0), ballot.present))
-        above = (score - score.min(axis=1, keepdims=True)) * ballot.heard[:, None]
-        return Verdict(
-            winner(ranked, ballot.present, self.prefer), parts, ballot.labels, proportions(above)
-        )
+        labels = winner(ranked, ballot.present, self.prefer)
+        return Verdict(labels, parts, ballot.labels, proportions(score, ballot.heard))
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
         wrong = np.flatnonzero((verdict.labels != truth) & ballot.heard)
