@@ -28,7 +28,7 @@ def rounded(weights: Floats, present: Bools) -> Ints:
     if idle.any():
         weights = np.where(idle, present, weights)
         total = np.maximum(weights.sum(axis=1, keepdims=True), np.where(idle, 1.0, 0.0))
-    return np.asarray(np.rint(weights * (UNIT / total)), np.int64)
+    return np.asarray(np.rint(weights / total * UNIT), np.int64)
 
 
 def completed(parts: Ints) -> Ints:
