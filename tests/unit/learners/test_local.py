@@ -59,7 +59,8 @@ def test_log_odds_are_those_of_the_chosen_rule():
     ll = learner(Constant(0, classes=2), lr, cuts=1, feedback=Feedback.FULL, exploration=0.0)
     x = rows(200)
     truth = (x[:, 0] > 0.5).astype(np.int64)
-    teach(ll, ll.decide(x, ids(200)), x, truth)
+    for _ in range(2):
+        teach(ll, ll.decide(x, ids(200)), x, truth)
     said = ll.decide(x, ids(200))
     assert (said.choices.rules == 1).all(), "the rule that learned is better by now"
     np.testing.assert_array_equal(said.log_odds, lr.log_odds(x))
