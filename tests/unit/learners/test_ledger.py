@@ -1,6 +1,8 @@
 """Each rule of the join, one case at a time; docs/join.md is the same in words."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -369,5 +371,6 @@ def test_more_changes_than_a_stamp_can_number_in_a_millisecond_keep_their_order(
     assert [each.id for each in drive(now=1000)] == names
 
 
-def test_every_counter_is_documented_and_starts_at_zero():
-    assert Ledger(rules()).counts == dict.fromkeys(COUNTERS, 0)
+def test_every_counter_is_documented():
+    page = (Path(__file__).parents[3] / "docs" / "join.md").read_text()
+    assert set(re.findall(r"`([a-z_]+)`", page)) >= set(COUNTERS)
