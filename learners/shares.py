@@ -41,7 +41,7 @@ def completed(parts: Ints) -> Ints:
 
 def tally(votes: Ints, parts: Ints, classes: int) -> Ints:
     """Return (n, K): the parts behind each label. Parts may be negative: a vote against."""
-    n, experts = votes.shape
+    n = len(votes)
     # An absent expert's vote is counted for label 0 with nothing behind it.
     slots = np.maximum(votes, 0) + classes * np.arange(n)[:, None]
     behind = np.where(votes == MISSING, 0, parts)

@@ -226,6 +226,11 @@ def test_offline_boosting_is_of_use_and_feeds_a_fixed_vote():
     assert (boosted == truth[250:]).mean() > (plain == truth[250:]).mean()
 
 
+def test_offline_boosting_gives_no_weight_to_learners_that_only_guess():
+    truth = np.array([0, 0, 1, 1])
+    assert boosted_weights(np.array([[0, 1], [1, 0], [0, 0], [1, 1]]), truth, 2).tolist() == [0, 0]
+
+
 def test_offline_boosting_needs_instances():
     with pytest.raises(LearnerError, match="at least one labelled instance"):
         boosted_weights(np.zeros((0, 3), np.int64), np.zeros(0, np.int64), 2)
