@@ -1,0 +1,94 @@
+"""A node's process: started in a session of its own, found again through a file."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+
+from streams.errors import BrokerError
+
+
+class Process:
+    """The process that `file` remembers.
+
+    A process number is used again after its process ends, so the number alone proves nothing: the
+    process is ours only if its command line names `mark`, a file inside our own data folder.
+    """
+
+    def __init__(self, file: Path, mark: Path):
+        self.file = file
+        self.mark = str(mark)
+
+    def start(self, command: list[str], log: Path) -> None:
+        """Start `command`, detached from this process's terminal and life, writing to `log`."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+        # Renamed into place, so that a reader never sees half a number.
+        fresh = self.file.with_suffix(".new")
+        fresh.write_text(str(pid))
+        fresh.replace(self.file)
+
+    def find(self) -> psutil.Process | None:
+        """Return the running process, or None."""
+        try:
+            process = psutil.Process(int(self.file.read_text()))
+            return process if self.mark in process.cmdline() else None
+        except (FileNotFoundError, ValueError, psutil.Error):
+            return None
+
+    @property
+    def alive(self) -> bool:
+        """The process runs."""
+        return self.find() is not None
+
+    def terminate(self) -> None:
+        """Ask the process to stop, if it runs."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process at once, as a crash would, and wait until it is gone."""
+        self._signal(signal.SIGKILL)
+        self.wait(10)
+
+    def pause(self) -> None:
+        """Freeze the process (SIGSTOP), as a long hiccup of its machine would."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen process go on."""
+        self._signal(signal.SIGCONT)
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until the process is gone; False if it still runs after `timeout` seconds."""
+        process = self.find()
+        try:
+            if process is not None:
+                process.wait(timeout)
+        except psutil.TimeoutExpired:
+            return False
+        self._reap()
+        self.file.unlink(missing_ok=True)
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        process = self.find()
+        try:
+            if process is not None:
+                process.send_signal(number)
+        except psutil.NoSuchProcess:
+            return
+        except psutil.AccessDenied as error:
+            raise BrokerError(f"the broker belongs to another user ({process})") from error
+
+    def _reap(self) -> None:
+        # A child that died on its own leaves an entry until its parent, maybe us, looks at it.
+        try:
+            os.waitpid(int(self.file.read_text()), os.WNOHANG)
+        except (ChildProcessError, FileNotFoundError, ValueError):
+            return
