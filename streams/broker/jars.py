@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -68,16 +69,22 @@ class Progress:
     def end(self) -> None:
         """Nothing more comes."""
 
+    def say(self, line: str) -> None:
+        """Something else happens that takes a while, or went wrong without harm."""
+
 
 @cache
 def lock() -> Lock:
     """Read the lock file."""
     content = files("streams.broker").joinpath("jars.lock").read_bytes()
     pinned = json.loads(content)
-    jars = tuple(
-        Jar(*line["jar"].split(":"), line["size"], line["sha256"]) for line in pinned["jars"]
-    )
+    jars = tuple(_read_jar(line) for line in pinned["jars"])
     return Lock(pinned["kafka"], jars, hashlib.sha256(content).hexdigest()[:16])
+
+
+def _read_jar(line: dict[str, Any]) -> Jar:
+    group, artifact, version = line["jar"].split(":")
+    return Jar(group, artifact, version, line["size"], line["sha256"])
 
 
 def cache_folder() -> Path:
@@ -93,7 +100,7 @@ def class_path(progress: Progress | None = None) -> str:
     folder = cache_folder() / "jars"
     if _missing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder):
+        with alone(folder):
             _fetch(_missing(folder), folder, progress or Progress())
     return ":".join(str(folder / jar.path) for jar in lock().jars)
 
@@ -103,7 +110,8 @@ def _missing(folder: Path) -> list[Jar]:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time work in `folder`."""
     # The kernel drops this lock with its process, so a crash leaves nothing behind.
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

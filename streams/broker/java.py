@@ -17,10 +17,11 @@ OLDEST = 17
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime: its program and its major version."""
+    """A Java runtime: its program, its major version, and what tells it from other builds."""
 
     program: Path
     major: int
+    build: str
 
 
 @cache
@@ -29,8 +30,9 @@ def find_java() -> Java:
     if named := os.environ.get("HB_JAVA"):
         return _demand(Path(named).expanduser())
     for program in _candidates():
-        if (major := _major(program)) and major >= OLDEST:
-            return Java(program, major)
+        java = _inspect(program)
+        if java is not None and java.major >= OLDEST:
+            return java
     raise BrokerError(
         f"the embedded broker needs Java {OLDEST} or later and found none; install one, or name it "
         "with HB_JAVA=/path/to/java, or set broker.bootstrap to a Kafka that runs already"
@@ -39,12 +41,12 @@ def find_java() -> Java:
 
 def _demand(named: Path) -> Java:
     program = named / "bin" / "java" if named.is_dir() else named
-    major = _major(program)
-    if major is None:
+    java = _inspect(program)
+    if java is None:
         raise BrokerError(f"HB_JAVA names {named}, which is no Java that runs")
-    if major < OLDEST:
-        raise BrokerError(f"HB_JAVA names Java {major}; the broker needs {OLDEST} or later")
-    return Java(program, major)
+    if java.major < OLDEST:
+        raise BrokerError(f"HB_JAVA names Java {java.major}; the broker needs {OLDEST} or later")
+    return java
 
 
 def _candidates() -> Iterator[Path]:
@@ -60,12 +62,12 @@ def _candidates() -> Iterator[Path]:
         yield Path(found)
 
 
-def _major(program: Path) -> int | None:
+def _inspect(program: Path) -> Java | None:
     # A runtime says its version in a file; starting it to ask takes ten times as long.
     release = program.resolve().parent.parent / "release"
     text = release.read_text() if release.is_file() else _say_version(program)
     found = re.search(r'(?:JAVA_VERSION=| version )"(?:1\.)?(\d+)', text)
-    return int(found[1]) if found else None
+    return Java(program, int(found[1]), text) if found else None
 
 
 def _say_version(program: Path) -> str:

@@ -5,9 +5,10 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
-from streams.broker.jars import class_path
-from streams.broker.java import find_java
+from streams.broker.certificates import SecretFiles
+from streams.broker.jvm import java_command
 from streams.broker.plan import Plan
 from streams.broker.process import Process
 from streams.broker.properties import server_properties, write_properties
@@ -17,44 +18,49 @@ START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.02
 # Kafka says this once the broker is registered, has caught up with the metadata and takes requests.
-_READY = "Transition from STARTING to STARTED (kafka.server.BrokerServer)"
-_READY_LINE = re.compile(r"\[BrokerServer id=\d+\] Transition from STARTING to STARTED")
+_READY = re.compile(rb"\[BrokerServer id=\d+\] Transition from STARTING to STARTED")
 _TELLING = re.compile(r"\b(ERROR|FATAL)\b|Exception|Error:")
-_LOG = "org.slf4j.simpleLogger"
-_JAVA_OPTIONS = [
-    "-Xms64m",
-    "-Xmx384m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+ExitOnOutOfMemoryError",
-    "-XX:-UsePerfData",
-    "-Djava.awt.headless=true",
-    "-Djava.net.preferIPv4Stack=true",
-    f"-D{_LOG}.logFile=System.out",
-    f"-D{_LOG}.showDateTime=true",
-    f"-D{_LOG}.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
-    f"-D{_LOG}.showThreadName=false",
-    # Hundreds of lines with every setting, at each start.
-    f"-D{_LOG}.log.org.apache.kafka.common.config.AbstractConfig=warn",
-]
+_PORT_TAKEN = "Address already in use"
+
+
+class PortTakenError(BrokerError):
+    """Somebody else took a port between its choice and the start."""
 
 
 class Node:
-    """Node `number` of a cluster, in its own folder; may be stopped, killed and started singly."""
+    """Node `number` of the cluster in folder `root`; may be stopped, killed and started singly.
 
-    def __init__(self, folder: Path, plan: Plan, number: int, changes: Mapping[str, str]):
-        self.folder = folder
+    It keeps nothing in memory: any number of these objects, in any process, mean the same node.
+    `changes` are further properties for the server, `record` an archive of its classes to write.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        plan: Plan,
+        number: int,
+        changes: Mapping[str, str] | None = None,
+        record: Path | None = None,
+    ):
+        self.root = root
         self.plan = plan
         self.number = number
-        self.changes = changes
-        self.log = folder / "log.txt"
-        self.properties = folder / "server.properties"
-        self.process = Process(folder / "pid", self.properties)
+        self.changes = changes or {}
+        self.record = record
+        self.folder = root / f"node-{number}"
+        self.log = self.folder / "log.txt"
+        self.properties = self.folder / "server.properties"
+        self.process = Process(self.folder / "pid", self.properties)
 
     @property
     def alive(self) -> bool:
         """Its process runs."""
         return self.process.alive
+
+    @property
+    def ready(self) -> bool:
+        """It has come up since its last start, and takes requests if it is alive."""
+        return self.log.exists() and _READY.search(self.log.read_bytes()) is not None
 
     def start(self, timeout: float = START_SECONDS) -> None:
         """Start it, unless it runs, and wait until it takes requests."""
@@ -65,27 +71,24 @@ class Node:
         """Start it, unless it runs, without waiting."""
         if self.alive:
             return
-        data = self.folder / "data"
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_properties(
-            self.properties, server_properties(self.plan, self.number, data, self.changes)
-        )
-        if not (data / "meta.properties").is_file():
+        (self.folder / "data").mkdir(parents=True, exist_ok=True, mode=0o700)
+        properties = server_properties(self.plan, self.number, self.root)
+        write_properties(self.properties, {**properties, **self.changes})
+        if not (self.folder / "data" / "meta.properties").is_file():
             self._format()
         if self.log.exists():
-            self.log.replace(self.log.with_suffix(".old.txt"))
-        self.process.start(_java("kafka.Kafka", str(self.properties)), self.log)
+            self.log.replace(self.folder / "log.old.txt")
+        command = java_command("kafka.Kafka", str(self.properties), record=self.record)
+        self.process.start(command, self.log)
 
     def await_ready(self, timeout: float = START_SECONDS) -> None:
         """Wait until it takes requests."""
         deadline = time.monotonic() + timeout
-        while not self._says_ready():
+        while not self.ready:
             if not self.alive:
-                raise BrokerError(f"the broker did not come up: {self.last_words()}")
+                raise self._explain("the broker did not come up")
             if time.monotonic() > deadline:
-                raise BrokerError(
-                    f"the broker did not come up within {timeout:.0f} s: {self.last_words()}"
-                )
+                raise self._explain(f"the broker did not come up within {timeout:.0f} s")
             time.sleep(POLL_SECONDS)
 
     def stop(self, timeout: float = STOP_SECONDS) -> bool:
@@ -101,32 +104,35 @@ class Node:
         self.process.kill()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP)."""
+        """Freeze it (SIGSTOP), as a hiccup of its machine would."""
         self.process.pause()
 
     def resume(self) -> None:
         """Let it go on after `pause`."""
         self.process.resume()
 
-    def last_words(self) -> str:
-        """Return the line of its log that says most about why it ended."""
-        lines = [line for line in self._read_log().splitlines() if line.strip()]
+    def _explain(self, what: str) -> BrokerError:
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        taken = any(_PORT_TAKEN in line for line in lines)
         telling = [line for line in lines if _TELLING.search(line)]
-        return (telling or lines or ["its log is empty"])[-1].strip()
-
-    def _says_ready(self) -> bool:
-        return _READY_LINE.search(self._read_log()) is not None
-
-    def _read_log(self) -> str:
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+        last = next((line.strip() for line in reversed(telling or lines) if line.strip()), "")
+        error = PortTakenError if taken else BrokerError
+        return error(f"{what}: {last or 'it said nothing'} (log: {self.log})")
 
     def _format(self) -> None:
         arguments = ["format", "--ignore-formatted", "-t", self.plan.cluster]
-        command = _java("kafka.tools.StorageTool", *arguments, "-c", str(self.properties))
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        arguments += ["-c", str(self.properties)]
+        files = SecretFiles(self.root / "secrets")
+        for user in self.plan.users:
+            password = files.password(user).read_text()
+            arguments += ["--add-scram", f"SCRAM-SHA-512=[name={user},password={password}]"]
+        # A file, because everybody on the machine can read command lines.
+        with NamedTemporaryFile("w", dir=self.folder) as file:
+            file.write("\n".join(arguments) + "\n")
+            file.flush()
+            command = java_command("kafka.tools.StorageTool", f"@{file.name}")
+            # Our own pinned program and a file that we wrote.
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
-            raise BrokerError(f"the broker's folder cannot be prepared: {done.stderr.strip()}")
-
-
-def _java(main: str, *arguments: str) -> list[str]:
-    return [str(find_java().program), *_JAVA_OPTIONS, "-cp", class_path(), main, *arguments]
+            said = done.stderr.strip() or done.stdout.strip()
+            raise BrokerError(f"the broker's folder cannot be prepared: {said.splitlines()[-1]}")

@@ -1,4 +1,4 @@
-"""What a cluster is: its nodes, ports and identity, remembered beside its data."""
+"""What a cluster is: its nodes, ports, users and identity, remembered beside its data."""
 
 import base64
 import json
@@ -19,22 +19,30 @@ PORTS = range(20_000, 32_000)
 
 @dataclass(frozen=True)
 class NodePorts:
-    """The ports of one node: for clients, between brokers, and between controllers."""
+    """The ports of one node, named after its listeners; without security only two are used."""
 
     client: int
+    certificate: int
     internal: int
     controller: int
-    certificate: int
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One cluster. Its shape (nodes, security) is fixed until its data is deleted."""
+    """One cluster. Its shape (nodes, users) is fixed until its data is deleted.
+
+    `users` log in with passwords; the first may do everything. Without users nothing is secured.
+    """
 
     kafka: str
     cluster: str
-    secure: bool
+    users: tuple[str, ...]
     nodes: tuple[NodePorts, ...]
+
+    @property
+    def secure(self) -> bool:
+        """Connections are encrypted and everybody proves who they are."""
+        return bool(self.users)
 
     @property
     def address(self) -> str:
@@ -43,7 +51,7 @@ class Plan:
 
     @property
     def certificate_address(self) -> str:
-        """Where clients connect that show a certificate instead of a password."""
+        """Where clients of a secure cluster connect that prove themselves by certificate only."""
         return ",".join(f"{HOST}:{ports.certificate}" for ports in self.nodes)
 
     @property
@@ -52,8 +60,8 @@ class Plan:
         numbered = enumerate(self.nodes, 1)
         return ",".join(f"{number}@{HOST}:{ports.controller}" for number, ports in numbered)
 
-    def with_new_ports(self, first: int | None = None) -> "Plan":
-        """Return the same cluster on other ports that are free now."""
+    def moved(self, first: int | None = None) -> "Plan":
+        """Return the same cluster on other ports, free now."""
         return replace(self, nodes=free_ports(len(self.nodes), first))
 
     def save(self, file: Path) -> None:
@@ -63,40 +71,50 @@ class Plan:
         fresh.replace(file)
 
 
-def new_plan(kafka: str, brokers: int, secure: bool, first: int | None) -> Plan:
-    """Return a cluster that did not exist yet."""
-    return Plan(kafka, _cluster_id(), secure, free_ports(brokers, first))
+def new_plan(
+    kafka: str, brokers: int, users: tuple[str, ...] = (), first: int | None = None
+) -> Plan:
+    """Return a cluster that did not exist yet; clients' ports from `first` on, if given."""
+    return Plan(kafka, _cluster_id(), users, free_ports(brokers, first))
 
 
 def load_plan(file: Path) -> Plan | None:
     """Read the cluster of a data folder; None if there is none."""
     if not file.is_file():
         return None
-    saved = json.loads(file.read_text())
-    if saved.pop("layout") != LAYOUT:
-        raise BrokerError(f"{file.parent} was written by another version of hb; hb broker reset")
-    nodes = tuple(NodePorts(**ports) for ports in saved.pop("nodes"))
-    return Plan(**saved, nodes=nodes)
+    try:
+        saved = json.loads(file.read_text())
+        layout, nodes, users = saved.pop("layout"), saved.pop("nodes"), saved.pop("users")
+        plan = Plan(**saved, users=tuple(users), nodes=tuple(NodePorts(**node) for node in nodes))
+    except (ValueError, KeyError, TypeError):
+        layout = None
+    if layout != LAYOUT:
+        raise BrokerError(
+            f"{file} cannot be read by this version of hb; start anew: hb broker reset"
+        )
+    return plan
 
 
 def free_ports(brokers: int, first: int | None = None) -> tuple[NodePorts, ...]:
     """Return free ports; with `first` the clients' ports are `first`, `first + 1`, …"""
     wanted = [] if first is None else list(range(first, first + brokers))
-    if taken := [port for port in wanted if not _is_free(port)]:
-        raise BrokerError(f"port {taken[0]} is taken; choose another one, or none at all")
-    others = iter(random.sample(PORTS, len(PORTS)))
-    free = (port for port in others if port not in wanted and _is_free(port))
+    if taken := [port for port in wanted if not is_free(port)]:
+        raise BrokerError(f"port {taken[0]} is taken; choose another one, or let hb choose")
+    shuffled = random.sample(PORTS, len(PORTS))
+    free = (port for port in shuffled if port not in wanted and is_free(port))
     clients = wanted or [next(free) for _ in range(brokers)]
     return tuple(NodePorts(port, next(free), next(free), next(free)) for port in clients)
 
 
-def taken_ports(plan: Plan) -> list[int]:
-    """Return those ports of the plan that somebody listens on."""
-    ports = [port for node in plan.nodes for port in asdict(node).values()]
-    return [port for port in ports if not _is_free(port)]
+def used_ports(plan: Plan) -> list[int]:
+    """Return the ports that the cluster listens on."""
+    names = ("client", "certificate", "internal", "controller")
+    used = names if plan.secure else ("client", "controller")
+    return [getattr(node, name) for node in plan.nodes for name in used]
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Nobody listens on the port."""
     with socket.socket() as probe:
         # Connections of a broker that just stopped linger; Kafka ignores them too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -108,6 +126,6 @@ def _is_free(port: int) -> bool:
 
 
 def _cluster_id() -> str:
-    # Kafka reads a leading dash as an option.
     text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    return text if not text.startswith("-") else _cluster_id()
+    # Kafka's tool would read a leading dash as an option.
+    return _cluster_id() if text.startswith("-") else text

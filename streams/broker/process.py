@@ -2,11 +2,14 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import psutil
 
 from streams.errors import BrokerError
+
+POLL_SECONDS = 0.02
 
 
 class Process:
@@ -29,6 +32,9 @@ class Process:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
         pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+        self._remember(pid)
+
+    def _remember(self, pid: int) -> None:
         # Renamed into place, so that a reader never sees half a number.
         fresh = self.file.with_suffix(".new")
         fresh.write_text(str(pid))
@@ -42,14 +48,23 @@ class Process:
         except (FileNotFoundError, ValueError, psutil.Error):
             return None
 
+    def recover(self) -> None:
+        """Find a process that was started but not written down, as its starter died in between."""
+        if self.file.exists():
+            return
+        for process in psutil.process_iter(["cmdline"]):
+            if self.mark in (process.info["cmdline"] or ()):
+                self._remember(process.pid)
+
     @property
     def alive(self) -> bool:
         """The process runs."""
         return self.find() is not None
 
     def terminate(self) -> None:
-        """Ask the process to stop, if it runs."""
+        """Ask the process to stop, if it runs; a frozen one is let go for that."""
         self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End the process at once, as a crash would, and wait until it is gone."""
@@ -66,12 +81,12 @@ class Process:
 
     def wait(self, timeout: float) -> bool:
         """Wait until the process is gone; False if it still runs after `timeout` seconds."""
-        process = self.find()
-        try:
-            if process is not None:
-                process.wait(timeout)
-        except psutil.TimeoutExpired:
-            return False
+        deadline = time.monotonic() + timeout
+        # Not psutil's wait: a dead orphan that nobody has looked at yet is gone for us.
+        while self.alive:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_SECONDS)
         self._reap()
         self.file.unlink(missing_ok=True)
         return True

@@ -1,20 +1,18 @@
 """The broker that the tests share: real Kafka, one per session."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from streams.broker import EmbeddedBroker
+from streams.broker.keeper import temporary_broker
 from streams.settings.broker import BrokerSettings
 
 
 @pytest.fixture(scope="session")
-def broker_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def broker_address() -> Iterator[str]:
     """The address of a running Kafka of one node."""
-    folder: Path = tmp_path_factory.mktemp("broker")
-    with EmbeddedBroker(folder) as broker:
+    with temporary_broker() as broker:
         yield broker.address
 
 
