@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import dev
+from cli import dev, features, settings
 from cli.output import guarded
 
 app = typer.Typer(
@@ -18,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+settings.register(app)
+features.register(app)
 dev.register(app)
 
 

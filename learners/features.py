@@ -128,7 +128,7 @@ class FeatureSpace:
         count = self.category_counts[j]
         if not count:
             return rows[:, j : j + 1]
-        return (rows[:, j : j + 1] == np.arange(count)).astype(np.float64)
+        return np.asarray(rows[:, j : j + 1] == np.arange(count), np.float64)
 
     def columns(self, rows: Floats) -> dict[str, np.ndarray]:
         """Return the rows by feature name, categories as their names."""

@@ -42,6 +42,6 @@ def uniform(seeds: Seeds, salt: int = 0) -> Floats:
     return (mix(seeds, salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def pick(seeds: Seeds, count: int, salt: int = 0) -> Ints:
-    """Draw one index in 0 … count-1 per seed."""
+def pick(seeds: Seeds, count: int | Ints, salt: int = 0) -> Ints:
+    """Draw one index in 0 … count-1 per seed; `count` may differ from seed to seed."""
     return np.minimum((uniform(seeds, salt) * count).astype(np.int64), count - 1)

@@ -1,8 +1,8 @@
 """Counts per cell: a dense array where the cells are few, a hash table where they are many.
 
-Both hold one row of 8-byte numbers per cell and behave the same. Rows of integers add up exactly, in
-any order, so tables of several partitions merge without error. A cell that was never written reads
-as the table's initial row, and costs no memory in the hash table.
+Both hold one row of 8-byte numbers per cell and behave the same. Rows of integers add up exactly,
+in any order, so tables of several partitions merge without error. A cell that was never written
+reads as the table's initial row, and costs no memory in the hash table.
 
     >>> table = table_for(cells=None, width=2)
     >>> table.add(np.array([7, 1 << 60, 7]), np.array([[1, 0], [1, 1], [1, 1]]))
@@ -157,7 +157,7 @@ class SparseTable(CellTable):
         bits = np.uint64(64 - (len(self._slots).bit_length() - 1))
         return ((cells.view(np.uint64) * self._FIBONACCI) >> bits).view(np.int64)
 
-    def _find(self, cells: Ints) -> tuple[Ints, Ints]:
+    def _find(self, cells: Ints) -> tuple[NDArray[np.int32], Ints]:
         """Return each cell's place, 0 where absent, and the gathered records."""
         cells = np.ascontiguousarray(cells, np.int64)
         slots = self._hash(cells)
@@ -190,7 +190,9 @@ class SparseTable(CellTable):
         first, self._used = self._used, self._used + len(cells)
         if self._used > len(self._store):
             # Records grow by half, which bounds both the copying and the slack.
-            larger = np.empty((max(self._used, len(self._store) * 3 // 2), self.width + 1), np.int64)
+            larger = np.empty(
+                (max(self._used, len(self._store) * 3 // 2), self.width + 1), np.int64
+            )
             larger[:first] = self._store[:first]
             self._store = larger
         self._store[first : self._used, 0] = cells

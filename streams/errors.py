@@ -1,5 +1,7 @@
 """Errors that a user of the product can act on; each names the exit code of the command it ends."""
 
+from collections.abc import Sequence
+
 
 class HbError(Exception):
     """Base of the errors that end a command with one line instead of a stack trace."""
@@ -8,9 +10,16 @@ class HbError(Exception):
 
 
 class SettingsError(HbError):
-    """The settings file, or an override of it, is not usable; the message names the key."""
+    """The settings file, or an override of it, is not usable; the message names the key.
+
+    `problems` lists them one by one, where there can be several; printed each is one line.
+    """
 
     exit_code = 3
+
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
 
 
 class InputError(HbError):

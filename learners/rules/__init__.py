@@ -1,1 +1,4 @@
-"""Prediction rules: fixed ones, and ones that learn online."""
+"""Prediction rules: fixed ones, and ones that learn online.
+
+`registry.make_rule` makes them from the settings, `base` says what they have in common.
+"""

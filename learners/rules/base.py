@@ -1,51 +1,187 @@
 """What every prediction rule of a local learner has in common.
 
 A rule maps rows to labels. Rows are an (n, d) float matrix in the order of the learner's features:
-a real feature holds its raw value, a categorical one the index of its category.
+a real feature holds its raw value, a categorical one the index of its category. Labels are indices
+0 … K-1 of the ensemble's labels.
+
+The public methods hold the shared policy, the private ones what differs. A rule that raises, or
+returns something that is no label, becomes a `RuleError` that says which rule, what kind of error
+and in which line, and never a feature value: the original message may quote one, so it is dropped.
 
 A rule that learns is a fold over labelled rows, one after the other: the same rows in the same
-order give the same bits, however they were cut into batches. So a replay rebuilds it exactly.
+order give the same bits, however they were cut into batches. So a replay rebuilds it exactly (on
+the same machine and numpy; other processors may round sines and exponentials differently). Its
+predictions, too, do not depend on which other rows are in the batch.
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from learners.errors import LearnerError
+from learners.features import FeatureSpace
 from learners.types import Floats, Ints, State
+
+_Result = TypeVar("_Result")
 
 
 class RuleError(Exception):
     """A rule failed on a batch: it raised, or returned something that is no label."""
 
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(rule, reason)
+        self.rule = rule
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"rule {self.rule} {self.reason}"
+
 
 class Rule(ABC):
-    """A classifier over a learner's own features."""
+    """A classifier over a learner's own features.
+
+    name      what messages and predictions call it
+    space     the learner's features
+    classes   K, the number of labels
+    """
 
     learns: ClassVar[bool] = False
 
-    @abstractmethod
+    def __init__(self, name: str, space: FeatureSpace, classes: int) -> None:
+        if classes < 2:
+            raise LearnerError(f"rule {name}: there must be at least two labels")
+        self.name = name
+        self.space = space
+        self.classes = classes
+
     def predict(self, rows: Floats) -> Ints:
         """Return one label index per row."""
+        return self._checked_labels(self._guard(self._predict, rows), len(rows))
 
     def log_odds(self, rows: Floats) -> Floats:
         """Return (n, K) log-odds of each label against the others; nan where the rule has none."""
-        return np.full((len(rows), 1), np.nan)
+        return self._checked_odds(self._guard(self._log_odds, rows), len(rows))
+
+    def judge(self, rows: Floats) -> tuple[Ints, Floats]:
+        """Return what `predict` and `log_odds` return, for the price of one."""
+        return self.predict(rows), self.log_odds(rows)
+
+    @abstractmethod
+    def _predict(self, rows: Floats) -> Ints:
+        """Return the labels; may raise anything."""
+
+    def _log_odds(self, rows: Floats) -> Floats:
+        return np.full((len(rows), self.classes), np.nan)
+
+    def _guard(self, step: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call a step of the rule and turn whatever it raises into a RuleError."""
+        try:
+            return step(*arguments)
+        except RuleError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a rule is foreign code and may raise anything
+            reason = f"raised {type(error).__name__}{_place(error.__traceback__)}"
+        raise RuleError(self.name, reason)
+
+    def _checked_labels(self, labels: Any, n: int) -> Ints:
+        found = np.asarray(labels)
+        if found.shape != (n,) or found.dtype.kind not in "iu":
+            raise RuleError(self.name, f"returned no {n} label indices")
+        if n and not (found.min() >= 0 and found.max() < self.classes):
+            raise RuleError(self.name, "returned a label outside the set")
+        return found.astype(np.int64, copy=False)
+
+    def _checked_odds(self, odds: Floats, n: int) -> Floats:
+        if odds.shape != (n, self.classes):
+            raise RuleError(self.name, f"returned no {n} x {self.classes} log-odds")
+        if self.learns and not np.isfinite(odds).all():
+            raise RuleError(self.name, "returned log-odds that are not finite")
+        return odds
 
 
 class LearningRule(Rule):
-    """A rule that learns online from the labels of its learner's instances."""
+    """A rule that learns online from the labels of its learner's instances.
+
+    It predicts the label of the largest log-odds; equal ones go to the smaller index. `exact` says
+    whether equal histories give equal states, bit for bit; if not, only predictions are equal.
+    """
 
     learns: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def judge(self, rows: Floats) -> tuple[Ints, Floats]:
+        """Return labels and log-odds from one pass."""
+        odds = self.log_odds(rows)
+        return odds.argmax(axis=1), odds
+
+    def _predict(self, rows: Floats) -> Ints:
+        return self.judge(rows)[0]
 
     @abstractmethod
+    def _log_odds(self, rows: Floats) -> Floats:
+        """Return (n, K) finite log-odds."""
+
     def learn(self, rows: Floats, truth: Ints) -> None:
-        """Take in labelled rows, in order."""
+        """Take in labelled rows, in order. What is refused leaves the rule as it was."""
+        self.space.check(rows)
+        if truth.shape != (len(rows),) or truth.dtype.kind not in "iu":
+            raise LearnerError(f"rule {self.name}: learning needs one label index per row")
+        if not len(rows):
+            return
+        if truth.min() < 0 or truth.max() >= self.classes:
+            raise LearnerError(f"rule {self.name}: a label to learn from is outside the set")
+        self._guard(self._learn, rows, truth)
+
+    @abstractmethod
+    def _learn(self, rows: Floats, truth: Ints) -> None:
+        """Fold in at least one checked row."""
 
     @abstractmethod
     def state(self) -> State:
-        """Return all that was learned, as named arrays."""
+        """Return all that was learned, as named arrays that later learning leaves alone."""
 
     @abstractmethod
     def restore(self, state: State) -> None:
         """Put back what `state` returned."""
+
+    @property
+    def averages(self) -> bool:
+        """Whether what several partitions learned can be combined by `average`."""
+        return True
+
+    def average(self, states: Sequence[State], counts: Sequence[int]) -> State:
+        """Combine what several partitions learned from `counts` rows each.
+
+        Weights become their count-weighted mean, statistics (counts, moments, ranks) add up and
+        beliefs multiply, so the result is near, but not equal to, what one partition would have
+        learned from all rows. A partition without rows does not matter.
+        """
+        if not self.averages:
+            raise LearnerError(
+                f"rule {self.name} cannot be combined over partitions; run its learner with one"
+            )
+        if not states or len(states) != len(counts) or min(counts) < 0:
+            raise LearnerError(f"rule {self.name}: average needs one count per state")
+        used = [(state, count) for state, count in zip(states, counts, strict=True) if count]
+        if len(used) < 2:
+            single = used[0][0] if used else states[0]
+            return {key: value.copy() for key, value in single.items()}
+        total = sum(counts)
+        return self._average([s for s, _ in used], [count / total for _, count in used])
+
+    def _average(self, states: Sequence[State], shares: Sequence[float]) -> State:
+        """Combine two or more states whose shares of the rows sum to one."""
+        raise NotImplementedError(type(self).__name__)
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """Return ` at file:line` of the innermost frame: where to look, without the message."""
+    if traceback is None:
+        return ""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return f" at {Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno}"

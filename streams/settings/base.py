@@ -6,6 +6,8 @@ written as a string or a value out of range is an error, never a guess.
 
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -22,6 +24,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from streams.errors import SettingsError
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Where a value is in the file: keys of tables and places in lists."""
 
 FOREVER = timedelta.max
 """A retention without end."""
@@ -43,9 +48,15 @@ class Section(BaseModel):
     )
 
 
-def problem(message: str, key: str = "") -> PydanticCustomError:
-    """Return the error that a validator raises; `key` names the key within its section to blame."""
-    return PydanticCustomError("settings", "{message}", {"message": message, "key": key})
+def problem(message: str, *key: str | int) -> PydanticCustomError:
+    """Return the error that a validator raises; `key` is the path within its section to blame."""
+    return problems([(key, message)])
+
+
+def problems(found: Sequence[tuple[KeyPath, str]]) -> PydanticCustomError:
+    """Return one error for several problems, each a path within the section and what is wrong."""
+    text = "; ".join(message for _, message in found)
+    return PydanticCustomError("settings", "{text}", {"text": text, "found": list(found)})
 
 
 def parse_duration(value: Any) -> timedelta:
@@ -99,12 +110,25 @@ def _parse_retention(value: Any) -> timedelta:
     return _parse_positive(value)
 
 
+@dataclass(frozen=True)
+class Says:
+    """Tells the reference page what to call a type."""
+
+    text: str
+
+
 _written = PlainSerializer(format_duration, return_type=str)
 Duration: TypeAlias = Annotated[
-    timedelta, BeforeValidator(_parse_positive, json_schema_input_type=str), _written
+    timedelta,
+    BeforeValidator(_parse_positive, json_schema_input_type=str),
+    _written,
+    Says("duration"),
 ]
 Retention: TypeAlias = Annotated[
-    timedelta, BeforeValidator(_parse_retention, json_schema_input_type=str), _written
+    timedelta,
+    BeforeValidator(_parse_retention, json_schema_input_type=str),
+    _written,
+    Says('duration, or `"forever"`'),
 ]
 
 
@@ -117,7 +141,9 @@ def _check_name(value: Any) -> Any:
     return value
 
 
-Name: TypeAlias = Annotated[str, BeforeValidator(_check_name, json_schema_input_type=str)]
+Name: TypeAlias = Annotated[
+    str, BeforeValidator(_check_name, json_schema_input_type=str), Says("name")
+]
 
 
 def _check_path(value: Any, info: ValidationInfo) -> Any:
@@ -130,7 +156,9 @@ def _check_path(value: Any, info: ValidationInfo) -> Any:
     return folder / path if folder else path
 
 
-FilePath: TypeAlias = Annotated[Path, BeforeValidator(_check_path, json_schema_input_type=str)]
+FilePath: TypeAlias = Annotated[
+    Path, BeforeValidator(_check_path, json_schema_input_type=str), Says("path")
+]
 """A path; a relative one starts at the settings file's folder."""
 
 

@@ -1,0 +1,130 @@
+"""`hb features`: learn from a file what the settings must know about features."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.output import JsonOption, err, out, print_json, table
+from cli.settings import SettingsOption
+
+if TYPE_CHECKING:
+    from streams.settings.refit import Change
+
+group = typer.Typer(no_args_is_help=True, help="Learn ranges, means and categories of features.")
+_BIG = 2_000_000
+"""Bytes from which on reading takes long enough to show a bar."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `hb`."""
+    app.add_typer(group, name="features", rich_help_panel="Settings")
+
+
+@group.callback()
+def _group() -> None:
+    """Hold the group open for more than one command."""
+
+
+@group.command()
+def fit(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA.CSV", help="A CSV file whose header names the features.")
+    ],
+    settings: SettingsOption = None,
+    scale: Annotated[
+        Literal["minmax", "zlog", "quantile"] | None,
+        typer.Option(
+            help="Scale all real features so: `minmax` by range, `zlog` by z-score, `quantile` by"
+            " rank.",
+            show_default="each keeps its own",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report what would change; write nothing.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Learn ranges, means, knots and categories from DATA.CSV and write them into the settings.
+
+    Comments and layout of the settings file stay as they are. Blank cells are skipped and counted.
+    Known categories stay, new ones are added.
+    """
+    from streams.settings.csvfile import CsvFile
+    from streams.settings.loading import settings_path
+    from streams.settings.refit import refit
+
+    file, source = settings_path(settings), CsvFile(data)
+    with reading(source.size, f"reading {data.name}") as advance:
+        changes = refit(file, source, scale, advance, write=not dry_run)
+    if json:
+        print_json({"file": str(file), "written": not dry_run, "features": _report(changes)})
+        return
+    _print(changes)
+    count = sum(change.changed for change in changes)
+    verb = "would change" if dry_run else "changed"
+    rows = f"{changes[0].rows:,} rows"
+    out.print(f"{file}: {count} of {len(changes)} features {verb}, from {rows}", highlight=False)
+
+
+@contextmanager
+def reading(size: int, what: str) -> Iterator[Callable[[int], None]]:
+    """Show how much of a big file has been read; yields what takes the bytes read so far."""
+    if size < _BIG or not err.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=err, transient=True) as bar:
+        task = bar.add_task(what, total=size)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _report(changes: "list[Change]") -> list[dict[str, Any]]:
+    return [
+        {
+            "learner": change.owner,
+            "feature": change.feature,
+            "changed": change.changed,
+            "before": change.before,
+            "after": change.after,
+            "rows": change.rows,
+            "blanks": change.blanks,
+        }
+        for change in changes
+    ]
+
+
+def _print(changes: "list[Change]") -> None:
+    made = table(
+        "", "learner", "feature", "scale", "learned", "before", "blanks", right=("blanks",)
+    )
+    for change in changes:
+        scale = (
+            "categories" if "categories" in change.after else change.after.get("scale", "minmax")
+        )
+        before = _words(change.before) if change.changed else "the same"
+        blanks = str(change.blanks or "")
+        made.add_row(change.owner, change.feature, scale, _words(change.after), before, blanks)
+    out.print(made)
+
+
+def _words(numbers: dict[str, Any]) -> str:
+    """Say in a few words what is known about a feature.
+
+    >>> _words({"scale": "zlog", "mean": 14.127292, "std": 3.524})
+    'mean 14.1273, std 3.524'
+    """
+    match numbers:
+        case {"low": low, "high": high}:
+            return f"{low:g} to {high:g}"
+        case {"mean": mean, "std": std}:
+            return f"mean {mean:g}, std {std:g}"
+        case {"knots": knots}:
+            return f"{len(knots)} knots, {knots[0]:g} to {knots[-1]:g}"
+        case {"categories": [_, *_] as categories}:
+            return f"{len(categories)} categories"
+    return "nothing"

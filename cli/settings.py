@@ -1,0 +1,156 @@
+"""`hb settings`: is the settings file sound, and what does it say in full?
+
+Commands that need settings take `SettingsOption` and `SetOption`, and call `load`.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import EXIT_INPUT, JsonOption, err, out, print_json, table
+from streams.errors import SettingsError
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
+    from streams.settings.loading import Source
+
+group = typer.Typer(no_args_is_help=True, help="Check and show the settings file.")
+
+
+def _complete_key(incomplete: str) -> list[str]:
+    from streams.settings.keys import complete
+
+    return complete(incomplete)
+
+
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        envvar="HB_SETTINGS",
+        metavar="FILE",
+        help="The settings file.  [default: ensemble.toml]",
+        show_default=False,
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override one value, such as `ensemble.mode=ah`; may be given again. The environment"
+        " can do so too: `HB_SET__ENSEMBLE__MODE=ah`.",
+        autocompletion=_complete_key,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `hb`."""
+    app.add_typer(group, name="settings", rich_help_panel="Settings")
+
+
+def load(file: Path | None, overrides: list[str] | None) -> "Settings":
+    """Return the settings that a command's options name."""
+    from streams.settings import load_settings
+
+    return load_settings(file, overrides or ())
+
+
+@group.command()
+def check(
+    settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
+) -> None:
+    """Say whether the settings are sound, or list every problem with its line."""
+    from streams.settings.loading import read_source, validate
+
+    try:
+        source = read_source(settings, set_ or ())
+        valid = validate(source)
+    except SettingsError as error:
+        if not json:
+            raise
+        print_json({"valid": False, "problems": _problems(error), "warnings": []})
+        sys.exit(EXIT_INPUT)
+    warnings = _warnings(valid)
+    if json:
+        print_json({"valid": True, "file": str(source.path), "problems": [], "warnings": warnings})
+        return
+    _summarise(source, valid)
+    for warning in warnings:
+        err.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
+
+
+def _problems(error: SettingsError) -> list[dict[str, str]]:
+    from streams.settings.problems import Problem
+
+    found = [problem for problem in error.problems if isinstance(problem, Problem)]
+    return [vars(problem) for problem in found or [Problem("", "", str(error))]]
+
+
+def _warnings(settings: "Settings") -> list[str]:
+    """Name what is written correctly but is not there on this machine."""
+    security = settings.broker.security
+    found = []
+    for key in ("key_password", "password"):
+        secret = getattr(security, key)
+        if secret is not None and secret.env and secret.env not in os.environ:
+            found.append(f"broker.security.{key}: the {secret} is not set here")
+        if secret is not None and secret.file and not secret.file.is_file():
+            found.append(f"broker.security.{key}: there is no {secret}")
+    for key in ("ca_file", "cert_file", "key_file"):
+        file = getattr(security, key)
+        if file is not None and not file.is_file():
+            found.append(f"broker.security.{key}: there is no file {file}")
+    return found
+
+
+def _summarise(source: "Source", settings: "Settings") -> None:
+    out.print(f"[green]{source.path} is sound.[/green] Ensemble [bold]{settings.name}[/bold]:")
+    learners = table(
+        "", "learner", "features", "cuts", "rules", "feedback", right=("features", "cuts")
+    )
+    for name, learner in settings.learners.items():
+        rules = ", ".join(learner.rules)
+        learners.add_row(name, str(len(learner.features)), str(learner.m), rules, learner.feedback)
+    out.print(learners)
+    broker = settings.broker.bootstrap or "embedded"
+    partitions = settings.topics.partitions
+    plural = "s" if partitions > 1 else ""
+    out.print(
+        f"fusion {settings.ensemble.mode} · {len(settings.labels)} labels · broker {broker}"
+        f" ({settings.broker.security.protocol}) · {partitions} partition{plural}",
+        highlight=False,
+    )
+
+
+@group.command()
+def show(settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False) -> None:
+    """Print all settings: defaults filled in, overrides applied. Secrets are not in them."""
+    from streams.settings.loading import read_source, validate
+    from streams.settings.render import origins, render
+
+    source = read_source(settings, set_ or ())
+    valid = validate(source, fitted=False)
+    if json:
+        dumped: dict[str, Any] = valid.model_dump(mode="json")
+        print_json(
+            {"file": str(source.path), "settings": dumped, "origins": origins(valid, source)}
+        )
+    elif out.is_terminal:
+        from rich.syntax import Syntax
+
+        out.print(Syntax(render(valid, source), "toml", background_color="default"))
+    else:
+        sys.stdout.write(render(valid, source))
+
+
+@group.command()
+def reference() -> None:
+    """Print the reference of all keys, as Markdown."""
+    from streams.settings.reference import reference_page
+
+    sys.stdout.write(reference_page())

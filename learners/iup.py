@@ -1,0 +1,289 @@
+"""IUP, Instance-based Uniform Partitioning: how a local learner picks a rule (section IV).
+
+    paper           here
+    p_i(t)          cubes, from `Partition.cells`
+    N_{f,p}         trials, S_{f,p} = N * mean: successes; integers
+    g_{f,p}         index = S/N + c sqrt((2/N)(1 + 2 ln(2 |F| m^d T^1.5))), +inf where N = 0
+    a_i(t)          rules: argmax of w_f * g_f
+    explores        a_i(t) is not in argmax of S/N (with S/N = 0 where N = 0)
+
+`c` is 1 in the paper and a setting here; `w` is the paper's h_IUP. Deciding reads the counts and
+learning adds to them: a decision may run far ahead of its label, and an instance whose label never
+comes leaves no trace. Counts are integers, so learners of several partitions merge exactly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from learners.backoff import Backoff
+from learners.bounds import log_term
+from learners.errors import LearnerError
+from learners.features import FeatureSpace
+from learners.partition import Partition, cuts_for
+from learners.phases import Clock, Horizon
+from learners.tables import CellTable, table_for
+from learners.types import Bools, Floats, Ints, Seeds
+
+
+class Feedback(StrEnum):
+    """Whose counts a label changes: the chosen rule's, or those of every rule."""
+
+    BANDIT = "bandit"
+    FULL = "full"
+
+
+@dataclass(frozen=True)
+class IupConfig:
+    """What IUP is told beforehand.
+
+    rules        |F_i|, how many rules there are to choose from
+    clock        a known horizon T, or doubling phases
+    alpha        exponent of the Hölder condition; sets the number of cuts
+    exploration  c, the scale of the index's second term; 1 is the paper's theory
+    feedback     bandit or full
+    weights      w_f per rule; the paper's h_IUP is the positive rule's weight
+    preferred    the rule that wins ties it is part of; None: a hash of the instance id decides
+    cuts         m itself, instead of the paper's formula
+    max_cuts     M_i, the memory bound on m
+    backoff      pseudo-trials that a cube borrows from coarser cells; 0 is the paper
+    """
+
+    rules: int
+    clock: Clock = field(default_factory=lambda: Horizon(10_000))
+    alpha: float = 1.0
+    exploration: float = 1.0
+    feedback: Feedback = Feedback.BANDIT
+    weights: Sequence[float] | None = None
+    preferred: int | None = None
+    cuts: int | None = None
+    max_cuts: int | None = None
+    backoff: float = 0.0
+
+    def __post_init__(self) -> None:
+        weights = self.weights or (1.0,) * self.rules
+        checks = {
+            "there must be at least one rule": self.rules >= 1,
+            "alpha must be above 0": self.alpha > 0,
+            "exploration must be 0 or greater": self.exploration >= 0,
+            "there must be one weight above 0 per rule": len(weights) == self.rules
+            and all(0 < w < np.inf for w in weights),
+            "the preferred rule does not exist": self.preferred is None
+            or 0 <= self.preferred < self.rules,
+            "cuts must be at least 1": min(self.cuts or 1, self.max_cuts or 1) >= 1,
+            "backoff must be 0 or greater": 0 <= self.backoff < np.inf,
+        }
+        for message, holds in checks.items():
+            if not holds:
+                raise LearnerError(f"IUP: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What IUP chose for a batch: one entry per instance.
+
+    phase       the phase they were made in (the same for the whole batch)
+    cubes       the cell of each instance in that phase's partition
+    rules       index of the chosen rule
+    exploring   whether the choice explores
+    trials      N of the chosen rule in the cube
+    successes   S of the chosen rule in the cube
+    smoothed    with back-off, the chosen rule's smoothed mean
+    """
+
+    phase: int
+    cubes: Ints
+    rules: Ints
+    exploring: Bools
+    trials: Ints
+    successes: Ints
+    smoothed: Floats | None = None
+
+    @property
+    def accuracy(self) -> Floats:
+        """Return the estimated accuracy of the chosen rule: S/N, nan where N = 0, or smoothed."""
+        if self.smoothed is not None:
+            return self.smoothed
+        known = self.trials > 0
+        return np.where(known, self.successes / np.maximum(self.trials, 1), np.nan)
+
+
+class _Phase:
+    """Partition, counts and constants of one phase."""
+
+    def __init__(self, space: FeatureSpace, config: IupConfig, number: int) -> None:
+        T = config.clock.length(number)
+        real = int((space.category_counts == 0).sum())
+        m = config.cuts or cuts_for(T, config.alpha, real, config.max_cuts)
+        self.horizon = T
+        self.partition = Partition(space, m)
+        full = config.feedback is Feedback.FULL
+        # Under full feedback the hits of the rules that were really chosen need a column of their
+        # own; under bandit feedback they are the sum of S.
+        self.table = table_for(self.partition.size, 2 * config.rules + full)
+        self.factor = 2.0 * log_term(T, config.rules, self.partition.size)
+        self.backoff = Backoff(self.partition, config.rules, config.backoff)
+
+
+class Iup:
+    """The bandit of one local learner.
+
+    >>> from learners.features import unit_cube
+    >>> from learners.seeds import seeds_of
+    >>> iup = Iup(unit_cube(1), IupConfig(rules=2, cuts=2, exploration=0.0, preferred=0))
+    >>> x, seeds = np.array([[0.1], [0.9]]), seeds_of(["a", "b"])
+    >>> first = iup.decide(x, seeds)
+    >>> first.cubes.tolist(), first.rules.tolist()
+    ([0, 1], [0, 0])
+    >>> iup.learn(first.phase, first.cubes, first.rules, np.array([[True, False], [False, True]]))
+    >>> iup.decide(x, seeds).rules.tolist()
+    [1, 1]
+    """
+
+    def __init__(self, space: FeatureSpace, config: IupConfig) -> None:
+        self.space = space
+        self.config = config
+        self.labelled = 0
+        self._weights = np.array(config.weights or (1.0,) * config.rules)[:, None]
+        self._phases: dict[int, _Phase] = {}
+        self.phase(1)
+
+    def phase(self, number: int) -> _Phase:
+        """Return the state of a phase, made empty on first use: it starts from nothing."""
+        if number not in self._phases:
+            self._phases[number] = _Phase(self.space, self.config, number)
+        return self._phases[number]
+
+    @property
+    def current(self) -> int:
+        """Return the phase of the next instance."""
+        return self.config.clock.phase(self.labelled)
+
+    def tables(self) -> dict[int, CellTable]:
+        """Return the counts of each phase; a row is N per rule, S per rule (and hits, if full)."""
+        return {number: phase.table for number, phase in self._phases.items()}
+
+    def decide(self, unit: Floats, seeds: Seeds) -> Choices:
+        """Choose a rule for each point of the unit cube."""
+        F = self.config.rules
+        number = self.current
+        phase = self.phase(number)
+        cubes = phase.partition.cells(unit)
+        # Rules along the first axis: every step below then runs along contiguous memory.
+        counts = phase.table.rows(cubes).T.astype(np.float64, order="C")
+        trials, successes = counts[:F], counts[F : 2 * F]
+        means, index = self._index(phase, cubes, trials, successes)
+        if self.config.weights is not None:
+            index = index * self._weights
+        rules = self._argmax(index, seeds)
+        at = rules * len(rules) + np.arange(len(rules))
+        chosen = means.take(at)
+        return Choices(
+            phase=number,
+            cubes=cubes,
+            rules=rules,
+            exploring=chosen < _largest(means),
+            trials=trials.take(at).astype(np.int64),
+            successes=successes.take(at).astype(np.int64),
+            smoothed=chosen if self.config.backoff else None,
+        )
+
+    def _index(
+        self, phase: _Phase, cubes: Ints, trials: Floats, successes: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return (F, n) means and indices."""
+        if self.config.backoff:
+            n = trials + self.config.backoff
+            means = phase.backoff.means(cubes, trials, successes)
+        else:
+            n = np.maximum(trials, 1.0)
+            means = successes / n
+        if self.config.exploration:
+            index = np.sqrt(phase.factor / n)
+            if self.config.exploration != 1.0:
+                index *= self.config.exploration
+            index += means
+        else:
+            index = means.copy()
+        if not self.config.backoff and not trials.all():
+            index[trials == 0] = np.inf
+        return means, index
+
+    def _argmax(self, index: Floats, seeds: Seeds) -> Ints:
+        rules = np.zeros(index.shape[1], np.int64)
+        best = index[0]
+        tied = np.zeros(len(rules), np.bool_)
+        for f in range(1, len(index)):
+            better = index[f] > best
+            tied = (tied & ~better) | (index[f] == best)
+            rules = np.maximum(rules, better * f)
+            best = np.maximum(best, index[f])
+        if tied.any():
+            rows = np.flatnonzero(tied)
+            rules[rows] = self._break_ties(index[:, rows] == best[rows], seeds[rows])
+        return rules
+
+    def _break_ties(self, top: Bools, seeds: Seeds) -> Ints:
+        """Choose one of the rules marked in each column of `top` (F, n)."""
+        # A seed is a hash already: its remainder picks the rank among the tied rules.
+        rank = (seeds % top.sum(axis=0).astype(np.uint64)).astype(np.int64)
+        rules: Ints = (top.cumsum(axis=0) > rank).argmax(axis=0)
+        if self.config.preferred is None:
+            return rules
+        return np.where(top[self.config.preferred], self.config.preferred, rules)
+
+    def learn(self, phase: int | Ints, cubes: Ints, rules: Ints, correct: Bools) -> None:
+        """Take in labels: `correct` (n, F) tells for each rule whether it was right.
+
+        Under bandit feedback only the chosen rule's column is read. `phase` may be an array,
+        because labels come late and may belong to a phase that is over.
+        """
+        self.labelled += len(cubes)
+        if isinstance(phase, int):
+            self._count(self.phase(phase), cubes, rules, correct)
+            return
+        for number in np.unique(phase).tolist():
+            of = np.flatnonzero(phase == number)
+            self._count(self.phase(number), cubes[of], rules[of], correct[of])
+
+    def _count(self, phase: _Phase, cubes: Ints, rules: Ints, correct: Bools) -> None:
+        F = self.config.rules
+        bandit = self.config.feedback is Feedback.BANDIT
+        places = phase.table.claim(cubes)
+        # Integers, because adding booleans in place would cast them one by one.
+        right = np.ascontiguousarray(correct).astype(np.int64)
+        hits = right.take(rules + np.arange(len(rules)) * F)
+        if bandit:
+            phase.table.bump(places, rules, 1)
+            phase.table.bump(places, rules + F, hits)
+        else:
+            for f in range(F):
+                phase.table.bump(places, f, 1)
+                phase.table.bump(places, F + f, right[:, f])
+            phase.table.bump(places, 2 * F, hits)
+        phase.backoff.count(cubes, rules, correct, bandit)
+
+    def merge(self, other: "Iup") -> None:
+        """Add the counts of another learner of the same configuration: exact."""
+        self.labelled += other.labelled
+        for number, phase in other._phases.items():
+            self.restore(number, *phase.table.items())
+
+    def restore(self, number: int, cubes: Ints, rows: Ints) -> None:
+        """Add rows of counts to a phase, as they were read from disk or another partition.
+
+        Time is not part of the rows: set `labelled` beside it.
+        """
+        phase = self.phase(number)
+        phase.table.add(cubes, rows)
+        phase.backoff.rebuild(phase.table)
+
+
+def _largest(means: Floats) -> Floats:
+    """Return the maximum over the first axis; for its few rows a loop beats numpy's reduction."""
+    largest: Floats = means[0]
+    for row in means[1:]:
+        largest = np.maximum(largest, row)
+    return largest

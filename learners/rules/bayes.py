@@ -1,0 +1,141 @@
+"""Bayesian logistic regression: online Laplace steps with a full covariance.
+
+The belief about the weights is N(w, S), at first N(0, prior * I). For scaled columns x (and a
+constant 1, and random Fourier features if wanted):
+
+    m = w'x,  s = S x,  v = x's          mean and variance of the row's log-odds
+    sent:  m / sqrt(1 + pi v / 8)        log-odds averaged over the belief (MacKay 1992)
+    learn: a = m + v (y - sigma(a))      the posterior mode along x, by four Newton steps
+           p = sigma(a),  k = p (1 - p)
+           w += (y - p) s,   S -= k / (1 + k v) s s'
+
+(Spiegelhalter and Lauritzen 1990, "Sequential updating of conditional probabilities on directed
+graphical structures".) It needs no learning rate and is cautious where it has seen little. It
+assumes that the stream does not drift: S only shrinks.
+
+The covariance of two partitions cannot be averaged like a parameter: their beliefs are multiplied
+and the prior they share is divided out, which is what one partition would believe if the steps did
+not depend on their order.
+"""
+
+from collections.abc import Sequence
+from math import pi, sqrt
+
+import numpy as np
+
+from learners.features import FeatureSpace
+from learners.rules.base import LearningRule
+from learners.rules.columns import Columns
+from learners.rules.fourier import FourierFeatures
+from learners.rules.odds import by_row, dot_rows, from_heads, heads, sigmoid, targets
+from learners.rules.scalers import make_scaler
+from learners.rules.states import array, nest, part_of, parts_of
+from learners.types import Floats, Ints, State
+
+NEWTON_STEPS = 4
+
+
+class BayesianLogistic(LearningRule):
+    """Bayesian logistic regression.
+
+    prior     variance of each weight before the first label
+    scaling   online scaling of the real features: zscore, log or rank
+    fourier   how many random Fourier features to add; 0 is the linear model
+    spread    variance of their frequencies; larger bends more
+    seed      draws them
+    """
+
+    def __init__(
+        self,
+        name: str,
+        space: FeatureSpace,
+        classes: int,
+        *,
+        prior: float = 2.0,
+        scaling: str = "log",
+        fourier: int = 0,
+        spread: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(name, space, classes)
+        self.prior = prior
+        self.columns = Columns(space)
+        self.scaler = make_scaler(scaling, self.columns)
+        self.fourier = FourierFeatures(self.columns.width, fourier, seed=seed, spread=spread)
+        self.width = self.columns.width + 1 + fourier
+        self.weights: Floats = np.zeros((heads(classes), self.width))
+        self.covariance: Floats = np.tile(prior * np.eye(self.width), (heads(classes), 1, 1))
+        self._scratch: Floats = np.empty((self.width, self.width))
+
+    def _inputs(self, z: Floats) -> Floats:
+        return np.concatenate([z, np.ones((len(z), 1)), self.fourier(z)], axis=1)
+
+    def _log_odds(self, rows: Floats) -> Floats:
+        x = self._inputs(self.scaler.look(self.columns.raw(rows)))
+        odds = by_row(x, self.weights.T)
+        for head, covariance in enumerate(self.covariance):
+            # Rounding may leave a hair below zero where the variance is all but used up.
+            v = np.maximum(dot_rows(by_row(x, covariance), x), 0.0)
+            odds[:, head] /= np.sqrt(1.0 + pi * v / 8.0)
+        return from_heads(odds, self.classes)
+
+    def _learn(self, rows: Floats, truth: Ints) -> None:
+        x = self._inputs(self.scaler.learn(self.columns.raw(rows)))
+        for head in range(len(self.weights)):
+            y = targets(truth, head, self.classes)
+            self._update(self.weights[head], self.covariance[head], x, y)
+
+    def _update(self, w: Floats, S: Floats, x: Floats, y: list[float]) -> None:
+        """Take in the rows one by one; `w` and `S` change in place, without new arrays."""
+        s, outer = np.empty_like(w), self._scratch
+        column = s[:, None]
+        for row, target in zip(x, y, strict=True):
+            np.dot(S, row, out=s)
+            v = max(float(row @ s), 0.0)
+            p = posterior(float(w @ row), v, target)
+            k = p * (1.0 - p)
+            w += (target - p) * s
+            # The root goes into s, so that the outer product is symmetric to the last bit.
+            s *= sqrt(k / (1.0 + k * v))
+            np.multiply(column, s, out=outer)
+            S -= outer
+
+    def state(self) -> State:
+        """Return the belief and the scaler's statistics."""
+        return {
+            "weights": self.weights.copy(),
+            "covariance": self.covariance.copy(),
+            **nest("scaler", self.scaler.state()),
+        }
+
+    def restore(self, state: State) -> None:
+        """Put back what `state` returned."""
+        self.weights = array(state, "weights", np.float64, self.weights.shape)
+        self.covariance = array(state, "covariance", np.float64, self.covariance.shape)
+        self.scaler.restore(part_of(state, "scaler"))
+
+    def _average(self, states: Sequence[State], shares: Sequence[float]) -> State:
+        # Each belief's precision already grows with its rows.
+        del shares
+        eye = np.eye(self.width)
+        precision = -(len(states) - 1) / self.prior * np.tile(eye, (len(self.weights), 1, 1))
+        pull = np.zeros((len(self.weights), self.width, 1))
+        for state in states:
+            one = np.linalg.inv(state["covariance"])
+            precision += one
+            pull += one @ state["weights"][:, :, None]
+        covariance = np.linalg.inv(precision)
+        return {
+            "weights": (covariance @ pull)[:, :, 0],
+            "covariance": (covariance + covariance.transpose(0, 2, 1)) / 2.0,
+            **nest("scaler", self.scaler.merged(parts_of(states, "scaler"))),
+        }
+
+
+def posterior(m: float, v: float, y: float) -> float:
+    """Return p = sigma(a) at the solution of a = m + v (y - sigma(a))."""
+    a = m
+    for _ in range(NEWTON_STEPS):
+        p = sigmoid(a)
+        a -= (a - m - v * (y - p)) / (1.0 + v * p * (1.0 - p))
+    return sigmoid(a)

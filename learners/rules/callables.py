@@ -1,0 +1,69 @@
+"""Any Python function as a rule: `package.module:function`.
+
+The contract of the function:
+
+    def function(columns: dict[str, numpy.ndarray]) -> Sequence[str]
+
+It gets a batch: for each feature an array of n raw values, for a categorical one an array of n
+category names (str). It returns n label names, as a list or an array of str. It must be a function
+of its input alone: no clock, no chance, no memory. Then a replay repeats it. The arrays are its own
+copies. If it raises, or returns anything else, the batch is refused and the learner lives on.
+
+The function runs inside the worker with the worker's rights: name only code you trust.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from learners.errors import LearnerError
+from learners.features import FeatureSpace
+from learners.rules.base import Rule, RuleError
+from learners.types import Floats, Ints
+
+
+class CallableRule(Rule):
+    """Asks a Python function.
+
+    labels   the names of the labels, in the order of their indices
+    target   `package.module:function`
+    """
+
+    def __init__(self, name: str, space: FeatureSpace, labels: Sequence[str], target: str) -> None:
+        super().__init__(name, space, len(labels))
+        self.function: Callable[[dict[str, Any]], Any] = load(name, "function", target)
+        self._order = np.argsort(np.array(labels))
+        self._names = np.array(labels)[self._order]
+
+    def _predict(self, rows: Floats) -> Ints:
+        columns = {name: column.copy() for name, column in self.space.columns(rows).items()}
+        said = np.asarray(self.function(columns))
+        if said.shape != (len(rows),) or (len(rows) and said.dtype.kind != "U"):
+            raise RuleError(self.name, f"returned no {len(rows)} label names")
+        if not len(rows):
+            return np.zeros(0, np.int64)
+        place = np.minimum(self._names.searchsorted(said), len(self._names) - 1)
+        if (self._names[place] != said).any():
+            raise RuleError(self.name, "returned a label outside the set")
+        return self._order[place]
+
+
+def load(rule: str, option: str, target: str) -> Any:
+    """Import `package.module:attribute`; a LearnerError says what is wrong with the option."""
+    where = f"rule {rule}: option {option} = {target!r}"
+    module, separator, attribute = target.partition(":")
+    if not (module and separator and attribute):
+        raise LearnerError(f"{where} must have the form package.module:name")
+    try:
+        found = getattr(import_module(module), attribute, None)
+    except ModuleNotFoundError as error:
+        raise LearnerError(f"{where}: no module named {error.name}") from error
+    except Exception as error:
+        raise LearnerError(
+            f"{where}: importing it raised {type(error).__name__}: {error}"
+        ) from error
+    if not callable(found):
+        raise LearnerError(f"{where}: {module} has no callable {attribute}")
+    return found

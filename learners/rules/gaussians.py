@@ -1,0 +1,81 @@
+"""One normal density per label and column, with running means and variances.
+
+    a, b    mean and variance of all rows, the present one included
+    n_c, m_c, M_c     the label's rows, their mean, their sum of squared deviations
+    mean      (n_c m_c + a) / (n_c + 1)
+    variance  (M_c + b) / (n_c + 1)
+
+A column that has not varied yet says nothing.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from learners.rules.moments import Moments
+from learners.rules.states import nest, part_of, parts_of
+from learners.types import Floats, Ints, State
+
+
+class Gaussians:
+    """Normal densities of `width` columns for each label."""
+
+    def __init__(self, width: int, classes: int) -> None:
+        self.all = Moments(width)
+        self.each = [Moments(width) for _ in range(classes)]
+
+    def scores(self, values: Floats) -> Floats:
+        """Return (n, K) the log-densities of the rows, summed over the columns.
+
+        Constants that are the same for all labels are left out.
+        """
+        spread = self.all.look(values)
+        scores = np.empty((len(values), len(self.each)))
+        for c, own in enumerate(self.each):
+            scores[:, c] = _log_density(values, spread.offset, spread.variance, own)
+        return scores
+
+    def learn(self, values: Floats, truth: Ints) -> None:
+        """Add rows, each to its label's moments and to those of all rows."""
+        self.all.learn(values)
+        for c, own in enumerate(self.each):
+            mine = values[truth == c]
+            if len(mine):
+                own.learn(mine)
+
+    def state(self) -> State:
+        """Return all moments."""
+        parts = {"all": self.all, **{str(c): own for c, own in enumerate(self.each)}}
+        return {k: v for name, part in parts.items() for k, v in nest(name, part.state()).items()}
+
+    def restore(self, state: State) -> None:
+        """Put back what `state` returned."""
+        self.all.restore(part_of(state, "all"))
+        for c, own in enumerate(self.each):
+            own.restore(part_of(state, str(c)))
+
+    def merged(self, states: Sequence[State]) -> State:
+        """Return the moments of all rows of several partitions."""
+        names = ["all", *(str(c) for c in range(len(self.each)))]
+        return {
+            key: value
+            for name in names
+            for key, value in nest(name, Moments.merged(parts_of(states, name))).items()
+        }
+
+
+def _log_density(values: Floats, offset: Floats, variance: Floats, own: Moments) -> Floats:
+    """Return (n,) log-densities under one label; `offset` and `variance` are those of all rows."""
+    n = own.count
+    mean = own.shift + own.total / max(n, 1)
+    scatter = np.maximum(own.squares - own.total * own.total / max(n, 1), 0.0)
+    width = (scatter + variance) / (n + 1)
+    # x - (n m + a) / (n + 1), written with the small differences x - m and x - a.
+    distance = ((values - mean) * n + offset) / (n + 1)
+    told = variance > 0.0
+    safe = np.where(told, width, 1.0)
+    terms = np.where(told, np.log(safe) + distance * distance / safe, 0.0)
+    total = np.zeros(len(values))
+    for column in terms.T:  # column by column: the order of the sum must not depend on the batch
+        total -= 0.5 * column
+    return total

@@ -1,0 +1,81 @@
+"""Logistic regression by stochastic gradient descent, one step per labelled row.
+
+    p = sigma(w'x),   w += rate * ((y - p) x - l2 w)
+
+x are the scaled columns and a constant 1. With K > 2 labels there is one w per label against the
+rest. Plain, fast, never stops adapting: `rate` does not fall, so it follows a drifting stream.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from learners.features import FeatureSpace
+from learners.rules.base import LearningRule
+from learners.rules.columns import Columns
+from learners.rules.odds import by_row, from_heads, heads, sigmoid, targets
+from learners.rules.scalers import make_scaler
+from learners.rules.states import array, nest, part_of, parts_of, weighted
+from learners.types import Floats, Ints, State
+
+
+class Logistic(LearningRule):
+    """Online logistic regression.
+
+    rate      step size
+    l2        pull of the weights towards zero, the constant's excepted
+    scaling   online scaling of the real features: zscore, log or rank
+    """
+
+    def __init__(
+        self,
+        name: str,
+        space: FeatureSpace,
+        classes: int,
+        *,
+        rate: float = 0.2,
+        l2: float = 0.0,
+        scaling: str = "zscore",
+    ) -> None:
+        super().__init__(name, space, classes)
+        self.rate = rate
+        self.columns = Columns(space)
+        self.scaler = make_scaler(scaling, self.columns)
+        self.weights: Floats = np.zeros((heads(classes), self.columns.width + 1))
+        self.keep: Floats = np.full(self.columns.width + 1, 1.0 - rate * l2)
+        self.keep[-1] = 1.0
+        self.shrinks = l2 > 0.0
+
+    def _log_odds(self, rows: Floats) -> Floats:
+        x = _with_constant(self.scaler.look(self.columns.raw(rows)))
+        return from_heads(by_row(x, self.weights.T), self.classes)
+
+    def _learn(self, rows: Floats, truth: Ints) -> None:
+        x = _with_constant(self.scaler.learn(self.columns.raw(rows)))
+        for head, w in enumerate(self.weights):
+            self._descend(w, x, targets(truth, head, self.classes))
+
+    def _descend(self, w: Floats, x: Floats, y: list[float]) -> None:
+        """Take one step per row; `w` changes in place."""
+        for row, target in zip(x, y, strict=True):
+            step = self.rate * (target - sigmoid(float(w @ row)))
+            if self.shrinks:
+                w *= self.keep
+            w += step * row
+
+    def state(self) -> State:
+        """Return the weights and the scaler's statistics."""
+        return {"weights": self.weights.copy(), **nest("scaler", self.scaler.state())}
+
+    def restore(self, state: State) -> None:
+        """Put back what `state` returned."""
+        self.weights = array(state, "weights", np.float64, self.weights.shape)
+        self.scaler.restore(part_of(state, "scaler"))
+
+    def _average(self, states: Sequence[State], shares: Sequence[float]) -> State:
+        scaler = self.scaler.merged(parts_of(states, "scaler"))
+        return {"weights": weighted(states, "weights", shares), **nest("scaler", scaler)}
+
+
+def _with_constant(x: Floats) -> Floats:
+    return np.concatenate([x, np.ones((len(x), 1))], axis=1)

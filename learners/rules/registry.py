@@ -1,0 +1,272 @@
+"""Every kind of rule there is, and the one place that makes a rule from its settings table.
+
+>>> from learners.features import unit_cube
+>>> rule = make_rule({"kind": "logistic", "rate": 0.1}, unit_cube(2), ["benign", "malignant"])
+>>> rule.name, rule.learns
+('logistic', True)
+>>> sorted(KINDS)
+['bayes', 'callable', 'committee', 'constant', 'lda', 'linear', 'logistic', 'naive_bayes',
+ 'river', 'threshold']
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from learners.errors import LearnerError
+from learners.features import FeatureSpace
+from learners.rules.base import LearningRule, Rule
+from learners.rules.bayes import BayesianLogistic
+from learners.rules.callables import CallableRule
+from learners.rules.committee import CLIP, Committee, kdi
+from learners.rules.constant import Constant
+from learners.rules.lda import RankLda
+from learners.rules.linear import Linear
+from learners.rules.logistic import Logistic
+from learners.rules.naive_bayes import NaiveBayes
+from learners.rules.options import REQUIRED, Option, read
+from learners.rules.river_models import RiverModel
+from learners.rules.scalers import SCALERS
+from learners.rules.threshold import Threshold
+
+PRESETS = {"kdi": kdi}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a rule is made from; `values` holds every option of its kind, checked."""
+
+    name: str
+    space: FeatureSpace
+    labels: tuple[str, ...]
+    values: dict[str, Any]
+
+    @property
+    def classes(self) -> int:
+        """Return K."""
+        return len(self.labels)
+
+    def label(self, option: str) -> int:
+        """Return the index of the label an option names."""
+        return self.labels.index(self.values[option])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of rule: its word in the settings, what it does, its options, how it is made."""
+
+    name: str
+    description: str
+    learns: bool
+    options: tuple[Option, ...]
+    make: Callable[[Request], Rule]
+
+
+def make_rule(
+    table: Mapping[str, Any],
+    space: FeatureSpace,
+    labels: Sequence[str],
+    name: str | None = None,
+) -> Rule:
+    """Make a rule from its settings table: `kind`, perhaps a `name`, and the kind's options.
+
+    `name` is what the rule is called if its table does not say.
+    """
+    found = KINDS.get(table.get("kind", ""))
+    called = table.get("name", name or table.get("kind", ""))
+    if found is None:
+        raise LearnerError(f"rule {called or '?'}: option kind must be one of {', '.join(KINDS)}")
+    if not isinstance(called, str) or not called:
+        raise LearnerError(f"rule of kind {found.name}: option name must be a text")
+    options = {key: value for key, value in table.items() if key not in ("kind", "name")}
+    values = read(called, options, found.options, labels)
+    return found.make(Request(called, space, tuple(labels), values))
+
+
+def _constant(r: Request) -> Rule:
+    return Constant(r.name, r.space, r.classes, r.label("label"))
+
+
+def _threshold(r: Request) -> Rule:
+    labels = {"above": r.label("above"), "below": r.label("below")}
+    return Threshold(r.name, r.space, r.classes, **{**r.values, **labels})
+
+
+def _callable(r: Request) -> Rule:
+    return CallableRule(r.name, r.space, r.labels, r.values["function"])
+
+
+def _linear(r: Request) -> Rule:
+    weights, bias = r.values["weights"], r.values["bias"]
+    nested = bool(weights) and all(isinstance(value, Mapping) for value in weights.values())
+    if nested:
+        rows = [_numbers(r, "weights", weights.get(label, {})) for label in r.labels]
+        named = dict.fromkeys(r.labels, bias) if not isinstance(bias, Mapping) else bias
+        biases = [_numbers(r, "bias", named).get(label, 0.0) for label in r.labels]
+        for option, given in (("weights", weights), ("bias", named)):
+            if set(given) - set(r.labels):
+                raise LearnerError(f"rule {r.name}: option {option} names an unknown label")
+    else:
+        rows, biases = _one_score(r)
+    return Linear(
+        r.name, r.space, r.classes, weights=tuple(rows), bias=tuple(biases),
+        inputs=r.values["inputs"], softmax=r.values["softmax"],
+    )  # fmt: skip
+
+
+def _one_score(r: Request) -> tuple[list[dict[str, float]], list[float]]:
+    """Read one table of weights: its score speaks for one label, the other label scores 0."""
+    if r.classes != 2:
+        raise LearnerError(f"rule {r.name}: option weights needs a table per label")
+    if isinstance(r.values["bias"], Mapping):
+        raise LearnerError(f"rule {r.name}: option bias must be a number, as weights is one table")
+    weights = _numbers(r, "weights", r.values["weights"])
+    place = 1 if r.values["label"] is None else r.label("label")
+    rows: list[dict[str, float]] = [{}, {}]
+    biases = [0.0, 0.0]
+    rows[place], biases[place] = weights, float(r.values["bias"])
+    return rows, biases
+
+
+def _numbers(r: Request, option: str, table: Mapping[str, Any]) -> dict[str, float]:
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in table.values()):
+        raise LearnerError(f"rule {r.name}: option {option} must hold numbers")
+    return {key: float(value) for key, value in table.items()}
+
+
+def _learning(kind: Callable[..., LearningRule]) -> Callable[[Request], Rule]:
+    """Return the maker of a learning rule whose options are its constructor's."""
+    return lambda r: kind(r.name, r.space, r.classes, **r.values)
+
+
+def _committee(r: Request) -> Rule:
+    preset, tables = r.values["preset"], r.values["members"]
+    if tables and preset:
+        raise LearnerError(f"rule {r.name}: give option preset or option members, not both")
+    if tables:
+        members = [_member(r, table) for table in tables]
+    else:
+        made = PRESETS[preset or "kdi"](r.name, r.space, r.classes, seed=r.values["seed"])
+        members = list(made.members)
+    return Committee(r.name, r.space, r.classes, members, clip=r.values["clip"])
+
+
+def _member(r: Request, table: Mapping[str, Any]) -> LearningRule:
+    called = f"{r.name}/{table.get('name', table.get('kind'))}"
+    member = make_rule({**table, "name": called}, r.space, r.labels)
+    if not isinstance(member, LearningRule):
+        raise LearnerError(
+            f"rule {r.name}: option members: {called} is of a kind that does not learn"
+        )
+    return member
+
+
+def _scaling(default: str, *more: str) -> Option:
+    texts = (*SCALERS, *more)
+    help_ = "online scaling of real features: z-score, its logarithm, or rank"
+    return Option("scaling", "text", default, help_, choices=texts)
+
+
+_SEED = Option("seed", "integer", 0, "seed of the random Fourier features", low=0)
+
+_ALL = (
+    Kind(
+        "constant", "always the same label (the paper's rules)", False,
+        (Option("label", "label", REQUIRED, "the label it says"),),
+        _constant,
+    ),
+    Kind(
+        "threshold", "a cut on one real feature", False,
+        (
+            Option("feature", "text", REQUIRED, "name of the feature"),
+            Option("value", "number", REQUIRED, "where to cut, in raw units"),
+            Option("above", "label", REQUIRED, "the label where the feature is greater"),
+            Option("below", "label", REQUIRED, "the label elsewhere"),
+        ),
+        _threshold,
+    ),
+    Kind(
+        "linear", "fixed weights and bias", False,
+        (
+            Option("weights", "table", REQUIRED,
+                   "weight by column (`age`, `sex=f`); a table per label for three or more"),
+            Option("bias", "number|table", 0.0, "constant of the score; or a table by label"),
+            Option("label", "label", None,
+                   "of two labels the one that a single score speaks for (default: the second)"),
+            Option("inputs", "text", "raw", "raw values, or scaled into [0, 1] by the settings",
+                   choices=("raw", "unit")),
+            Option("softmax", "flag", True,
+                   "whether the softmax of several scores are probabilities"),
+        ),
+        _linear,
+    ),
+    Kind(
+        "callable", "a Python function of your own", False,
+        (Option("function", "text", REQUIRED, "package.module:function"),),
+        _callable,
+    ),
+    Kind(
+        "logistic", "logistic regression by stochastic gradient descent", True,
+        (
+            Option("rate", "number", 0.2, "step size", low=0, above=True, high=10),
+            Option("l2", "number", 0.0, "pull of the weights towards zero", low=0, high=0.1),
+            _scaling("zscore"),
+        ),
+        _learning(Logistic),
+    ),
+    Kind(
+        "bayes", "Bayesian logistic regression, no step size to choose", True,
+        (
+            Option("prior", "number", 2.0, "variance of a weight before the first label",
+                   low=1e-6, high=1e6),
+            _scaling("log"),
+            Option("fourier", "integer", 0, "random Fourier features to add; 0: linear",
+                   low=0, high=2000),
+            Option("spread", "number", 0.1, "variance of their frequencies: larger bends more",
+                   low=0, above=True, high=1e6),
+            _SEED,
+        ),
+        _learning(BayesianLogistic),
+    ),
+    Kind(
+        "naive_bayes", "naive Bayes on bins or Gaussians, and categories", True,
+        (
+            Option("likelihood", "text", "gaussian", "how a real feature's chance is modelled",
+                   choices=("gaussian", "binned")),
+            Option("bins", "integer", 8, "parts of a real feature's range, for binned",
+                   low=1, high=1024),
+        ),
+        _learning(NaiveBayes),
+    ),
+    Kind(
+        "lda", "linear discriminant analysis on ranks", True,
+        (
+            Option("prior", "number", 10.0, "starting scatter, in rows", low=1e-6, high=1e6),
+            Option("capacity", "integer", 256, "ranks of that many rows are exact; even",
+                   low=2, high=65536),
+        ),
+        _learning(RankLda),
+    ),
+    Kind(
+        "committee", "mean of several learning rules' log-odds", True,
+        (
+            Option("preset", "text", None, "a tried set of members (default: kdi)",
+                   choices=tuple(PRESETS)),
+            Option("members", "tables", (), "rules of its own instead of a preset"),
+            Option("clip", "number", CLIP, "cut of each member's log-odds", low=0, above=True),
+            _SEED,
+        ),
+        _committee,
+    ),
+    Kind(
+        "river", "a classifier of River (the extra `river`)", True,
+        (
+            Option("model", "text", REQUIRED, "package.module:Class"),
+            Option("arguments", "table", {}, "keyword arguments of the class"),
+            _scaling("zscore", "none"),
+        ),
+        _learning(RiverModel),
+    ),
+)  # fmt: skip
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

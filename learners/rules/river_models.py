@@ -1,0 +1,163 @@
+"""Classifiers of River as rules: the optional extra `river`.
+
+River is never imported here; the class is loaded by the name in the settings, such as
+`river.linear_model:LogisticRegression`, and anything with `learn_one` and `predict_proba_one` will
+do. A model that takes a `seed` and is given none gets 0, so that a replay repeats it.
+
+The model gets each row as a dictionary of columns: real features scaled online if wanted (linear
+models need it, trees do not mind), categories as 0/1 columns. Its probabilities become log-odds.
+
+Trust: the state is the pickled model. Unpickling runs code, so whoever can write the worker's state
+(its changelog topic and its folder on disk) can run code in the worker. Guard those as you guard
+the program itself; rules of the other kinds keep plain numbers and have no such risk. A pickle also
+belongs to its River version: after an upgrade of River that changes the class, rebuild the state
+from the topics. Two models with the same history predict the same bits, but their pickles may
+differ (River keeps unseeded generators that it never draws from), hence `exact` is False.
+"""
+
+import inspect
+import pickle
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from learners.errors import LearnerError
+from learners.features import FeatureSpace
+from learners.rules.base import LearningRule
+from learners.rules.callables import load
+from learners.rules.columns import Columns
+from learners.rules.odds import from_heads
+from learners.rules.scalers import make_scaler
+from learners.rules.states import array, nest, part_of
+from learners.types import Floats, Ints, State
+
+_FLOOR = 1e-12
+"""A probability of 0 or 1 becomes this far from it: log-odds stay finite, within +-27.6."""
+
+
+class RiverModel(LearningRule):
+    """A River classifier.
+
+    model       `package.module:Class`
+    arguments   its keyword arguments; one that is a model itself is a table with `model` and
+                `arguments` of its own
+    scaling     online scaling of the real features: zscore, log, rank or none
+    """
+
+    exact: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        name: str,
+        space: FeatureSpace,
+        classes: int,
+        *,
+        model: str,
+        arguments: Mapping[str, Any] | None = None,
+        scaling: str = "zscore",
+    ) -> None:
+        super().__init__(name, space, classes)
+        self.columns = Columns(space)
+        self.scaler = None if scaling == "none" else make_scaler(scaling, self.columns)
+        self.model = _build(name, model, arguments or {})
+        if classes > 2 and not getattr(self.model, "_multiclass", True):
+            raise LearnerError(
+                f"rule {name}: {model} knows two labels only; use a multi-class model of River"
+            )
+
+    def _log_odds(self, rows: Floats) -> Floats:
+        raw = self.columns.raw(rows)
+        z = raw if self.scaler is None else self.scaler.look(raw)
+        shares = np.array([self._shares(x) for x in self._records(z)]).reshape(-1, self.classes)
+        if self.classes == 2:
+            return from_heads(np.log(shares[:, 1:]) - np.log(shares[:, :1]), 2)
+        return np.asarray(np.log(shares) - np.log1p(-shares))
+
+    def _shares(self, x: dict[str, float]) -> list[float]:
+        """Return the probability of each label; even ones while the model knows nothing."""
+        said = self.model.predict_proba_one(x)
+        shares = [float(said.get(label, 0.0)) for label in range(self.classes)]
+        total = sum(shares)
+        if total <= 0.0:
+            return [1.0 / self.classes] * self.classes
+        return [min(max(share / total, _FLOOR), 1.0 - _FLOOR) for share in shares]
+
+    def _records(self, z: Floats) -> list[dict[str, float]]:
+        names = self.space.expanded_names
+        return [dict(zip(names, row, strict=True)) for row in z.tolist()]
+
+    def _learn(self, rows: Floats, truth: Ints) -> None:
+        before = self.state()
+        try:
+            raw = self.columns.raw(rows)
+            z = raw if self.scaler is None else self.scaler.learn(raw)
+            for x, y in zip(self._records(z), truth.tolist(), strict=True):
+                self.model.learn_one(x, y)
+        except Exception:
+            self.restore(before)
+            raise
+
+    def state(self) -> State:
+        """Return the pickled model as bytes, and the scaler's statistics."""
+        pickled = np.frombuffer(pickle.dumps(self.model, protocol=5), np.uint8)
+        scaler = {} if self.scaler is None else nest("scaler", self.scaler.state())
+        return {"pickle": pickled, **scaler}
+
+    def restore(self, state: State) -> None:
+        """Put back what `state` returned. Runs code from the pickle: see the module's text."""
+        pickled = array(state, "pickle", np.uint8, (None,)).tobytes()
+        self.model = pickle.loads(pickled)  # noqa: S301 - the worker's own state, see the docstring
+        if self.scaler is not None:
+            self.scaler.restore(part_of(state, "scaler"))
+
+    @property
+    def averages(self) -> bool:
+        """Trees and foreign models have no parameters that could be averaged."""
+        return False
+
+
+def _build(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:
+    made = _make(rule, model, arguments)
+    missing = [m for m in ("learn_one", "predict_proba_one") if not hasattr(made, m)]
+    if missing:
+        raise LearnerError(f"rule {rule}: option model: {model} has no {', '.join(missing)}")
+    return made
+
+
+def _make(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:
+    """Call a class with keyword arguments; a table with a `model` of its own is made first."""
+    kind = _load_model(rule, model)
+    keywords = {key: _argument(rule, value) for key, value in arguments.items()}
+    try:
+        if "seed" in inspect.signature(kind).parameters:
+            keywords.setdefault("seed", 0)
+        return kind(**keywords)
+    except Exception as error:
+        raise LearnerError(
+            f"rule {rule}: option arguments: {model} raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _argument(rule: str, value: Any) -> Any:
+    if not (isinstance(value, Mapping) and "model" in value):
+        return value
+    unknown = set(value) - {"model", "arguments"}
+    if unknown or not isinstance(value["model"], str):
+        raise LearnerError(
+            f"rule {rule}: option arguments: a model inside it has model and arguments only"
+        )
+    return _make(rule, value["model"], value.get("arguments", {}))
+
+
+def _load_model(rule: str, model: str) -> Any:
+    try:
+        return load(rule, "model", model)
+    except LearnerError as error:
+        cause = error.__cause__
+        if isinstance(cause, ModuleNotFoundError) and cause.name == "river":
+            raise LearnerError(
+                f"rule {rule}: River is not installed; install the extra:"
+                " pip install 'hedged-bandits[river]'"
+            ) from error
+        raise

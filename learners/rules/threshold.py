@@ -1,0 +1,37 @@
+"""A cut on one real feature."""
+
+import numpy as np
+
+from learners.errors import LearnerError
+from learners.features import FeatureSpace
+from learners.rules.base import Rule
+from learners.types import Floats, Ints
+
+
+class Threshold(Rule):
+    """Says `above` where the raw value of `feature` is greater than `value`, else `below`."""
+
+    def __init__(
+        self,
+        name: str,
+        space: FeatureSpace,
+        classes: int,
+        *,
+        feature: str,
+        value: float,
+        above: int,
+        below: int,
+    ) -> None:
+        super().__init__(name, space, classes)
+        if feature not in space.names or space.category_counts[space.names.index(feature)]:
+            raise LearnerError(
+                f"rule {name}: option feature must name a real feature of the learner,"
+                f" not {feature!r}"
+            )
+        self.column = space.names.index(feature)
+        self.value = value
+        self.above = above
+        self.below = below
+
+    def _predict(self, rows: Floats) -> Ints:
+        return np.where(rows[:, self.column] > self.value, self.above, self.below)

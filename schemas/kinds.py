@@ -1,0 +1,85 @@
+"""The kinds of values that fields hold, each with its limits, in one place.
+
+msgspec checks the limits while it parses, and writes them into the JSON Schema. The characters of
+ids and cubes it could check by regular expression only, which is slow: the readers do that, and
+`extra_json_schema` tells other languages.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
+
+VERSION = 1
+"""The version that these records are written in, and the only one that is read."""
+
+MAX_BYTES = 256 * 1024
+"""Longest value that readers parse unless told otherwise: thousands of features fit."""
+
+MAX_TEXT = 200
+MAX_CUBE = 2**63 - 1
+MAX_INTEGER = 2**53 - 1
+"""Up to here an integer survives readers that keep every JSON number as a double."""
+MAX_MILLIS = 253_402_300_799_999
+"""The last one of the year 9999. Times in micro- or nanoseconds lie beyond it, so are caught."""
+
+CONTROL_CHARACTERS = r"[\u0000-\u001f\u007f-\u009f]"
+
+Id: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_TEXT,
+        extra={"kind": "id"},
+        extra_json_schema={"not": {"pattern": CONTROL_CHARACTERS}},
+    ),
+]
+"""An opaque token: not empty, at most 200 characters, no control characters."""
+
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+"""The name of a label, learner, rule, feature or category."""
+
+Cube: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=len(str(MAX_CUBE)),
+        extra_json_schema={"not": {"pattern": "[^0-9]"}},
+    ),
+]
+"""A cube's id, 0 … 2^63-1, as decimal text: many JSON readers round integers beyond 2^53."""
+
+Millis: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_MILLIS)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Positive: TypeAlias = Annotated[float, Meta(ge=0)]
+"""A finite number, 0 or greater."""
+
+Value: TypeAlias = float | Name
+"""What a feature holds: a number, or the name of a category."""
+
+Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
+
+
+def has_control_characters(text: str) -> bool:
+    """Say whether a text holds a control character (Unicode category Cc).
+
+    >>> has_control_characters("a-17"), has_control_characters("a\\n17")
+    (False, True)
+    """
+    # Every control character is unprintable, so printable text, the usual case, needs no search.
+    return not text.isprintable() and any(c < " " or "\x7f" <= c <= "\x9f" for c in text)
+
+
+def are_cubes(texts: Sequence[str]) -> bool:
+    """Say whether texts of 1 to 19 characters are all ids of cubes.
+
+    >>> are_cubes(["0", "9223372036854775807"]), are_cubes(["9223372036854775808"])
+    (True, False)
+    """
+    joined = "".join(texts)
+    if joined and not (joined.isascii() and joined.isdigit()):
+        return False
+    # Digits of one length compare as their numbers do, and shorter ones lie below the limit.
+    limit = str(MAX_CUBE)
+    return all(text <= limit for text in texts if len(text) == len(limit))

@@ -1,0 +1,45 @@
+"""Why a record was refused: a closed set of codes, safe as a metric label and stable over versions.
+
+>>> Reason.NOT_FINITE.value, Reason("empty").meaning
+('not_finite', 'the value is empty, or there is none (a tombstone)')
+"""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Reason(StrEnum):
+    """A code and its meaning. The first group is about reading, the second about what follows."""
+
+    meaning: str
+
+    def __new__(cls, code: str, meaning: str) -> Self:
+        """Make a member that carries its meaning."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    EMPTY = "empty", "the value is empty, or there is none (a tombstone)"
+    TOO_LARGE = "too_large", "the value is longer than the reader's limit; it was not parsed"
+    NOT_UTF8 = "not_utf8", "the value is not UTF-8"
+    MALFORMED = "malformed", "the value is not JSON: cut off, wrongly written or nested too deeply"
+    DUPLICATE_KEY = "duplicate_key", "an object names the same key twice"
+    WRONG_VERSION = "wrong_version", "`v` names a version that this reader does not know"
+    MISSING_FIELD = "missing_field", "a required field is absent"
+    WRONG_TYPE = "wrong_type", "a field holds another type of value than its own"
+    NOT_FINITE = "not_finite", "a number is NaN, infinite or too large for a double"
+    OUT_OF_RANGE = "out_of_range", "a number or the length of a text lies outside its range"
+    BAD_ID = "bad_id", "the id is empty, too long or holds control characters"
+    WRONG_DIMENSION = "wrong_dimension", "`x` has more or fewer entries than the learner features"
+    MISSING_FEATURE = "missing_feature", "`x` lacks one of the learner's features"
+    EXTRA_FEATURE = "extra_feature", "`x` names a feature that the learner does not have"
+    UNKNOWN_CATEGORY = "unknown_category", "a categorical feature has none of its categories"
+    UNKNOWN_LABEL = "unknown_label", "a label is not in the settings"
+    UNKNOWN_LEARNER = "unknown_learner", "a learner is not in the settings"
+    UNKNOWN_RULE = "unknown_rule", "a rule is not among the learner's rules"
+
+    RULE_FAILED = "rule_failed", "a rule raised, or returned something that is no label"
+    LABEL_CONFLICT = "label_conflict", "the instance has another label already; the first one holds"
+    LABEL_UNMATCHED = "label_unmatched", "no diagnosis of that id is waiting for a label"
+    LABEL_EXPIRED = "label_expired", "the label came after its time to live"

@@ -1,0 +1,182 @@
+"""The records, one per topic. They are frozen, small, and can each be read alone.
+
+On the wire each is one JSON object that begins with its version `v`. Readers ignore fields that
+they do not know, so fields may be added without a new version; a change that old readers would
+misunderstand needs one. Labels, learners and rules travel as names. What is unknown is absent (or
+null): never NaN, never a number that stands for nothing.
+"""
+
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+from schemas.kinds import (
+    VERSION,
+    Count,
+    Cube,
+    Id,
+    Millis,
+    Name,
+    Positive,
+    Share,
+    Text,
+    Value,
+)
+
+InstanceId = Annotated[Id, Meta(description="Opaque id of the instance; also the Kafka key.")]
+At = Annotated[Millis, Meta(description="When it was made, in milliseconds since 1970 (UTC).")]
+Row = Annotated[
+    tuple[Value, ...] | dict[Name, Value],
+    Meta(
+        description="The features: an array in the order of the settings, or an object by feature "
+        "name. A number for a real feature, the category's name for a categorical one."
+    ),
+]
+Phase = Annotated[Count, Meta(description="Phase of the doubling trick, from 1; 0 if it has none.")]
+InCube = Annotated[Cube, Meta(description="Cube of the instance in that phase, as decimal text.")]
+Votes = Annotated[
+    dict[Name, Name] | None,
+    Meta(description="Under full feedback: the label that every rule gave, by rule name."),
+]
+RuleName = Annotated[Name, Meta(description="The rule that the learner followed.")]
+Exploring = Annotated[bool, Meta(description="True if the choice of the rule was an exploration.")]
+Trials = Annotated[Count, Meta(description="How often the rule had been tried in the cube.")]
+Accuracy = Annotated[Share | None, Meta(description="Estimated accuracy of the rule in the cube.")]
+Low = Annotated[Share | None, Meta(description="Lower end of the accuracy's interval.")]
+High = Annotated[Share | None, Meta(description="Upper end of the accuracy's interval.")]
+Epsilon = Annotated[
+    Positive | None,
+    Meta(description="Corollary 1: bound on the distance from the best rule for the instance."),
+]
+
+
+class Record(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):
+    """What all records share: an instance id and a version, which belongs to the class.
+
+    No record can be part of a reference cycle, so the garbage collector need not follow them.
+    """
+
+    id: InstanceId
+
+
+class Instance(Record, frozen=True):
+    """What one local learner gets to see of a patient. Topic `instances.<learner>`."""
+
+    x: Row
+    at: At
+
+
+class Context(Record, frozen=True):
+    """What the ensemble learner may know of a patient, if it uses contexts. Topic `contexts`."""
+
+    x: Row
+    at: At
+
+
+class Label(Record, frozen=True):
+    """The true label of an instance, which comes late or never. Topic `labels`."""
+
+    label: Annotated[Name, Meta(description="The true label.")]
+    at: At
+
+
+class Prediction(Record, frozen=True):
+    """What a local learner says about an instance, and how sure it is. Topic `predictions`.
+
+    Phase, cube, rule and votes come back in the feedback: counting needs nothing else.
+    """
+
+    learner: Annotated[Name, Meta(description="The local learner that speaks.")]
+    label: Annotated[Name, Meta(description="The label it predicts.")]
+    phase: Phase
+    cube: InCube
+    rule: RuleName
+    exploring: Exploring
+    trials: Trials
+    at: At
+    accuracy: Accuracy = None
+    low: Low = None
+    high: High = None
+    epsilon: Epsilon = None
+    votes: Votes = None
+    log_odds: Annotated[
+        Annotated[tuple[float, ...], Meta(min_length=1)] | None,
+        Meta(
+            description="Log-odds of each label against the others, in the order of the settings; "
+            "with two labels one number is enough, that of the positive one."
+        ),
+    ] = None
+
+
+class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What one local learner contributed to a diagnosis."""
+
+    label: Annotated[Name, Meta(description="The label it predicted.")]
+    rule: RuleName
+    exploring: Exploring
+    trials: Trials
+    accuracy: Accuracy = None
+    low: Low = None
+    high: High = None
+    epsilon: Epsilon = None
+
+
+class Diagnosis(Record, frozen=True):
+    """The ensemble learner's answer, with the grounds for it. Topic `diagnoses`."""
+
+    label: Annotated[Name, Meta(description="The diagnosis.")]
+    complete: Annotated[bool, Meta(description="True if every local learner was heard.")]
+    missing: Annotated[tuple[Name, ...], Meta(description="The learners that were not heard.")]
+    mode: Annotated[Name, Meta(description="The fusion rule that decided.")]
+    weights: Annotated[
+        dict[Name, Positive],
+        Meta(description="Weight of each learner (or other expert of the fusion rule), by name."),
+    ]
+    learners: Annotated[
+        dict[Name, Opinion], Meta(description="What each learner contributed, by name.")
+    ]
+    at: At
+
+
+class Feedback(Record, frozen=True):
+    """The true label, handed back with what the learner counts by. Topic `feedback.<learner>`."""
+
+    label: Annotated[Name, Meta(description="The true label.")]
+    predicted: Annotated[Name, Meta(description="The label that the learner had predicted.")]
+    phase: Phase
+    cube: InCube
+    rule: RuleName
+    at: At
+    votes: Votes = None
+    learner: Annotated[Name | None, Meta(description="The learner, if the topic is shared.")] = None
+
+
+class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):
+    """A record that could not be used. Topic `deadletter`.
+
+    On the topic the fields travel as headers, `hb-reason`, `hb-topic` and so on, in UTF-8 text; key
+    and value are the original bytes. The JSON form here is what `hb` prints.
+    """
+
+    reason: Annotated[Name, Meta(description="The reason code.")]
+    topic: Annotated[Name, Meta(description="The topic it was read from.")]
+    partition: Annotated[Count, Meta(description="The partition it was read from.")]
+    offset: Annotated[Count, Meta(description="Its offset there.")]
+    detail: Annotated[Text, Meta(description="The field and what was expected; never a value.")]
+    at: Annotated[Millis, Meta(description="When it was refused, in milliseconds since 1970.")]
+    key: Annotated[bytes | None, Meta(description="The original key, base64.")] = None
+    value: Annotated[bytes | None, Meta(description="The original value, base64.")] = None
+
+
+AnyRecord: TypeAlias = Instance | Prediction | Context | Label | Diagnosis | Feedback
+
+TOPICS: dict[str, type[Struct]] = {
+    "instances.<learner>": Instance,
+    "predictions": Prediction,
+    "contexts": Context,
+    "labels": Label,
+    "diagnoses": Diagnosis,
+    "feedback.<learner>": Feedback,
+    "deadletter": DeadLetter,
+}
+"""Every topic that users see, with its record."""
