@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import dev, features, settings
+from cli import broker, dev, features, settings, topics
 from cli.output import guarded
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
 )
 settings.register(app)
 features.register(app)
+broker.register(app)
+topics.register(app)
 dev.register(app)
 
 

@@ -3,7 +3,7 @@
 import fcntl
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -118,7 +118,6 @@ class EmbeddedBroker:
             try:
                 self._start(plan)
             except PortTakenError:
-                self._stop(self._nodes_of(plan))
                 self._start(self._move(plan))
         return self.address
 
@@ -130,13 +129,19 @@ class EmbeddedBroker:
             return self._stop(self.nodes)
 
     def destroy(self) -> None:
-        """End it at once and delete its data."""
+        """End it at once and delete its data, and nothing else that may lie in its folder."""
         if not self.data.exists():
             return
         with self._alone():
             for node in self.nodes:
+                node.process.recover()
                 node.kill()
-            shutil.rmtree(self.data)
+            for folder in (*self.data.glob("node-*"), *self.data.glob("secrets")):
+                shutil.rmtree(folder)
+            self._plan_file.unlink(missing_ok=True)
+            (self.data / "lock").unlink(missing_ok=True)
+        with suppress(OSError):  # not empty: somebody else's
+            self.data.rmdir()
 
     def __enter__(self) -> Self:
         self.up()
@@ -189,10 +194,15 @@ class EmbeddedBroker:
 
     def _start(self, plan: Plan) -> None:
         nodes = self._nodes_of(plan)
-        for node in nodes:
-            node.launch()
-        for node in nodes:
-            node.await_ready()
+        idle = [node for node in nodes if not node.alive]
+        try:
+            for node in idle:
+                node.launch()
+            for node in nodes:
+                node.await_ready()
+        except (BrokerError, KeyboardInterrupt):
+            self._stop(idle)
+            raise
 
     def _stop(self, nodes: list[Node]) -> list[Node]:
         # All at once: a node that is left alone waits long for a majority that will not come.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from platformdirs import user_cache_path
@@ -49,7 +50,7 @@ class Jar:
 
 
 @dataclass(frozen=True)
-class Lock:
+class Pinned:
     """The pinned broker: Kafka's version and its jars in class-path order."""
 
     kafka: str
@@ -74,12 +75,12 @@ class Progress:
 
 
 @cache
-def lock() -> Lock:
+def lock() -> Pinned:
     """Read the lock file."""
     content = files("streams.broker").joinpath("jars.lock").read_bytes()
     pinned = json.loads(content)
     jars = tuple(_read_jar(line) for line in pinned["jars"])
-    return Lock(pinned["kafka"], jars, hashlib.sha256(content).hexdigest()[:16])
+    return Pinned(pinned["kafka"], jars, hashlib.sha256(content).hexdigest()[:16])
 
 
 def _read_jar(line: dict[str, Any]) -> Jar:
@@ -135,9 +136,15 @@ def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
     from jgo.config import GlobalSettings  # noqa: PLC0415 (see above)
     from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 (see above)
 
+    one_by_one = Lock()
+
+    def advance(size: int) -> None:
+        with one_by_one:
+            progress.advance(size)
+
     @contextmanager
     def report(_name: str, _size: int) -> Iterator[Callable[[int], None]]:
-        yield progress.advance
+        yield advance
 
     context = MavenContext(
         resolver=PythonResolver(progress_callback=report), repo_cache=folder, timeout=30

@@ -51,7 +51,8 @@ def java_command(main: str, *arguments: str, record: Path | None = None) -> list
     if record is not None:
         options += [f"-XX:AOTCacheOutput={record}"]
     elif archive is not None and archive.is_file() and archive.stat().st_size:
-        options += [f"-XX:AOTCache={archive}"]
+        # An archive in doubt is not used and nobody is harmed: only an error is worth a line.
+        options += [f"-XX:AOTCache={archive}", "-Xlog:disable", "-Xlog:all=error"]
     return [str(find_java().program), *options, "-cp", class_path(), main, *arguments]
 
 
