@@ -10,6 +10,7 @@ from typing import Any
 class EngineConfig:
     """How tasks of one application run. Times are in seconds, sizes in bytes.
 
+    `app` names the consumer group; `prefix` begins the names of topics and of transactional ids.
     `client` holds the connection arguments that every aiokafka client takes (`bootstrap_servers`,
     security). `max_records` is the most records in one transaction, `chunk_records` the most that
     are processed before the event loop gets a turn. `backlog_bytes` bounds what a task holds
@@ -17,6 +18,7 @@ class EngineConfig:
     """
 
     app: str
+    prefix: str
     client: Mapping[str, Any]
     state: Path
     deadletters: str
@@ -29,7 +31,7 @@ class EngineConfig:
     transaction_timeout: float = 60.0
     commit_timeout: float = 45.0
     session_timeout: float = 10.0
-    heartbeat: float = 1.0
+    heartbeat: float = 0.5
     flush_timeout: float = 5.0
     retries: int = 3
     backoff: float = 0.5
@@ -39,15 +41,15 @@ class EngineConfig:
 
     def transactional_id(self, agent: str, partition: int) -> str:
         """Return the name under which a task writes: a new owner of the name fences the old one."""
-        return f"{self.app}.{agent}.{partition}"
+        return f"{self.prefix}{agent}.{partition}"
 
     def changelog(self, agent: str) -> str:
         """Return the topic that keeps what only the task itself reads."""
-        return f"{self.app}.{agent}.changelog"
+        return f"{self.prefix}{agent}.changelog"
 
     def shared_changelog(self, agent: str) -> str:
         """Return the topic that keeps what other partitions read too."""
-        return f"{self.app}.{agent}.shared"
+        return f"{self.prefix}{agent}.shared"
 
     def state_folder(self, agent: str, partition: int) -> Path:
         """Return where a task's RocksDB folders are."""

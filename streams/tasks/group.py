@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from streams.errors import HbError
 from streams.tasks.batch import Batch
@@ -16,13 +16,6 @@ from streams.tasks.task import Phase, Task, TaskStatus
 _log = logging.getLogger(__name__)
 
 
-class TopicPart(NamedTuple):
-    """A partition of a topic; equal to the tuples that aiokafka and Faust use."""
-
-    topic: str
-    partition: int
-
-
 class TaskGroup:
     """The tasks of the partitions that the consumer group gave to this worker."""
 
@@ -33,6 +26,7 @@ class TaskGroup:
         self.specs: dict[str, AgentSpec] = {}
         self.tasks: dict[tuple[str, int], Task] = {}
         self._spec_of: dict[str, AgentSpec] = {}
+        self.joined = False
         self._hook = hook
         self._source: Source | None = None
         self._replicas: dict[str, Any] = {}
@@ -63,6 +57,7 @@ class TaskGroup:
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Hold exactly the tasks of these partitions: close, keep or open what it takes."""
         wanted = self._tasks_of(partitions)
+        self.joined = True
         gone = [self.tasks.pop(key) for key in list(self.tasks) if key not in wanted]
         await asyncio.gather(*[task.close() for task in gone])
         await asyncio.gather(*[task.resume() for task in self.tasks.values()])
@@ -120,7 +115,9 @@ class TaskGroup:
 
     def trouble(self) -> list[str]:
         """Return what keeps the worker from being ready, one sentence each; empty if nothing."""
-        return [text for status in self.statuses() for text in _trouble(status, self.config)]
+        waiting = [] if self.joined else ["the worker has not joined its consumer group yet"]
+        tasks = [text for status in self.statuses() for text in _trouble(status, self.config)]
+        return waiting + tasks
 
 
 def _trouble(status: TaskStatus, config: EngineConfig) -> list[str]:

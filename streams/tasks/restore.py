@@ -35,7 +35,7 @@ class Restored:
         return self.records / self.seconds if self.seconds else 0.0
 
 
-def committed_reader(config: EngineConfig, name: str) -> Any:
+def committed_reader(config: EngineConfig, name: str, wait_ms: int = 20) -> Any:
     """Return a consumer outside any group that reads what is committed."""
     return AIOKafkaConsumer(
         **config.client,
@@ -45,6 +45,8 @@ def committed_reader(config: EngineConfig, name: str) -> Any:
         # A position that the log no longer has must be seen, not silently moved.
         auto_offset_reset="none",
         max_partition_fetch_bytes=config.fetch_bytes,
+        # aiokafka has one fetch per broker under way; a seek waits until it is answered.
+        fetch_max_wait_ms=wait_ms,
         request_timeout_ms=int(config.request_timeout * 1000),
     )
 

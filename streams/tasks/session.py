@@ -168,7 +168,7 @@ class Session:
 
     def _caught_up(self) -> bool:
         for topic, position in self.positions.items():
-            end = self._source.end(topic, self.partition)
+            end = self._source.end_of(topic, self.partition)
             if end is None or position < end:
                 return False
         return not self._inbox
@@ -285,7 +285,7 @@ async def open_session(
             config, spec, partition, source=source, hook=hook, producer=producer, store=store
         )
         await session.restore(others)
-        await source.seek(partition, session.positions)
+        await source.rewind(partition, session.positions)
     except BaseException:
         if session is not None:
             await session.close(clean=False)

@@ -7,10 +7,10 @@ from typing import Protocol
 class Source(Protocol):
     """Delivers batches to tasks; lives longer than any of them."""
 
-    async def seek(self, partition: int, positions: Mapping[str, int]) -> None:
+    async def rewind(self, partition: int, positions: Mapping[str, int]) -> None:
         """Go on reading partition `partition` of each topic at the given offset."""
 
-    def end(self, topic: str, partition: int) -> int | None:
+    def end_of(self, topic: str, partition: int) -> int | None:
         """Return the end of what is committed in a partition as last heard, None if not heard."""
 
     def wake(self) -> None:

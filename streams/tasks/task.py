@@ -186,7 +186,7 @@ class Task:
         """Go on after `pause`."""
         session = self.session
         if session is not None:
-            await self._source.seek(self.partition, session.expected())
+            await self._source.rewind(self.partition, session.expected())
             session.resume()
             self._source.wake()
 

@@ -64,6 +64,7 @@ def spec(prefix: str, *, inputs: tuple[str, ...] = ("in",), name: str = "count")
 def config(address: str, prefix: str, folder: Path, **changes: Any) -> EngineConfig:
     made = EngineConfig(
         prefix.rstrip("."),
+        prefix,
         {"bootstrap_servers": address},
         folder,
         prefix + "dead",
@@ -176,11 +177,11 @@ class DirectSource:
             await asyncio.wait([self._loop])
         await self._consumer.stop()
 
-    async def seek(self, partition: int, positions: Mapping[str, int]) -> None:
+    async def rewind(self, partition: int, positions: Mapping[str, int]) -> None:
         for topic, offset in positions.items():
             self._consumer.seek(TopicPartition(topic, partition), offset)
 
-    def end(self, topic: str, partition: int) -> int | None:
+    def end_of(self, topic: str, partition: int) -> int | None:
         end: int | None = self._consumer.last_stable_offset(TopicPartition(topic, partition))
         return end
 
@@ -206,7 +207,7 @@ async def running(
 async def until(condition: Any, seconds: float = 30.0) -> None:
     """Wait until a condition holds; fail loudly if it does not in time."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  # the condition is somebody else's
             await asyncio.sleep(0.01)
 
 
