@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from streams.tasks import AgentSpec, EngineConfig
 from streams.app import EngineApp, WebConfig, build_app
+from streams.tasks import AgentSpec, EngineConfig
 
 NO_PAGES = WebConfig(host=None)
 

@@ -56,7 +56,7 @@ async def test_a_stuck_commit_turns_readiness_red_and_back(broker_address, prefi
     app.finalize()
     async with app:
         await asyncio.wait_for(stuck.wait(), 20)
-        await until(lambda: app.engine.trouble())
+        await until(app.engine.trouble)
         status, text = await get(app, "/readyz")
         assert status == 503
         assert "task count/0 has not committed for" in text

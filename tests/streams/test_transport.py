@@ -137,7 +137,7 @@ async def test_normal_topics_work_beside(broker_address, prefix, tmp_path):
         @app.agent(topic)
         async def plain(stream):
             async for event in stream.events():
-                got.append((event.message.partition, event.value))
+                got.append((event.message.partition, event.value))  # noqa: PERF401  # it never ends
 
     await produce(broker_address, prefix + "plain", [b"a", b"b"], 1)
     async with worker(conf, agent, setup=setup) as app:
