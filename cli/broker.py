@@ -135,7 +135,7 @@ def reset(
     from streams.broker import EmbeddedBroker
 
     broker = EmbeddedBroker(data)
-    held = broker.plan is not None
+    held = broker.exists
     if held and not yes:
         if not sys.stdin.isatty():
             raise InputError(f"this would delete all topics in {broker.data}; to do so add --yes")

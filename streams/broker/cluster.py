@@ -12,7 +12,7 @@ from platformdirs import user_data_path
 
 from streams.broker.certificates import SecretFiles
 from streams.broker.jars import Progress, lock
-from streams.broker.node import Node, PortTakenError
+from streams.broker.node import Node, PortTakenError, node_process
 from streams.broker.plan import Plan, is_free, load_plan, new_plan, used_ports
 from streams.broker.training import prepare
 from streams.errors import BrokerError
@@ -64,6 +64,11 @@ class EmbeddedBroker:
     def plan(self) -> Plan | None:
         """The cluster that the data folder holds, if any."""
         return load_plan(self._plan_file)
+
+    @property
+    def exists(self) -> bool:
+        """The data folder holds a cluster."""
+        return self._plan_file.exists()
 
     @property
     def nodes(self) -> list[Node]:
@@ -123,7 +128,7 @@ class EmbeddedBroker:
 
     def down(self) -> list[Node]:
         """Stop every node and wait; return those that had to be killed, for they did not stop."""
-        if self.plan is None:
+        if not self.exists:
             return []
         with self._alone():
             return self._stop(self.nodes)
@@ -133,9 +138,11 @@ class EmbeddedBroker:
         if not self.data.exists():
             return
         with self._alone():
-            for node in self.nodes:
-                node.process.recover()
-                node.kill()
+            # By folder, not by plan, for the plan may be what cannot be read.
+            for folder in self.data.glob("node-*"):
+                process = node_process(folder)
+                process.recover()
+                process.kill()
             for folder in (*self.data.glob("node-*"), *self.data.glob("secrets")):
                 shutil.rmtree(folder)
             self._plan_file.unlink(missing_ok=True)

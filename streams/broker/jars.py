@@ -149,8 +149,8 @@ def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
     context = MavenContext(
         resolver=PythonResolver(progress_callback=report), repo_cache=folder, timeout=30
     )
-    # The user's own mirrors, if jgo's settings file names any, come first.
-    context.remote_repos = {**GlobalSettings.load().repositories, **context.remote_repos}
+    # jgo's settings file may name further repositories, or a mirror in place of `central`.
+    context.remote_repos |= GlobalSettings.load().repositories
 
     def download(jar: Jar) -> None:
         # jgo writes in place and takes any file of that name for whole.

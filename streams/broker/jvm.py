@@ -5,6 +5,7 @@ broker starts in two thirds of the time and takes half the memory, and moves as 
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 from streams.broker.jars import cache_folder, class_path, lock
@@ -44,16 +45,25 @@ def archive_file() -> Path | None:
     return cache_folder() / f"classes-{key[:16]}.aot"
 
 
-def java_command(main: str, *arguments: str, record: Path | None = None) -> list[str]:
-    """Return the command that runs class `main`; `record` is an archive to write when it ends."""
+def java_command(main: str, *arguments: str, folder: Path, record: Path | None = None) -> list[str]:
+    """Return the command that runs class `main`.
+
+    `folder` gets a report if Java itself crashes, `record` an archive when the program ends.
+    """
     archive = archive_file()
-    options = _options()
+    options = [*_options(), f"-XX:ErrorFile={folder / 'crash.txt'}"]
     if record is not None:
         options += [f"-XX:AOTCacheOutput={record}"]
     elif archive is not None and archive.is_file() and archive.stat().st_size:
         # An archive in doubt is not used and nobody is harmed: only an error is worth a line.
         options += [f"-XX:AOTCache={archive}", "-Xlog:disable", "-Xlog:all=error"]
     return [str(find_java().program), *options, "-cp", class_path(), main, *arguments]
+
+
+def java_environment() -> dict[str, str]:
+    """Return the environment of such a program: no secrets of ours, no stray options for Java."""
+    names = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _options() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from streams.broker.certificates import SecretFiles
-from streams.broker.jvm import java_command
+from streams.broker.jvm import java_command, java_environment
 from streams.broker.plan import Plan
 from streams.broker.process import Process
 from streams.broker.properties import server_properties, write_properties
@@ -21,6 +21,14 @@ POLL_SECONDS = 0.02
 _READY = re.compile(rb"\[BrokerServer id=\d+\] Transition from STARTING to STARTED")
 _TELLING = re.compile(r"\b(ERROR|FATAL)\b|Exception|Error:")
 _PORT_TAKEN = "Address already in use"
+
+
+_PROPERTIES = "server.properties"
+
+
+def node_process(folder: Path) -> Process:
+    """Return the process of the node in a folder."""
+    return Process(folder / "pid", folder / _PROPERTIES)
 
 
 class PortTakenError(BrokerError):
@@ -49,8 +57,8 @@ class Node:
         self.record = record
         self.folder = root / f"node-{number}"
         self.log = self.folder / "log.txt"
-        self.properties = self.folder / "server.properties"
-        self.process = Process(self.folder / "pid", self.properties)
+        self.properties = self.folder / _PROPERTIES
+        self.process = node_process(self.folder)
 
     @property
     def alive(self) -> bool:
@@ -78,8 +86,10 @@ class Node:
             self._format()
         if self.log.exists():
             self.log.replace(self.folder / "log.old.txt")
-        command = java_command("kafka.Kafka", str(self.properties), record=self.record)
-        self.process.start(command, self.log)
+        command = java_command(
+            "kafka.Kafka", str(self.properties), folder=self.folder, record=self.record
+        )
+        self.process.start(command, java_environment(), self.log)
 
     def await_ready(self, timeout: float = START_SECONDS) -> None:
         """Wait until it takes requests."""
@@ -130,9 +140,10 @@ class Node:
         with NamedTemporaryFile("w", dir=self.folder) as file:
             file.write("\n".join(arguments) + "\n")
             file.flush()
-            command = java_command("kafka.tools.StorageTool", f"@{file.name}")
-            # Our own pinned program and a file that we wrote.
-            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+            command = java_command("kafka.tools.StorageTool", f"@{file.name}", folder=self.folder)
+            done = subprocess.run(  # noqa: S603 - our own pinned program and a file that we wrote
+                command, env=java_environment(), capture_output=True, text=True, check=False
+            )
         if done.returncode:
             said = done.stderr.strip() or done.stdout.strip()
             raise BrokerError(f"the broker's folder cannot be prepared: {said.splitlines()[-1]}")

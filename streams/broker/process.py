@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,7 @@ class Process:
         self.file = file
         self.mark = str(mark)
 
-    def start(self, command: list[str], log: Path) -> None:
+    def start(self, command: list[str], environment: Mapping[str, str], log: Path) -> None:
         """Start `command`, detached from this process's terminal and life, writing to `log`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         actions = [
@@ -31,8 +32,17 @@ class Process:
             (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
-        pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+        pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
         self._remember(pid)
+        self._await_command_line(pid)
+
+    def _await_command_line(self, pid: int) -> None:
+        # The system resumes us a moment before the new program's command line can be read.
+        try:
+            while not psutil.Process(pid).cmdline():
+                time.sleep(0.001)
+        except psutil.Error:
+            return  # it has ended already, as its log will tell
 
     def _remember(self, pid: int) -> None:
         # Renamed into place, so that a reader never sees half a number.

@@ -7,13 +7,18 @@ import pytest
 
 from streams.broker.keeper import temporary_broker
 from streams.settings.broker import BrokerSettings
+from tests.streams.docker_broker import docker_answers, docker_broker
 
 
 @pytest.fixture(scope="session")
 def broker_address() -> Iterator[str]:
-    """The address of a running Kafka of one node."""
-    with temporary_broker() as broker:
-        yield broker.address
+    """The address of a running Kafka of one node: in a container, or else the embedded one."""
+    if docker_answers():
+        with docker_broker() as address:
+            yield address
+    else:
+        with temporary_broker() as broker:
+            yield broker.address
 
 
 @pytest.fixture(scope="session")
