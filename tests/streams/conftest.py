@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from streams.broker import USER, EmbeddedBroker
 from streams.broker.keeper import temporary_broker
 from streams.settings.broker import BrokerSettings
 from tests.streams.docker_broker import docker_answers, docker_broker
@@ -25,6 +26,21 @@ def broker_address() -> Iterator[str]:
 def broker(broker_address: str) -> BrokerSettings:
     """The settings that lead to that Kafka."""
     return BrokerSettings(bootstrap=broker_address)
+
+
+@pytest.fixture(scope="session")
+def three_brokers() -> Iterator[EmbeddedBroker]:
+    """A cluster of three nodes; a test that kills one starts it again."""
+    with temporary_broker(brokers=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secure_broker() -> Iterator[EmbeddedBroker]:
+    """A broker with TLS and passwords, where `hb` may do everything and `guest` nothing."""
+    changes = {"allow.everyone.if.no.acl.found": "false"}
+    with temporary_broker(users=(USER, "guest"), changes=changes) as broker:
+        yield broker
 
 
 @pytest.fixture

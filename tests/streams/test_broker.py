@@ -14,7 +14,6 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from streams.broker import EmbeddedBroker
 from streams.broker.jvm import archive_file
-from streams.broker.keeper import temporary_broker
 from streams.broker.plan import load_plan
 from streams.connection import admin_client
 from streams.errors import BrokerError
@@ -207,14 +206,6 @@ def test_destroying_spares_what_is_not_its_own(tmp_path):
     (tmp_path / "node-1").mkdir()
     EmbeddedBroker(tmp_path).destroy()
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
-
-
-def test_a_temporary_broker_leaves_nothing():
-    with temporary_broker() as broker:
-        node = broker.nodes[0]
-        assert node.alive
-    assert not node.alive
-    assert not broker.data.exists()
 
 
 def test_a_temporary_broker_ends_with_a_killed_parent(tmp_path):
