@@ -48,10 +48,13 @@ take_lock() {
     trap 'exit 130' INT TERM
 }
 
+# The steps are chained, because `set -e` is off in a function whose result is asked for.
 install_with_uv() {
-    [ -x "$venv/bin/python" ] || uv venv --quiet --python "$1" "$venv"
-    uv pip install --python "$venv/bin/python" --require-hashes -r "$root/requirements/$layer.lock" >&2
-    uv pip install --python "$venv/bin/python" --quiet --no-deps --no-build-isolation -e "$root" >&2
+    { [ -x "$venv/bin/python" ] || uv venv --quiet --python "$1" "$venv"; } &&
+        uv pip install --python "$venv/bin/python" --require-hashes \
+            -r "$root/requirements/$layer.lock" >&2 &&
+        uv pip install --python "$venv/bin/python" --quiet --no-deps --no-build-isolation \
+            -e "$root" >&2
 }
 
 install_with_pip() {

@@ -1,11 +1,10 @@
 """The root of the `hb` command: wiring only, each group of commands lives in its own module."""
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from cli import broker, dev, features, settings, topics
+from cli import bench, broker, dev, features, init, plan, schema, settings, topics
 from cli.output import guarded
 
 app = typer.Typer(
@@ -18,15 +17,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+init.register(app)
 settings.register(app)
 features.register(app)
+plan.register(app)
+schema.register(app)
 broker.register(app)
 topics.register(app)
+bench.register(app)
 dev.register(app)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"hb {version('hedged-bandits')}")
         raise typer.Exit
 

@@ -6,6 +6,7 @@ paper's |F_i|, `L` and `alpha` of the Hölder condition (Assumption 1), `M` the 
 Logarithms are natural. A regret bound above `T` is vacuous: no algorithm can lose more than `T`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
@@ -29,7 +30,7 @@ def partition_term(L: float, alpha: float, d: int, m: float) -> float:
     Theorem 1 has it times T; Remark 1 has it as the limit of the average regret when memory bounds
     `m` by `M_i`.
     """
-    return 2.0 * L * float(d) ** (alpha / 2.0) * float(m) ** -alpha
+    return 2.0 * L * math.pow(d, alpha / 2.0) * math.pow(m, -alpha)
 
 
 def width_factor(T: float, rules: int, cubes: float) -> float:
@@ -57,11 +58,11 @@ def local_regret_optimal_m(
     `T^((alpha+d)/(2 alpha+d)) C_i + T^(d/(2 alpha+d)) 2^d |F| + 1` with
     `C_i = 2 A_m |F|^(1/2) 2^(d/2) + 2 L d^(alpha/2)`.
     """
-    factor = 2.0 * width_factor(T, rules, float(m) ** d) * sqrt(rules) * 2.0 ** (d / 2.0)
-    constant = factor + 2.0 * L * float(d) ** (alpha / 2.0)
+    factor = 2.0 * width_factor(T, rules, math.pow(m, d)) * sqrt(rules) * math.pow(2.0, d / 2.0)
+    constant = factor + 2.0 * L * math.pow(d, alpha / 2.0)
     power = 2.0 * alpha + d
-    main = float(T) ** ((alpha + d) / power) * constant
-    return main + float(T) ** (d / power) * 2.0**d * rules + 1.0
+    main = math.pow(T, (alpha + d) / power) * constant
+    return main + math.pow(T, d / power) * math.pow(2.0, d) * rules + 1.0
 
 
 def memory_bounded_limit(L: float, alpha: float, d: int, max_cuts: int) -> float:
@@ -82,7 +83,7 @@ def confidence_epsilon(
 
 def epsilon_floor(T: float, *, d: int, L: float, alpha: float) -> float:
     """Second term of Corollary 1: what remains however many patients a cube has seen."""
-    return 2.0 * L * float(d) ** (alpha / 2.0) * float(T) ** (-alpha / (2.0 * alpha + d))
+    return 2.0 * L * math.pow(d, alpha / 2.0) * math.pow(T, -alpha / (2.0 * alpha + d))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from learners.errors import LearnerError
 from learners.features import FeatureSpace
 from learners.partition import Partition, cuts_for
 from learners.phases import Clock, Horizon
-from learners.tables import CellTable, table_for
+from learners.tables import DENSE_LIMIT, CellTable, table_for
 from learners.types import Bools, Floats, Ints, Seeds
 
 
@@ -72,7 +72,9 @@ class IupConfig:
             and all(0 < w < np.inf for w in weights),
             "the preferred rule does not exist": self.preferred is None
             or 0 <= self.preferred < self.rules,
-            "cuts must be at least 1": min(self.cuts or 1, self.max_cuts or 1) >= 1,
+            "cuts and max_cuts must be at least 1": all(
+                limit is None or limit >= 1 for limit in (self.cuts, self.max_cuts)
+            ),
             "backoff must be 0 or greater": 0 <= self.backoff < np.inf,
         }
         for message, holds in checks.items():
@@ -124,6 +126,7 @@ class _Phase:
         # own; under bandit feedback they are the sum of S.
         self.table = table_for(self.partition.size, 2 * config.rules + full)
         self.factor = 2.0 * log_term(T, config.rules, self.partition.size)
+        self.cells = np.arange(min(self.partition.size, DENSE_LIMIT))
         self.backoff = Backoff(self.partition, config.rules, config.backoff)
 
 
@@ -171,22 +174,23 @@ class Iup:
         number = self.current
         phase = self.phase(number)
         cubes = phase.partition.cells(unit)
+        # Where cubes are fewer than instances, each cube is judged once; `at` finds its judgement.
+        few = phase.partition.size <= len(cubes)
+        among, at = (phase.cells, cubes) if few else (cubes, np.arange(len(cubes)))
+        rows = phase.table.rows(among)
         # Rules along the first axis: every step below then runs along contiguous memory.
-        counts = phase.table.rows(cubes).T.astype(np.float64, order="C")
-        trials, successes = counts[:F], counts[F : 2 * F]
-        means, index = self._index(phase, cubes, trials, successes)
-        if self.config.weights is not None:
-            index = index * self._weights
-        rules = self._argmax(index, seeds)
-        at = rules * len(rules) + np.arange(len(rules))
-        chosen = means.take(at)
+        counts = rows.T.astype(np.float64, order="C")
+        means, index = self._index(phase, among, counts[:F], counts[F : 2 * F])
+        rules = self._argmax(index, at, seeds)
+        chosen = means.take(rules * len(among) + at)
+        place = at * rows.shape[1] + rules
         return Choices(
             phase=number,
             cubes=cubes,
             rules=rules,
-            exploring=chosen < _largest(means),
-            trials=trials.take(at).astype(np.int64),
-            successes=successes.take(at).astype(np.int64),
+            exploring=chosen < _largest(means).take(at),
+            trials=rows.take(place),
+            successes=rows.take(place + F),
             smoothed=chosen if self.config.backoff else None,
         )
 
@@ -211,25 +215,33 @@ class Iup:
             index[trials == 0] = np.inf
         return means, index
 
-    def _argmax(self, index: Floats, seeds: Seeds) -> Ints:
-        rules = np.zeros(index.shape[1], np.int64)
+    def _argmax(self, index: Floats, at: Ints, seeds: Seeds) -> Ints:
+        """Return the rule with the largest index for the instances whose columns are `at`."""
+        if self.config.weights is not None:
+            index = index * self._weights
         best = index[0]
-        tied = np.zeros(len(rules), np.bool_)
+        rules = np.zeros(len(best), np.int64)
+        tied = np.zeros(len(best), np.bool_)
         for f in range(1, len(index)):
             better = index[f] > best
             tied = (tied & ~better) | (index[f] == best)
             rules = np.maximum(rules, better * f)
             best = np.maximum(best, index[f])
+        rules = rules.take(at)
         if tied.any():
-            rows = np.flatnonzero(tied)
-            rules[rows] = self._break_ties(index[:, rows] == best[rows], seeds[rows])
+            rows = np.flatnonzero(tied.take(at))
+            top = index.take(at[rows], axis=1) == best.take(at[rows])
+            rules[rows] = self._break_ties(top, seeds.take(rows))
         return rules
 
     def _break_ties(self, top: Bools, seeds: Seeds) -> Ints:
         """Choose one of the rules marked in each column of `top` (F, n)."""
-        # A seed is a hash already: its remainder picks the rank among the tied rules.
+        # A seed is a hash already: its remainder is the rank of the winner among the tied rules.
         rank = (seeds % top.sum(axis=0).astype(np.uint64)).astype(np.int64)
-        rules: Ints = (top.cumsum(axis=0) > rank).argmax(axis=0)
+        rules = np.zeros(len(seeds), np.int64)
+        for f, marked in enumerate(top):
+            rules += f * (marked & (rank == 0))
+            rank -= marked
         if self.config.preferred is None:
             return rules
         return np.where(top[self.config.preferred], self.config.preferred, rules)
@@ -253,15 +265,14 @@ class Iup:
         bandit = self.config.feedback is Feedback.BANDIT
         places = phase.table.claim(cubes)
         # Integers, because adding booleans in place would cast them one by one.
-        right = np.ascontiguousarray(correct).astype(np.int64)
-        hits = right.take(rules + np.arange(len(rules)) * F)
+        hits = correct.take(np.arange(0, correct.size, F) + rules).astype(np.int64)
         if bandit:
             phase.table.bump(places, rules, 1)
             phase.table.bump(places, rules + F, hits)
         else:
             for f in range(F):
                 phase.table.bump(places, f, 1)
-                phase.table.bump(places, F + f, right[:, f])
+                phase.table.bump(places, F + f, correct[:, f].astype(np.int64))
             phase.table.bump(places, 2 * F, hits)
         phase.backoff.count(cubes, rules, correct, bandit)
 

@@ -10,6 +10,7 @@ edge belongs to the upper cell, x = 1 to the last.
     [0, 1, 2, 3]
 """
 
+import math
 from functools import cached_property
 from math import log
 
@@ -23,6 +24,7 @@ __all__ = ["Partition", "cuts_for", "unit_cube"]
 
 MAX_CELLS = 2**63 - 1
 _EXACT_IN_FLOAT = 2**53
+_EXACT_IN_FLOAT32 = 2**24
 
 
 def cuts_for(horizon: int, alpha: float, d: int, max_cuts: int | None = None) -> int:
@@ -39,7 +41,7 @@ def cuts_for(horizon: int, alpha: float, d: int, max_cuts: int | None = None) ->
     if d == 0:
         return 1
     power = 2 * alpha + d
-    m = max(1, round(horizon ** (1 / power)))
+    m = max(1, round(math.pow(horizon, 1 / power)))
     slack = 1e-12 * log(horizon)
     while power * log(m) < log(horizon) - slack:
         m += 1
@@ -68,7 +70,8 @@ class Partition:
         same = (self.radices == self.radices[0]).all()
         self._scale = float(self.radices[0]) if same else self.radices.astype(np.float64)
         self._last = self._scale - 1.0
-        self._halves = bool((self.radices == 2).all())
+        halves = (self.radices == 2).all() and self.size <= _EXACT_IN_FLOAT32
+        self._halves = self._strides.astype(np.float32) if halves else None
         self._float_strides = self._strides.astype(np.float64)
 
     @property
@@ -78,20 +81,16 @@ class Partition:
 
     def cells(self, unit: Floats) -> Ints:
         """Return the cell id of each point of the unit cube."""
-        digits = self._digits(unit)
+        if self._halves is not None:
+            # The same as below at a third of the cost; m = 2 is the paper's own setting.
+            return ((unit >= 0.5).astype(np.float32) @ self._halves).astype(np.int64)
+        digits = unit * self._scale
+        np.floor(digits, out=digits)
+        np.minimum(digits, self._last, out=digits)
         if self.size <= _EXACT_IN_FLOAT:
             # Ids below 2^53 are exact in floating point, and this product runs in BLAS.
             return (digits @ self._float_strides).astype(np.int64)
         return np.asarray(digits.astype(np.int64) @ self._strides)
-
-    def _digits(self, unit: Floats) -> Floats:
-        if self._halves:
-            # The same as below, at a third of the cost; m = 2 is the paper's own setting.
-            return (unit >= 0.5).astype(np.float64)
-        digits = unit * self._scale
-        np.floor(digits, out=digits)
-        np.minimum(digits, self._last, out=digits)
-        return digits
 
     def digits(self, cells: Ints) -> Ints:
         """Return (n, d): where each cell lies on each axis."""

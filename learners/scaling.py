@@ -17,6 +17,8 @@ from learners.types import Floats
 QUANTILE_KNOTS = 33
 """Knots of a fitted quantile scaling: 32 steps of equal share."""
 
+_TINY = 1e-300
+
 
 class Scaling(ABC):
     """A non-decreasing map from the reals into [0, 1]."""
@@ -40,7 +42,8 @@ class MinMax(Scaling):
     high: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
+        # A span below the normal range of floats would lose the division's precision.
+        if not (np.isfinite([self.low, self.high]).all() and self.high - self.low >= _TINY):
             raise LearnerError("min-max scaling needs finite low < high")
 
     @classmethod
@@ -48,13 +51,13 @@ class MinMax(Scaling):
         """Take the range of the values; a constant column gets a range of one around it."""
         column = _column(values)
         low, high = float(column.min()), float(column.max())
-        return cls(low, high) if low < high else cls(low - 0.5, high + 0.5)
+        return cls(low, high) if high - low >= _TINY else cls(low - 0.5, high + 0.5)
 
     @staticmethod
     def apply(scalings: Sequence[Scaling], columns: Floats) -> Floats:
         """Scale each column by its range."""
         low, high = _parameters(scalings, "low", "high")
-        return np.clip((columns - low) / (high - low), 0.0, 1.0)
+        return np.asarray((np.clip(columns, low, high) - low) / (high - low))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +68,22 @@ class ZLogistic(Scaling):
     std: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite([self.mean, self.std]).all() and self.std > 0):
+        if not (np.isfinite([self.mean, self.std]).all() and self.std >= _TINY):
             raise LearnerError("z-score scaling needs a finite mean and a finite std > 0")
 
     @classmethod
     def fit(cls, values: ArrayLike) -> "ZLogistic":
         """Take mean and standard deviation; a constant column gets a deviation of one."""
         column = _column(values)
-        return cls(float(column.mean()), float(column.std()) or 1.0)
+        std = float(column.std())
+        return cls(float(column.mean()), std if std >= _TINY else 1.0)
 
     @staticmethod
     def apply(scalings: Sequence[Scaling], columns: Floats) -> Floats:
         """Scale each column by its mean and deviation."""
         mean, std = _parameters(scalings, "mean", "std")
         # Beyond 40 deviations the logistic function is 0 or 1 in floating point.
-        z = np.clip((columns - mean) / std, -40.0, 40.0)
+        z = (np.clip(columns, mean - 40.0 * std, mean + 40.0 * std) - mean) / std
         return np.asarray(1.0 / (1.0 + np.exp(-z)))
 
 

@@ -237,6 +237,12 @@ class SparseTable(CellTable):
         """Return the memory the table takes."""
         return self._store.nbytes + self._slots.nbytes
 
+    @staticmethod
+    def most_bytes_per_cell(width: int) -> int:
+        """Return the memory that a cell of a large table can take at most, slack included."""
+        record, slots = 8 * (width + 1), 8
+        return record * 3 // 2 + 4 * slots
+
 
 def table_for(
     cells: int | None,

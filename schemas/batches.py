@@ -66,37 +66,49 @@ class BatchReader(ABC, Generic[R]):
 
     def _sift(self, values: Values) -> tuple[list[R], list[int], Errors]:
         """Return the good records, their positions, and the errors."""
-        records, positions, errors = self._parse(values)
-        if self._all_good(records):
-            return records, positions, errors
-        faults = [self._record_fault(record) for record in records]
-        errors += [(p, f) for p, f in zip(positions, faults, strict=True) if f is not None]
-        return (
-            [r for r, f in zip(records, faults, strict=True) if f is None],
-            [p for p, f in zip(positions, faults, strict=True) if f is None],
-            sorted(errors, key=lambda error: error[0]),
-        )
+        records, positions, errors = self._decode_all(values)
+        faults = self._faults(records, [values[position] or b"" for position in positions])
+        if faults:
+            errors += [(positions[k], fault) for k, fault in faults.items()]
+            errors.sort(key=lambda error: error[0])
+            records = [record for k, record in enumerate(records) if k not in faults]
+            positions = [position for k, position in enumerate(positions) if k not in faults]
+        return records, positions, errors
 
-    def _parse(self, values: Values) -> tuple[list[R], list[int], Errors]:
+    def _decode_all(self, values: Values) -> tuple[list[R], list[int], Errors]:
+        whole = [value for value in values if value is not None and len(value) <= self.limit]
+        if len(whole) == len(values):
+            try:
+                return list(map(self._decode, whole)), list(range(len(whole))), []
+            except UNREADABLE:
+                pass  # one is bad at least: which, and why, is found below
+        return self._decode_each(values)
+
+    def _decode_each(self, values: Values) -> tuple[list[R], list[int], Errors]:
         records: list[R] = []
         positions: list[int] = []
         errors: Errors = []
-        decode, proven, limit = self._decode, self._proven, self.limit
         for position, value in enumerate(values):
-            if value is None or len(value) > limit:
-                errors.append((position, self._refusal(value)))
-                continue
             try:
-                record = decode(value)
+                records.append(self._decode(self._bounded(value)))
+                positions.append(position)
             except UNREADABLE:
                 errors.append((position, self._refusal(value)))
-                continue
-            if proven(record, value) or is_plain(value) or (fault := self.fault(value)) is None:
-                records.append(record)
-                positions.append(position)
-            else:
-                errors.append((position, fault))
         return records, positions, errors
+
+    def _faults(self, records: list[R], values: list[bytes]) -> dict[int, RecordError]:
+        """Return what is wrong with decoded values, by their index."""
+        faults: dict[int, RecordError] = {}
+        for k in self._unproven(records, values):
+            fault = None if is_plain(values[k]) else self.fault(values[k])
+            if fault is not None:
+                faults[k] = fault
+        if not self._all_good(records):
+            for k, record in enumerate(records):
+                fault = self._record_fault(record)
+                if fault is not None:
+                    faults.setdefault(k, fault)
+        return faults
 
     def _refusal(self, value: bytes | None) -> RecordError:
         # How deep the decoder can go depends on the stack: it may refuse what `fault` would accept.
@@ -104,8 +116,8 @@ class BatchReader(ABC, Generic[R]):
         return self.fault(value) or deep
 
     @abstractmethod
-    def _proven(self, record: R, value: bytes) -> bool:
-        """Prove cheaply that no key came twice and that `v` is there; False if not proven."""
+    def _unproven(self, records: list[R], values: list[bytes]) -> list[int]:
+        """Return where a cheap proof fails that no key came twice and that `v` is there."""
 
     @abstractmethod
     def _all_good(self, records: list[R]) -> bool:

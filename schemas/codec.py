@@ -1,6 +1,7 @@
 """Records to bytes. Reading is in `schemas.readers`, `schemas.labels` and `schemas.rows`.
 
-msgspec writes its own records faster than orjson writes dataclasses or dicts (`hb bench records`).
+msgspec writes its own records faster than orjson writes dataclasses, or dicts that have to be made
+from records first (`hb bench records`).
 """
 
 from collections.abc import Iterable

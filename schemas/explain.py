@@ -15,6 +15,7 @@ from msgspec import Struct, inspect
 from schemas.errors import RecordError
 from schemas.kinds import VERSION
 from schemas.reasons import Reason
+from schemas.words import wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,25 +123,6 @@ def _nothing(_value: Any, _kind: Any, _path: str) -> Fault | None:
     return None
 
 
-def wanted(kind: inspect.Type) -> str:
-    """Say in words what a value should be."""
-    if isinstance(kind, inspect.Metadata):
-        return wanted(kind.type)
-    if isinstance(kind, inspect.UnionType):
-        return " or ".join(wanted(option) for option in kind.types)
-    if isinstance(kind, inspect.StrType):
-        return f"text of {kind.min_length or 0} to {kind.max_length} characters"
-    if isinstance(kind, inspect.IntType):
-        return f"an integer from {kind.ge} to {kind.le}"
-    if isinstance(kind, inspect.FloatType):
-        return (
-            "a finite number"
-            + ("" if kind.ge is None else f", {kind.ge} or greater")
-            + ("" if kind.le is None else f", at most {kind.le}")
-        )
-    return _WORDS[type(kind)]
-
-
 _PYTHON_TYPES: dict[type[inspect.Type], tuple[type, ...]] = {
     inspect.StructType: (dict,),
     inspect.DictType: (dict,),
@@ -150,12 +132,6 @@ _PYTHON_TYPES: dict[type[inspect.Type], tuple[type, ...]] = {
     inspect.FloatType: (int, float),
     inspect.BoolType: (bool,),
     inspect.NoneType: (type(None),),
-}
-
-_WORDS: dict[type[inspect.Type], str] = {
-    inspect.StructType: "an object",
-    inspect.BoolType: "true or false",
-    inspect.NoneType: "null",
 }
 
 _CHECKS: dict[type[inspect.Type], Callable[[Any, Any, str], Fault | None]] = {

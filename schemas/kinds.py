@@ -58,7 +58,8 @@ Positive: TypeAlias = Annotated[float, Meta(ge=0)]
 Value: TypeAlias = float | Name
 """What a feature holds: a number, or the name of a category."""
 
-Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
+MAX_DETAIL = 1000
+Text: TypeAlias = Annotated[str, Meta(max_length=MAX_DETAIL)]
 
 
 def has_control_characters(text: str) -> bool:

@@ -8,7 +8,7 @@ from schemas.errors import RecordError
 from schemas.kinds import MAX_BYTES
 from schemas.reasons import Reason
 from schemas.records import Label
-from schemas.strict import is_lean
+from schemas.strict import are_lean, is_lean
 
 _KEYS = 4
 """v, id, label, at."""
@@ -54,8 +54,11 @@ class LabelReader(BatchReader[Label]):
             errors=errors,
         )
 
-    def _proven(self, record: Label, value: bytes) -> bool:
-        return is_lean(value, _KEYS, record.id)
+    def _unproven(self, records: list[Label], values: list[bytes]) -> list[int]:
+        if are_lean(values, _KEYS * len(values)):
+            return []
+        pairs = zip(records, values, strict=True)
+        return [k for k, (r, value) in enumerate(pairs) if not is_lean(value, _KEYS, r.id)]
 
     def _all_good(self, records: list[Label]) -> bool:
         known = {record.label for record in records} <= self._index.keys()

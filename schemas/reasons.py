@@ -9,7 +9,10 @@ from typing import Self
 
 
 class Reason(StrEnum):
-    """A code and its meaning. The first group is about reading, the second about what follows."""
+    """A code and its meaning; the first group is about reading a record, the second about using it.
+
+    The join's codes are those of `learners.ledger`, so that one enum can be made from the other.
+    """
 
     meaning: str
 
@@ -40,6 +43,8 @@ class Reason(StrEnum):
     UNKNOWN_RULE = "unknown_rule", "a rule is not among the learner's rules"
 
     RULE_FAILED = "rule_failed", "a rule raised, or returned something that is no label"
-    LABEL_CONFLICT = "label_conflict", "the instance has another label already; the first one holds"
-    LABEL_UNMATCHED = "label_unmatched", "no diagnosis of that id is waiting for a label"
-    LABEL_EXPIRED = "label_expired", "the label came after its time to live"
+    CONFLICT = "conflict", "the instance has another label already, and the first one holds"
+    UNKNOWN = "unknown", "no prediction came for the instance while its label or context waited"
+    EXPIRED = "expired", "it came after the time to live of the diagnosis was over"
+    EVICTED = "evicted", "it came after the diagnosis had given way to newer ones at `max_pending`"
+    PENDING_FULL = "pending_full", "`max_pending` instances were waiting, and none could give way"

@@ -32,7 +32,9 @@ Row = Annotated[
         "name. A number for a real feature, the category's name for a categorical one."
     ),
 ]
-Phase = Annotated[Count, Meta(description="Phase of the doubling trick, from 1; 0 if it has none.")]
+Phase = Annotated[
+    Count, Meta(description="Phase of the doubling trick, from 1; always 1 without it.")
+]
 InCube = Annotated[Cube, Meta(description="Cube of the instance in that phase, as decimal text.")]
 Votes = Annotated[
     dict[Name, Name] | None,

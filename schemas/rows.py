@@ -16,10 +16,11 @@ from schemas.explain import first_fault
 from schemas.kinds import MAX_BYTES, MAX_TEXT, VERSION, Id, Millis, Name
 from schemas.reasons import Reason
 from schemas.records import Context, Instance
-from schemas.strict import is_lean
+from schemas.strict import are_lean, is_lean
 
 _KEYS = 4
 """v, id, x, at."""
+_UNCOUNTABLE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class RowReader(BatchReader[Any]):
         ]
         # With a colon in a name, colons no longer count keys; what is not proven is parsed twice.
         named = not any(":" in feature.name for feature in features)
-        self._keys_named = _KEYS + len(features) if named else -1
+        self._keys_named = _KEYS + len(features) if named else _UNCOUNTABLE
 
     def read(self, values: Values) -> RowBatch:
         """Read a batch; never raises on bad input."""
@@ -99,9 +100,13 @@ class RowReader(BatchReader[Any]):
             numbers[j] = index[numbers[j]]
         return numbers
 
-    def _proven(self, record: Any, value: bytes) -> bool:
-        keys = _KEYS if type(record.x) is tuple else self._keys_named
-        return is_lean(value, keys, record.id)
+    def _unproven(self, records: list[Any], values: list[bytes]) -> list[int]:
+        named = self._keys_named
+        keys = [_KEYS if type(record.x) is tuple else named for record in records]
+        # A form that cannot be proven by counting must not be added to those that can.
+        if _UNCOUNTABLE not in keys and are_lean(values, sum(keys)):
+            return []
+        return [k for k, r in enumerate(records) if not is_lean(values[k], keys[k], r.id)]
 
     def _all_good(self, records: list[Any]) -> bool:
         return ids_good(records) and all(

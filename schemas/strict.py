@@ -2,11 +2,12 @@
 
 The fast decoder keeps the last of two equal keys, skips what it does not know without looking at
 its bytes, and does not miss `v`. So the readers prove for every value that this did not happen:
-cheaply where they can (`is_lean`), by a second parser where they cannot (`is_plain`), and by the
-slow parser here where something is wrong or looks so (`parse`).
+cheaply where they can (`are_lean`, `is_lean`), by a second parser where they cannot (`is_plain`),
+and by the slow parser here where something is wrong or looks so (`parse`).
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -20,6 +21,17 @@ from schemas.reasons import Reason
 _HEADS = (b'{"v":%d,' % VERSION, b'{"v": %d,' % VERSION)
 
 
+def are_lean(values: Sequence[bytes], keys: int) -> bool:
+    """Prove for decoded values what `is_lean` proves for one; `keys` is their number all together.
+
+    No value can have fewer colons than the keys that the decoder demanded, so if the sum is right,
+    each one is.
+    """
+    # The decoder does not demand `v`, and the count is a proof only if it is there.
+    headed = all(value.startswith(_HEADS) for value in values)
+    return headed and b"".join(values).count(b":") == keys
+
+
 def is_lean(value: bytes, keys: int, name: str) -> bool:
     """Prove that a decoded value holds `keys` keys, each once. False means only: not proven.
 
@@ -30,7 +42,6 @@ def is_lean(value: bytes, keys: int, name: str) -> bool:
     >>> is_lean(b'{"v":1,"id":"a"}', 2, "a"), is_lean(b'{"v":1,"id":"a","id":"a"}', 2, "a")
     (True, False)
     """
-    # The decoder does not demand `v`, and the count is a proof only if it is there.
     if not value.startswith(_HEADS):
         return False
     colons = value.count(b":")

@@ -45,17 +45,15 @@ class Rule(ABC):
     """A classifier over a learner's own features.
 
     name      what messages and predictions call it
-    space     the learner's features
     classes   K, the number of labels
     """
 
     learns: ClassVar[bool] = False
 
-    def __init__(self, name: str, space: FeatureSpace, classes: int) -> None:
+    def __init__(self, name: str, classes: int) -> None:
         if classes < 2:
             raise LearnerError(f"rule {name}: there must be at least two labels")
         self.name = name
-        self.space = space
         self.classes = classes
 
     def predict(self, rows: Floats) -> Ints:
@@ -112,6 +110,10 @@ class LearningRule(Rule):
 
     learns: ClassVar[bool] = True
     exact: ClassVar[bool] = True
+
+    def __init__(self, name: str, space: FeatureSpace, classes: int) -> None:
+        super().__init__(name, classes)
+        self.space = space
 
     def judge(self, rows: Floats) -> tuple[Ints, Floats]:
         """Return labels and log-odds from one pass."""

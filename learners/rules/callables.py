@@ -32,7 +32,8 @@ class CallableRule(Rule):
     """
 
     def __init__(self, name: str, space: FeatureSpace, labels: Sequence[str], target: str) -> None:
-        super().__init__(name, space, len(labels))
+        super().__init__(name, len(labels))
+        self.space = space
         self.function: Callable[[dict[str, Any]], Any] = load(name, "function", target)
         self._order = np.argsort(np.array(labels))
         self._names = np.array(labels)[self._order]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from learners.features import FeatureSpace
+from learners.errors import LearnerError
 from learners.rules.base import Rule
 from learners.types import Floats, Ints
 
@@ -10,8 +10,10 @@ from learners.types import Floats, Ints
 class Constant(Rule):
     """Says `label`, whatever the row."""
 
-    def __init__(self, name: str, space: FeatureSpace, classes: int, label: int) -> None:
-        super().__init__(name, space, classes)
+    def __init__(self, label: int, *, classes: int, name: str = "constant") -> None:
+        super().__init__(name, classes)
+        if not 0 <= label < classes:
+            raise LearnerError(f"rule {name}: label {label} is outside 0 … {classes - 1}")
         self.label = label
 
     def _predict(self, rows: Floats) -> Ints:

@@ -66,7 +66,7 @@ class RankLda(LearningRule):
             scatter = self.products - self.sums.T @ own
             scatter[np.diag_indices_from(scatter)] += self.prior
             means = self.sums / (self.counts + 1)[:, None]
-            directions: Floats = np.linalg.solve(scatter / max(n, 1), means.T)
+            directions = np.asarray(np.linalg.solve(scatter / max(n, 1), means.T), np.float64)
             constants = np.log((self.counts + 1) / (n + self.classes))
             constants -= 0.5 * (means.T * directions).sum(axis=0)
             self._solved = directions, np.asarray(constants, np.float64)

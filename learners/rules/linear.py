@@ -40,7 +40,8 @@ class Linear(Rule):
         inputs: str = "raw",
         softmax: bool = True,
     ) -> None:
-        super().__init__(name, space, classes)
+        super().__init__(name, classes)
+        self.space = space
         if len(weights) != len(bias) or len(weights) not in (classes, 1 if classes == 2 else -1):
             raise LearnerError(f"rule {name}: options weights and bias must cover every label")
         self.columns = Columns(space)

@@ -84,7 +84,7 @@ def make_rule(
 
 
 def _constant(r: Request) -> Rule:
-    return Constant(r.name, r.space, r.classes, r.label("label"))
+    return Constant(r.label("label"), classes=r.classes, name=r.name)
 
 
 def _threshold(r: Request) -> Rule:

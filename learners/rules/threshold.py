@@ -22,7 +22,7 @@ class Threshold(Rule):
         above: int,
         below: int,
     ) -> None:
-        super().__init__(name, space, classes)
+        super().__init__(name, classes)
         if feature not in space.names or space.category_counts[space.names.index(feature)]:
             raise LearnerError(
                 f"rule {name}: option feature must name a real feature of the learner,"

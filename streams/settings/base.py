@@ -87,7 +87,7 @@ def format_duration(value: timedelta) -> str:
     for unit in ("d", "h", "m", "s"):
         if value and value % timedelta(**{_UNITS[unit]: 1}) == timedelta(0):
             return f"{value // timedelta(**{_UNITS[unit]: 1})}{unit}"
-    return f"{value / timedelta(milliseconds=1):g}ms"
+    return f"{value / timedelta(milliseconds=1):.3f}".rstrip("0").rstrip(".") + "ms"
 
 
 def milliseconds(value: timedelta) -> int:
@@ -132,8 +132,13 @@ Retention: TypeAlias = Annotated[
 ]
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a text can be part of topic names and metric labels."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _check_name(value: Any) -> Any:
-    if isinstance(value, str) and not _NAME.fullmatch(value):
+    if isinstance(value, str) and not is_name(value):
         raise problem(
             "must be a name of at most 40 small letters, digits, - and _, beginning with a letter"
             " (it becomes part of topic names and metric labels)",

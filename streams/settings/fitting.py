@@ -76,8 +76,11 @@ class MomentFit(Fit):
 
     def _take(self, chunk: Chunk, name: str) -> None:
         values = chunk.numbers(name)
-        if not len(values):
-            return
+        if len(values):
+            self.add(values)
+
+    def add(self, values: Floats) -> None:
+        """Take in some more values, at least one."""
         total = self.n + len(values)
         mean = float(values.mean())
         shift = mean - self.mean
@@ -89,6 +92,13 @@ class MomentFit(Fit):
     def _learned(self) -> dict[str, Any]:
         std = float(np.sqrt(self.squares / self.n)) or 1.0
         return {"mean": rounded(self.mean, std), "std": rounded(std, std)}
+
+
+def moments(values: Floats) -> dict[str, Any]:
+    """Return mean and standard deviation of a whole column, as the settings file writes them."""
+    fit = MomentFit()
+    fit.add(values)
+    return fit._learned()
 
 
 @dataclass

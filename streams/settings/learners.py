@@ -3,14 +3,20 @@
 A key that a learner leaves out is taken from `[defaults]`; what neither has is the paper's value.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from learners.errors import LearnerError
+from learners.features import FeatureSpace
 from learners.partition import Partition, cuts_for
-from streams.settings.base import Name, Section, problem
+from learners.rules.base import Rule
+from learners.rules.options import read
+from learners.rules.registry import KINDS, make_rule
+from streams.settings.base import KeyPath, Name, Section, problem, problems
 from streams.settings.features import Features, build_space
 
 EXCLUSIVE = ("horizon", "doubling")
@@ -22,7 +28,7 @@ class RuleSettings(Section):
 
     model_config = ConfigDict(extra="allow")
 
-    kind: str = Field(description="What sort of rule it is.", min_length=1)
+    kind: str = Field(description="What sort of rule it is; see the kinds below.")
     weight: float = Field(
         default=1.0,
         gt=0,
@@ -34,6 +40,49 @@ class RuleSettings(Section):
     def options(self) -> dict[str, Any]:
         """The options of the rule's kind."""
         return dict(self.model_extra or {})
+
+    @field_validator("kind")
+    @classmethod
+    def _check_kind(cls, kind: str) -> str:
+        if kind not in KINDS:
+            close = get_close_matches(kind, KINDS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise problem(f"is no kind of rule{hint} (kinds: {', '.join(KINDS)})")
+        return kind
+
+    @model_validator(mode="after")
+    def _check_options_exist(self) -> "RuleSettings":
+        known = [option.name for option in KINDS[self.kind].options]
+        found = [
+            ((name,), f"unknown key (kind {self.kind} has: {', '.join(known) or 'no options'})")
+            for name in self.options
+            if name not in known
+        ]
+        if found:
+            raise problems(found)
+        return self
+
+    def build(self, name: str, space: FeatureSpace, labels: Sequence[str]) -> Rule:
+        """Return the rule, untaught; LearnerError if its options do not fit."""
+        return make_rule({"kind": self.kind, **self.options}, space, labels, name)
+
+    def misfit(
+        self, name: str, space: FeatureSpace | None, labels: Sequence[str]
+    ) -> tuple[KeyPath, str] | None:
+        """Return what is wrong with the options; without a space only each by itself is checked."""
+        try:
+            if space is None:
+                read(name, self.options, KINDS[self.kind].options, labels)
+            else:
+                self.build(name, space, labels)
+        except LearnerError as error:
+            # The place says already which rule and which option it is about.
+            message = str(error).removeprefix(f"rule {name}: ")
+            found = re.match(r"option (\w+)", message)
+            if found is None or found[1] not in self.options:
+                return (), message
+            return (found[1],), message.removeprefix(found[0]).lstrip(" :=")
+        return None
 
 
 class LearnerDefaults(Section):
@@ -138,12 +187,24 @@ class LearnerSettings(LearnerDefaults):
 
     @model_validator(mode="after")
     def _check_partition(self) -> "LearnerSettings":
-        if all(feature.fitted for feature in self.features):
+        if self.fitted:
             try:
                 Partition(build_space(self.features), self.m)
             except LearnerError as error:
                 raise problem(str(error)) from None
         return self
+
+    @property
+    def fitted(self) -> bool:
+        """All features are fitted, so that the learner can be built."""
+        return all(feature.fitted for feature in self.features)
+
+    def misfits(self, labels: Sequence[str]) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what is wrong with the rules for these labels."""
+        space = build_space(self.features) if self.fitted else None
+        for name, rule in self.rules.items():
+            if misfit := rule.misfit(name, space, labels):
+                yield ("rules", name, *misfit[0]), misfit[1]
 
     @property
     def m(self) -> int:

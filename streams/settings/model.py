@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from streams.settings.base import Name, Section, problem
+from streams.settings.base import Name, Section, problem, problems
 from streams.settings.broker import BrokerSettings
 from streams.settings.ensemble import EnsembleSettings
 from streams.settings.features import Text
@@ -60,6 +60,8 @@ class Settings(Section):
         if isinstance(name := value.get("name"), str):
             _default(filled, "topics", "prefix", f"{name}.")
             _default(filled, "worker", "state", state_folder(name))
+        if isinstance(positive := value.get("positive"), str):
+            _default(filled, "ensemble", "prefer", positive)
         defaults, learners = value.get("defaults", {}), value.get("learners")
         if isinstance(defaults, Mapping) and isinstance(learners, Mapping):
             filled["learners"] = {
@@ -70,10 +72,28 @@ class Settings(Section):
 
     @field_validator("learners")
     @classmethod
-    def _check_learners(cls, learners: dict[str, Any]) -> dict[str, Any]:
+    def _check_learners(
+        cls, learners: dict[str, LearnerSettings], info: ValidationInfo
+    ) -> dict[str, LearnerSettings]:
         if not learners:
             raise problem("needs at least one learner: a table [learners.NAME]")
+        if labels := info.data.get("labels"):
+            found = [
+                ((name, *path), message)
+                for name, learner in learners.items()
+                for path, message in learner.misfits(labels)
+            ]
+            if found:
+                raise problems(found)
         return learners
+
+    @field_validator("ensemble")
+    @classmethod
+    def _check_fusion(cls, ensemble: EnsembleSettings, info: ValidationInfo) -> EnsembleSettings:
+        labels, learners = info.data.get("labels"), info.data.get("learners")
+        if labels and learners and (misfit := ensemble.misfit(len(learners), labels)):
+            raise misfit
+        return ensemble
 
     @field_validator("labels")
     @classmethod

@@ -88,15 +88,19 @@ def profile(
     """Look through a file once and say what its columns are."""
     data.need([label, *([id_column] if id_column else [])])
     found = id_column or guess_id(data.header, label)
-    columns = [Column(name, scale) for name in data.header if name not in (label, found)]
+    named = [name for name in data.header if name]
+    columns = [Column(name, scale) for name in named if name not in (label, found)]
     labels = CategoryFit()
-    for chunk in data.chunks(data.header, advance):
+    for chunk in data.chunks(named, advance):
         for column in columns:
             column.take(chunk)
         labels.take(chunk, label)
     return Profile(
         features=[column.feature() for column in columns if not column.left_out],
-        left_out={column.name: column.left_out for column in columns if column.left_out},
+        left_out={
+            **{column.name: column.left_out for column in columns if column.left_out},
+            **({"": "a column without a name"} if "" in data.header else {}),
+        },
         labels=_labels(labels, label),
         label=label,
         id=found,

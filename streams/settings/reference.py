@@ -6,6 +6,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import annotated_types as at
 
+from learners.fusions import MODES
+from learners.rules.options import REQUIRED, Option
+from learners.rules.registry import KINDS
 from streams.settings.base import Says, Secret, Section, format_duration
 from streams.settings.broker import BrokerSettings, SecuritySettings
 from streams.settings.ensemble import ContextSettings, EnsembleSettings
@@ -83,6 +86,37 @@ def reference_page() -> str:
     return "\n".join([_INTRO, *(line for model in _SECTIONS for line in _section(model))])
 
 
+def _rule_kinds() -> Iterator[str]:
+    """Describe every kind of rule with its options."""
+    for kind in KINDS.values():
+        learns = "It learns." if kind.learns else "It does not learn."
+        yield f"**kind `{kind.name}`**: {kind.description}. {learns}\n"
+        yield "| key | type | default | meaning |"
+        yield "|---|---|---|---|"
+        for option in kind.options:
+            yield _row(f"`{option.name}`", option.expected, _option_default(option), option.help)
+        yield ""
+
+
+def _option_default(option: Option) -> str:
+    if option.default is REQUIRED:
+        return "(needed)"
+    return "not set" if option.default is None else f"`{inline(option.default)}`"
+
+
+def _modes() -> Iterator[str]:
+    """Describe every fusion mode."""
+    yield "| mode | what it does | options |"
+    yield "|---|---|---|"
+    for name, mode in MODES.items():
+        yield _row(f"`{name}`", mode.summary, ", ".join(f"`{o}`" for o in mode.options))
+    yield ""
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
 def _section(model: type[Section]) -> Iterator[str]:
     title, text = _SECTIONS[model]
     yield f"## {title}\n"
@@ -91,9 +125,10 @@ def _section(model: type[Section]) -> Iterator[str]:
     yield "| key | type | default | meaning |"
     yield "|---|---|---|---|"
     for key in _keys_of(model):
-        cells = (f"`{key.path[-1]}`", _type(key), _default(key), key.field.description or "")
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        said = key.field.description or ""
+        yield _row(f"`{key.path[-1]}`", _type(key), _default(key), said)
     yield ""
+    yield from {RuleSettings: _rule_kinds, EnsembleSettings: _modes}.get(model, lambda: ())()
 
 
 def _keys_of(model: type[Section]) -> list[Key]:

@@ -1,0 +1,111 @@
+"""`hb schema`: the records that travel, for people and for programs in other languages."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.output import JsonOption, err, out, print_json, table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Settings")(schema)
+
+
+def _names(incomplete: str) -> list[str]:
+    from schemas.published import RECORDS
+
+    return [name for name in RECORDS if name.startswith(incomplete)]
+
+
+def schema(
+    record: Annotated[
+        str | None,
+        typer.Argument(help="The record; all of them if not given.", autocompletion=_names),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write the JSON Schemas as files there."),
+    ] = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option(
+            "--docs", metavar="FILE", help="Write the reference into a page's marked part."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the records of every topic, or write their JSON Schemas.
+
+    `hb schema label` shows the fields of a record, `hb schema label --json` its JSON Schema, and
+    `hb schema --out schemas/` writes one file each.
+    """
+    from schemas.published import RECORDS, json_schema
+
+    if record is not None and record not in RECORDS:
+        raise typer.BadParameter(f"expected one of {', '.join(RECORDS)}", param_hint="RECORD")
+    chosen = list(RECORDS) if record is None else [record]
+    schemas = {name: json_schema(name) for name in chosen}
+    if docs is not None:
+        _write_docs(docs)
+    if folder is not None:
+        _write_schemas(folder, schemas)
+    if as_json:
+        print_json(schemas if record is None else schemas[record])
+    elif folder is None and docs is None:
+        out.print(_overview() if record is None else _fields(record))
+
+
+def _write_schemas(folder: Path, schemas: dict[str, dict[str, object]]) -> None:
+    import orjson
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, schema in schemas.items():
+            text = orjson.dumps(schema, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            (folder / f"{name}.schema.json").write_bytes(text)
+    except OSError as error:
+        raise _unusable(folder, error) from None
+    err.print(f"{len(schemas)} schemas written to {folder}", markup=False, highlight=False)
+
+
+def _write_docs(page: Path) -> None:
+    from schemas.reference import replace_generated
+    from streams.errors import InputError
+
+    try:
+        page.write_text(replace_generated(page.read_text()))
+    except OSError as error:
+        raise _unusable(page, error) from None
+    except ValueError as error:
+        raise InputError(f"{page}: {error}") from None
+
+
+def _unusable(path: Path, error: OSError) -> Exception:
+    from streams.errors import InputError
+
+    return InputError(f"{path}: {error.strerror}")
+
+
+def _overview() -> object:
+    from inspect import getdoc
+
+    from schemas.published import RECORDS
+    from schemas.records import TOPICS
+
+    made = table("Records", "record", "topic", "what it is")
+    topics = {record: topic for topic, record in TOPICS.items()}
+    for name, record in RECORDS.items():
+        made.add_row(name, topics[record], (getdoc(record) or "").partition(". ")[0] + ".")
+    return made
+
+
+def _fields(name: str) -> object:
+    from schemas.published import RECORDS
+    from schemas.reference import fields
+
+    made = table(name, "field", "required", "holds", "meaning")
+    for field, holds, required, meaning in fields(RECORDS[name]):
+        made.add_row(field, "yes" if required else "no", holds, meaning)
+    return made

@@ -1,0 +1,1 @@
+"""Fusion rules the paper compares with, from their own definitions, behind the same interface."""

@@ -1,0 +1,75 @@
+"""One example of each record: in the published schemas, in the docs, and in the tests."""
+
+from msgspec import Struct
+
+from schemas.reasons import Reason
+from schemas.records import (
+    Context,
+    DeadLetter,
+    Diagnosis,
+    Feedback,
+    Instance,
+    Label,
+    Opinion,
+    Prediction,
+)
+
+_AT = 1_760_000_000_000
+
+EXAMPLES: dict[type[Struct], Struct] = {
+    Instance: Instance("a17", {"radius": 14.2, "texture": 20.1, "site": "left"}, _AT),
+    Prediction: Prediction(
+        id="a17",
+        learner="imaging",
+        label="malignant",
+        phase=1,
+        cube="52",
+        rule="logistic",
+        exploring=False,
+        trials=412,
+        at=_AT + 20,
+        accuracy=0.953,
+        low=0.918,
+        high=0.976,
+        epsilon=0.62,
+        votes={"logistic": "malignant", "always_benign": "benign"},
+        log_odds=(2.3,),
+    ),
+    Context: Context("a17", (61.0, "referred"), _AT),
+    Label: Label("a17", "malignant", _AT + 86_400_000),
+    Diagnosis: Diagnosis(
+        id="a17",
+        label="malignant",
+        complete=False,
+        missing=("history",),
+        mode="wm",
+        weights={"imaging": 0.64, "cytology": 0.36},
+        learners={
+            "imaging": Opinion(
+                "malignant", "logistic", False, 412, accuracy=0.953, low=0.918, high=0.976
+            ),
+            "cytology": Opinion("benign", "always_benign", True, 0),
+        },
+        at=_AT + 40,
+    ),
+    Feedback: Feedback(
+        id="a17",
+        label="malignant",
+        predicted="malignant",
+        phase=1,
+        cube="52",
+        rule="logistic",
+        at=_AT + 86_400_020,
+        votes={"logistic": "malignant", "always_benign": "benign"},
+    ),
+    DeadLetter: DeadLetter(
+        reason=Reason.UNKNOWN_LABEL.value,
+        topic="labels",
+        partition=3,
+        offset=1041,
+        detail="label: expected a label of the settings",
+        at=_AT + 86_400_000,
+        key=b"a17",
+        value=b'{"v":1,"id":"a17","label":"unsure","at":1760086400000}',
+    ),
+}

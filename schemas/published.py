@@ -1,0 +1,34 @@
+"""The records' JSON Schemas: what producers and consumers in other languages build on."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from schemas.examples import EXAMPLES
+from schemas.kinds import VERSION
+from schemas.records import TOPICS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+RECORDS: dict[str, type[Struct]] = {record.__name__.lower(): record for record in TOPICS.values()}
+"""The records by the name that `hb schema` and the schema's own id call them."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a record.
+
+    >>> json_schema("label")["required"]
+    ['v', 'id', 'label', 'at']
+    """
+    record = RECORDS[name]
+    generated = msgspec.json.schema(record)
+    parts = generated["$defs"]
+    schema = {
+        "$schema": DIALECT,
+        "$id": f"urn:hedged-bandits:{name}:{VERSION}",
+        **parts.pop(record.__name__),
+        "examples": [msgspec.to_builtins(EXAMPLES[record])],
+    }
+    schema["properties"]["v"] = {"const": VERSION, "description": "Version of the record."}
+    return {**schema, "$defs": parts} if parts else schema

@@ -1,0 +1,62 @@
+"""From settings to learners: the one place that turns a description into objects that learn."""
+
+from learners.errors import LearnerError
+from learners.fusion import Fusion
+from learners.iup import Feedback, IupConfig
+from learners.local import LocalLearner
+from learners.phases import Clock, Doubling, Horizon
+from streams.errors import SettingsError
+from streams.settings.features import build_space
+from streams.settings.learners import LearnerSettings
+from streams.settings.model import Settings
+
+
+def local_learner(settings: Settings, name: str) -> LocalLearner:
+    """Return the untaught local learner that the settings describe."""
+    learner = settings.learners[name]
+    if not learner.fitted:
+        raise SettingsError(
+            f"learners.{name}.features: not all are fitted; run hb features fit DATA.csv"
+        )
+    space = build_space(learner.features)
+    rules = [rule.build(key, space, settings.labels) for key, rule in learner.rules.items()]
+    try:
+        return LocalLearner(
+            space,
+            rules,
+            iup_config(learner),
+            classes=len(settings.labels),
+            lipschitz=learner.lipschitz,
+        )
+    except LearnerError as error:
+        raise SettingsError(f"learners.{name}: {error}") from error
+
+
+def iup_config(learner: LearnerSettings) -> IupConfig:
+    """Return what IUP is told beforehand."""
+    weights = [rule.weight for rule in learner.rules.values()]
+    return IupConfig(
+        rules=len(learner.rules),
+        clock=clock(learner),
+        alpha=learner.alpha,
+        exploration=learner.exploration,
+        feedback=Feedback(learner.feedback),
+        weights=weights if any(weight != 1.0 for weight in weights) else None,
+        preferred=None if learner.ties == "hash" else list(learner.rules).index(learner.ties),
+        cuts=learner.cuts,
+        max_cuts=learner.max_cuts,
+        backoff=learner.backoff,
+    )
+
+
+def clock(learner: LearnerSettings) -> Clock:
+    """Return the learner's phases."""
+    if learner.doubling is not None:
+        return Doubling(learner.doubling)
+    assert learner.horizon is not None  # noqa: S101 - the settings see to one of the two
+    return Horizon(learner.horizon)
+
+
+def fusion(settings: Settings) -> Fusion:
+    """Return the untaught fusion rule of the ensemble learner."""
+    return settings.ensemble.build(len(settings.learners), settings.labels)

@@ -1,0 +1,25 @@
+"""Format, lint, types and import direction: what `hb check` runs beside the tests."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.dev import CHECKS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.checks
+@pytest.mark.parametrize("name", CHECKS)
+def test_check(name):
+    program, *arguments = CHECKS[name]
+    done = subprocess.run(
+        [Path(sys.executable).parent / program, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

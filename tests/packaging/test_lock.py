@@ -1,0 +1,51 @@
+"""The lock files cover pyproject.toml, pin with hashes, and name no place to download from."""
+
+import re
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUN = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["build"]]
+DEV = [*RUN, *PROJECT["dependency-groups"]["dev"]]
+PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+?)(?:\s*;.*?)?\s*\\$", re.MULTILINE)
+
+
+def lock(name):
+    return (ROOT / "requirements" / f"{name}.lock").read_text()
+
+
+def pins(name):
+    """Return the versions of each package: it has several where Python's version decides."""
+    found = defaultdict(set)
+    for package, version in PIN.findall(lock(name)):
+        found[canonicalize_name(package)].add(version)
+    return found
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("run", RUN), ("dev", DEV)])
+def test_every_requirement_is_pinned_to_a_version_that_satisfies_it(name, wanted):
+    pinned = pins(name)
+    for text in wanted:
+        requirement = Requirement(text)
+        versions = pinned[canonicalize_name(requirement.name)]
+        assert versions, f"{text} is not locked; run requirements/relock"
+        assert all(map(requirement.specifier.contains, versions)), f"{text}: locked at {versions}"
+
+
+def test_the_tests_run_on_the_versions_that_users_get():
+    run, dev = pins("run"), pins("dev")
+    assert {package: dev.get(package) for package in run} == run
+
+
+@pytest.mark.parametrize("name", ["run", "dev"])
+def test_every_pin_has_hashes_and_no_address(name):
+    entries = re.split(r"^(?=\S)", lock(name), flags=re.MULTILINE)[1:]
+    assert len(entries) == len(PIN.findall(lock(name))) > 50
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert "://" not in lock(name)

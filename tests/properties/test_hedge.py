@@ -1,0 +1,172 @@
+"""Hedge equals the paper's pseudocode, and its weights behave for any losses."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from learners.active import Active
+from learners.fusion import Ballot
+from learners.hedge import Hedge
+from learners.seeds import uniform
+from learners.shares import UNIT
+from learners.types import MISSING
+from tests.ballots import Stream, random_stream, run, snapshot
+from tests.reference.hedge import PaperActive, PaperHedge
+from tests.strategies import cuts, generators
+
+HEDGE_SALT, IDLE_SALT = 1, 2
+LENGTH = 60
+
+shapes = st.fixed_dictionaries(
+    {
+        "learners": st.integers(1, 9),
+        "classes": st.integers(2, 4),
+        "cubes": st.sampled_from([1, 3, 8]),
+        "silent": st.sampled_from([0.0, 0.2, 0.7]),
+    }
+)
+
+
+def spoken(row: np.ndarray) -> list[int | None]:
+    return [None if label == MISSING else int(label) for label in row]
+
+
+def paper_run(paper: PaperHedge | PaperActive, stream: Stream, edges: list[int]):
+    """Return the reference's decisions and weights, labels coming after each batch."""
+    ballot = stream.ballot
+    draws = uniform(ballot.seeds, HEDGE_SALT).tolist()
+    idle = uniform(ballot.seeds, IDLE_SALT).tolist()
+    labels, weights = [], []
+    for start, stop in pairwise(edges):
+        for t in range(start, stop):
+            p, said = int(ballot.cells[t]), spoken(ballot.labels[t])
+            if isinstance(paper, PaperActive):
+                tries = ballot.exploring[t].tolist()
+                label, q = paper.predict(p, said, tries, draws[t], idle[t])
+            else:
+                label, q = paper.predict(p, said, draws[t])
+            labels.append(MISSING if label is None else label)
+            weights.append(q)
+        for t in range(start, stop):
+            p, said, label = int(ballot.cells[t]), spoken(ballot.labels[t]), int(stream.truth[t])
+            if isinstance(paper, PaperActive):
+                paper.update(p, said, ballot.exploring[t].tolist(), label)
+            else:
+                paper.update(p, said, label)
+    return labels, weights
+
+
+@given(generators, shapes, st.booleans(), st.booleans(), cuts(LENGTH))
+def test_every_decision_equals_the_papers(rng, shape, vote, active, edges):
+    stream = random_stream(rng, LENGTH, **shape)
+    learners, cubes = shape["learners"], shape["cubes"]
+    use = "vote" if vote else "sample"
+    fusion = Hedge(learners, shape["classes"], cubes=cubes, use=use)
+    paper = PaperHedge(learners, vote)
+    labels, weights = paper_run(PaperActive(paper) if active else paper, stream, edges)
+    verdicts = run(Active(fusion) if active else fusion, stream, edges)
+    assert np.concatenate([verdict.labels for verdict in verdicts]).tolist() == labels
+    # The two ways to the exponential may differ in the last bit, and so in one part of 10^9.
+    assert np.abs(np.concatenate([verdict.parts for verdict in verdicts]) - weights).max() <= 2
+    counted = dict(zip(*(part.tolist() for part in fusion.tables()["losses"].items()), strict=True))
+    assert counted == {p: [paper.N[p], *paper.L[p]] for p in paper.N}
+
+
+@given(generators, st.integers(1, 9), st.integers(2, 4), st.sampled_from([1, 5, None]))
+def test_labels_one_by_one_equal_the_paper_with_sparse_cubes_too(rng, learners, classes, cubes):
+    stream = random_stream(rng, LENGTH, learners, classes, cubes=cubes or 5)
+    fusion = Hedge(learners, classes, cubes=cubes, use="sample")
+    edges = list(range(LENGTH + 1))
+    labels, _ = paper_run(PaperHedge(learners, vote=False), stream, edges)
+    verdicts = run(fusion, stream, edges)
+    assert np.concatenate([verdict.labels for verdict in verdicts]).tolist() == labels
+
+
+any_losses = st.lists(st.integers(0, 2**62), min_size=1, max_size=12)
+rates = st.sampled_from(["anytime", "small-loss"])
+
+
+def hedge_with(losses: list[int], count: int, **options) -> Hedge:
+    hedge = Hedge(len(losses), 2, **options)
+    hedge.tables()["losses"].put(np.array([0]), np.array([[count, *losses]]))
+    return hedge
+
+
+def everybody(learners: int, n: int = 1) -> Ballot:
+    labels = np.tile(np.arange(learners) % 2, (n, 1))
+    return Ballot.of(labels, np.arange(n, dtype=np.uint64), classes=2)
+
+
+@given(any_losses, st.integers(0, 2**62), st.floats(0, 1e6), rates)
+def test_weights_are_finite_and_sum_to_one_after_any_losses(losses, count, scale, rate):
+    hedge = hedge_with(losses, count, eta_scale=scale, rate=rate)
+    verdict = hedge.decide(everybody(len(losses)))
+    assert verdict.parts.sum(axis=1).tolist() == [UNIT]
+    assert (verdict.parts >= 0).all()
+    assert np.isfinite(verdict.weights).all()
+    # Among equals the first also carries the remainder of rounding, a few parts.
+    assert verdict.parts[0, int(np.argmin(losses))] >= verdict.parts.max() - len(losses)
+
+
+@given(any_losses, st.integers(0, 10**9), st.integers(0, 2**61))
+def test_a_constant_added_to_all_losses_changes_nothing(losses, count, constant):
+    ballot = everybody(len(losses), 20)
+    before = hedge_with([loss // 2 for loss in losses], count).decide(ballot)
+    after = hedge_with([loss // 2 + constant for loss in losses], count).decide(ballot)
+    assert (before.parts == after.parts).all()
+    assert (before.labels == after.labels).all()
+
+
+@given(any_losses, st.integers(0, 10**6))
+def test_fewer_losses_never_weigh_less(losses, count):
+    parts = hedge_with(losses, count).decide(everybody(len(losses))).parts[0]
+    by_loss = parts[np.argsort(losses, kind="stable")]
+    # As above, the remainder of rounding.
+    assert (np.diff(by_loss) <= len(losses)).all()
+
+
+@given(generators, st.integers(1, 6), rates)
+def test_without_its_rate_hedge_is_the_plain_majority(rng, learners, rate):
+    stream = random_stream(rng, LENGTH, learners, 3, silent=0.0)
+    hedge = Hedge(learners, 3, use="vote", eta_scale=0.0, rate=rate)
+    hedge.learn(stream.ballot, hedge.decide(stream.ballot), stream.truth)
+    votes = [np.bincount(row, minlength=3).argmax() for row in stream.ballot.labels]
+    assert hedge.decide(stream.ballot).labels.tolist() == votes
+
+
+@given(generators, st.integers(2, 6))
+def test_the_order_of_labels_does_not_matter(rng, learners):
+    stream = random_stream(rng, LENGTH, learners, 2, cubes=3)
+    one, other = (Hedge(learners, 2, cubes=3) for _ in range(2))
+    run(one, stream, [0, LENGTH])
+    run(other, stream.take(rng.permutation(LENGTH)), [0, 7, LENGTH])
+    assert snapshot(one) == snapshot(other)
+
+
+@given(generators, st.integers(2, 6))
+def test_what_two_partitions_counted_adds_up(rng, learners):
+    stream = random_stream(rng, LENGTH, learners, 2, cubes=3)
+    whole, left, right = (Hedge(learners, 2, cubes=3) for _ in range(3))
+    run(whole, stream, [0, LENGTH])
+    side = rng.random(LENGTH) < 0.5
+    for fusion, rows in (left, side), (right, ~side):
+        part = stream.take(np.flatnonzero(rows))
+        run(fusion, part, [0, len(part)])
+    cells = np.arange(3)
+    rows = np.stack([fusion.tables()["losses"].rows(cells) for fusion in (left, right)])
+    assert (left.pooled("losses", rows) == whole.tables()["losses"].rows(cells)).all()
+
+
+def test_the_followed_learner_is_drawn_by_its_weight():
+    n = 200_000
+    hedge = hedge_with([0, 3, 9], count=20)
+    labels = np.tile([0, 1, 2], (n, 1))
+    seeds = np.random.default_rng(5).integers(0, 2**63, n).astype(np.uint64)
+    wide = Hedge(3, 3)
+    wide.tables()["losses"].put(*hedge.tables()["losses"].items())
+    verdict = wide.decide(Ballot.of(labels, seeds, classes=3))
+    shares = np.bincount(verdict.labels, minlength=3) / n
+    # Five standard deviations of a share.
+    assert np.abs(shares - verdict.weights[0]).max() < 5 * np.sqrt(0.25 / n)
