@@ -36,11 +36,13 @@ class Refusal:
     final: bool = False
 
 
-async def await_broker(broker: BrokerSettings, patience: float = PATIENCE) -> None:
-    """Return as soon as one of the brokers answers us; raise BrokerError after `patience` seconds.
+async def await_broker(broker: BrokerSettings, patience: float | None = None) -> None:
+    """Return as soon as one of the brokers answers us, or raise BrokerError.
 
-    What time does not heal, such as a wrong password, is raised at once.
+    What time does not heal, such as a wrong password, is raised at once; anything else after
+    `patience` seconds (`PATIENCE` if None).
     """
+    patience = PATIENCE if patience is None else patience
     arguments = client_arguments(broker)
     addresses = arguments.pop("bootstrap_servers")
     deadline = time.monotonic() + patience
@@ -60,7 +62,7 @@ async def await_broker(broker: BrokerSettings, patience: float = PATIENCE) -> No
 
 @asynccontextmanager
 async def admin_client(
-    broker: BrokerSettings, patience: float = PATIENCE
+    broker: BrokerSettings, patience: float | None = None
 ) -> AsyncIterator[AIOKafkaAdminClient]:
     """Give an admin client that is connected; errors that it raises become BrokerErrors."""
     quiet_client()

@@ -219,8 +219,11 @@ class EmbeddedBroker:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # The kernel drops this lock with its process, so a crash leaves nothing behind.
-        with (self.data / "lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        try:
+            self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # The kernel drops this lock with its process, so a crash leaves nothing behind.
+            with (self.data / "lock").open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise BrokerError(f"{self.data} cannot be used: {error.strerror}") from error

@@ -22,7 +22,10 @@ _WRITE_SECONDS = 120.0
 
 def prepare(progress: Progress) -> None:
     """Fetch and train what is missing on this machine."""
-    class_path(progress)
+    try:
+        class_path(progress)
+    except OSError as error:
+        raise BrokerError(f"{cache_folder()} cannot be used: {error.strerror}") from error
     archive = archive_file()
     if archive is None or archive.exists():
         return

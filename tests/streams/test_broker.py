@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from streams.broker import EmbeddedBroker
 from streams.broker.jvm import archive_file
 from streams.broker.plan import load_plan
-from streams.connection import admin_client
+from streams.connection import admin_client, await_broker
 from streams.errors import BrokerError
 from streams.topic_admin import create
 from streams.topics import Topic
@@ -75,6 +75,13 @@ async def test_data_and_port_are_kept_between_runs(running):
     assert not running.running
     assert running.up() == address
     assert await read(running, "kept") == b"before"
+
+
+async def test_a_broker_that_comes_up_late_is_waited_for(running):
+    running.down()
+    running.nodes[0].launch()
+    assert not running.nodes[0].ready
+    await await_broker(running.settings(), 60)
 
 
 def test_a_second_start_finds_the_first(running):
@@ -198,6 +205,12 @@ def test_a_plan_of_another_layout_is_refused(tmp_path):
     (tmp_path / "broker.json").write_text('{"layout": 99}')
     with pytest.raises(BrokerError, match="hb broker reset"):
         load_plan(tmp_path / "broker.json")
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(BrokerError, match=f"{tmp_path}/file/data cannot be used: Not a directory"):
+        EmbeddedBroker(tmp_path / "file" / "data").up()
 
 
 def test_destroying_spares_what_is_not_its_own(tmp_path):
