@@ -4,13 +4,13 @@ Records are encoded when they are emitted, while the last transaction is still b
 that sending is only a matter of handing buffers to the sockets.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from schemas.deadletters import PREFIX, headers, refused
+from schemas.errors import RecordError
 from streams.tasks.batch import Batch, Headers
-
-_MAX_RECORD = 900_000
-"""Brokers refuse record batches above a megabyte unless told otherwise."""
 
 
 class Outbox:
@@ -35,11 +35,11 @@ class Outbox:
         value: bytes | None,
         timestamp: int,
         *,
-        headers: Headers = (),
+        extra: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Send one record; `timestamp` in milliseconds."""
-        self._append(topic, partition, ((timestamp, key, value),), list(headers))
+        """Send one record; `timestamp` in milliseconds, `extra` its headers."""
+        self._append(topic, partition, ((timestamp, key, value),), list(extra))
 
     def emit_many(
         self,
@@ -53,32 +53,28 @@ class Outbox:
         """Send records in their order."""
         self._append(topic, partition, zip(timestamps, keys, values, strict=True), [])
 
-    def dead(self, batch: Batch, index: int, reason: str) -> None:
-        """Send a record that cannot be used to the dead letters, as it came, and say why.
-
-        `reason` is one of a few fixed words: it becomes a metric label, so it holds no value.
-        """
+    def dead(self, batch: Batch, index: int, error: RecordError) -> None:
+        """Send a record that cannot be used to the dead letters, as it came, and say why."""
+        reason = error.reason.value
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
-        value = batch.values[index]
-        cut = value is not None and len(value) > _MAX_RECORD
-        headers: list[tuple[str, bytes | None]] = [
-            ("reason", reason.encode()),
-            ("topic", batch.topic.encode()),
-            ("partition", b"%d" % batch.partition),
-            ("offset", b"%d" % batch.offsets[index]),
-            *([("cut", b"1")] if cut else []),
-            *batch.headers.get(index, ()),
-        ]
-        kept = value[:_MAX_RECORD] if cut and value is not None else value
-        record = (batch.timestamps[index], batch.keys[index], kept)
-        self._append(self._deadletters, None, (record,), headers)
+        letter = refused(
+            error,
+            topic=batch.topic,
+            partition=batch.partition,
+            offset=batch.offsets[index],
+            at=time.time_ns() // 1_000_000,
+        )
+        # What an earlier refusal said of a record that is tried again is no longer true.
+        own = [pair for pair in batch.headers.get(index, ()) if not pair[0].startswith(PREFIX)]
+        record = (batch.timestamps[index], batch.keys[index], batch.values[index])
+        self._append(self._deadletters, None, (record,), [*headers(letter), *own])
 
     def _append(
         self,
         topic: str,
         partition: int | None,
         records: Iterable[tuple[int, bytes | None, bytes | None]],
-        headers: list[tuple[str, bytes | None]],
+        extra: Sequence[tuple[str, bytes | None]],
     ) -> None:
         place = (topic, self._partition if partition is None else partition)
         batches = self.batches.setdefault(place, [])
@@ -87,12 +83,12 @@ class Outbox:
         append, count = builder._builder.append, builder._relative_offset
         before = count
         for timestamp, key, value in records:
-            if append(count, timestamp, key, value, headers) is None:
+            if append(count, timestamp, key, value, extra) is None:
                 self._close(builder, count)
                 self.records += count - before
                 builder = self._add(batches)
                 append, count, before = builder._builder.append, 0, 0
-                append(count, timestamp, key, value, headers)
+                append(count, timestamp, key, value, extra)
             count += 1
         builder._relative_offset = count
         self.records += count - before
