@@ -8,10 +8,10 @@ import aiohttp
 import pytest
 from app_kit import worker
 from engine_kit import config, create_topics, done, ids, produce, spec, until
+from settings_kit import settings
 
 from streams.app import WebConfig, build_app, create_app, engine_config
 from streams.errors import HbError
-from streams.settings import Settings
 from streams.tasks.commit import Step
 from streams.tasks.task import Phase
 from streams.web import free_socket
@@ -88,25 +88,6 @@ def test_the_next_free_port_is_taken():
 def test_an_address_that_is_not_ours_is_refused_in_one_sentence():
     with pytest.raises(HbError, match=r"cannot serve web pages on 203\.0\.113\.1"):
         free_socket("203.0.113.1", 6066)
-
-
-def settings(**worker):
-    return Settings.model_validate(
-        {
-            "version": 1,
-            "name": "wdbc",
-            "labels": ["benign", "malignant"],
-            "positive": "malignant",
-            "learners": {
-                "a": {
-                    "features": [{"name": "x", "low": 0.0, "high": 1.0}],
-                    "rules": {"yes": {"kind": "constant", "label": "malignant"}},
-                }
-            },
-            "broker": {"bootstrap": "localhost:9092"},
-            "worker": worker,
-        }
-    )
 
 
 def test_settings_lead_to_the_engines_configuration(tmp_path):
