@@ -231,6 +231,13 @@ def test_a_parked_label_waits_its_full_time_even_behind_an_older_context():
     assert drive(*BOTH)[1].label == 1
 
 
+def test_a_wait_that_begins_anew_holds_up_no_other():
+    drive = Driver()
+    other = Label(1, "b", 1)
+    drive(Context(0, "a", "x"), other, Label(50, "a", 1))
+    assert drive(now=101) == [Reject(other, Reason.UNKNOWN)]
+
+
 @pytest.mark.parametrize("before", [(), BOTH], ids=["parked", "settled"])
 def test_the_first_label_wins(before):
     drive = Driver()
