@@ -45,8 +45,8 @@ class Replica:
     async def start(self) -> None:
         """Read what is committed now, and follow from there."""
         consumer = committed_reader(self._config, f"{self._topic}.replica", wait_ms=500)
-        await consumer.start()
         try:
+            await consumer.start()
             await check_exist(consumer, [TopicPartition(self._topic, 0)])
             numbers = sorted(consumer._client.cluster.partitions_for_topic(self._topic))
             places = [TopicPartition(self._topic, number) for number in numbers]

@@ -62,8 +62,8 @@ async def restore(
     done = Restored()
     started = time.monotonic()
     consumer = committed_reader(config, f"{name}.restore")
-    await consumer.start()
     try:
+        await consumer.start()
         places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
         await check_exist(consumer, places)
         starts = await consumer.beginning_offsets(places)

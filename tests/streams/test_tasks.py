@@ -5,7 +5,12 @@ import logging
 
 import orjson
 import pytest
-from engine_kit import (
+
+from schemas.deadletters import from_message
+from streams.state import CountsTable, EntriesTable, Store
+from streams.tasks.commit import Step
+from streams.tasks.task import Phase
+from tests.streams.engine_kit import (
     CELLS,
     committed,
     config,
@@ -17,11 +22,6 @@ from engine_kit import (
     spec,
     until,
 )
-
-from schemas.deadletters import from_message
-from streams.state import CountsTable, EntriesTable, Store
-from streams.tasks.commit import Step
-from streams.tasks.task import Phase
 
 
 async def prepare(address, prefix, folder, values, **changes):
