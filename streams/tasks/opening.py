@@ -11,6 +11,7 @@ from streams.tasks.processor import AgentSpec
 from streams.tasks.producer import TransactionalProducer
 from streams.tasks.session import Session
 from streams.tasks.source import Source
+from streams.tasks.unhurried import unhurried
 
 
 async def open_session(
@@ -34,7 +35,7 @@ async def open_session(
     session = None
     try:
         async with asyncio.timeout(2 * config.request_timeout):
-            await producer.start()
+            await unhurried(producer.start())
         store = open_free(
             config.state_folder(spec.name, partition), [t.name for t in spec.tables()]
         )
