@@ -91,11 +91,13 @@ async def create_topics(
         names |= set(one.inputs)
         logs |= {config.changelog(one.name), config.shared_changelog(one.name)}
     compact = {"cleanup.policy": "compact"}
+    # The records of these tests are of 1970: with a retention the broker would soon delete them.
+    kept = {"retention.ms": "-1"}
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     try:
         await admin.create_topics(
-            [NewTopic(name, partitions, 1) for name in names]
+            [NewTopic(name, partitions, 1, topic_configs=kept) for name in names]
             + [NewTopic(name, partitions, 1, topic_configs=compact) for name in logs]
         )
     finally:
