@@ -144,8 +144,8 @@ class Consumer(driver.Consumer):
         if self.engine.deliver(batch):
             return
         expected = self.engine.expected(batch.topic, batch.partition)
-        if expected is not None and batch.base > expected and self.flow_active:
-            # A batch before this one was lost on the way, in a rebalance.
+        if expected is not None and batch.next > expected and self.flow_active:
+            # What the task needs next was lost on the way, or is inside a batch that began earlier.
             await self.rewind(batch.partition, {batch.topic: expected})
 
     def verify_event_path(self, now: float, tp: Any) -> None:
