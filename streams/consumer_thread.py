@@ -53,6 +53,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             # sent waits until it is answered.
             fetch_max_wait_ms=100,
             request_timeout_ms=int(config.request_timeout * 1000),
+            # Topics that are made after the worker started are found within this time.
+            metadata_max_age_ms=30_000,
             session_timeout_ms=int(config.session_timeout * 1000),
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
             heartbeat_interval_ms=int(config.heartbeat * 1000),

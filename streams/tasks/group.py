@@ -60,8 +60,14 @@ class TaskGroup:
         return self._spec_of.keys()
 
     async def revoke(self) -> None:
-        """Stop processing everywhere and commit what is processed, before a rebalance."""
-        await asyncio.gather(*[task.pause() for task in self.tasks.values()])
+        """Stop processing everywhere and commit what is processed, before a rebalance.
+
+        A task that is still opening is given up: if it went on, it could fence the next owner.
+        """
+        opening = [self.tasks.pop(key) for key, task in list(self.tasks.items()) if task.opening]
+        await asyncio.gather(
+            *[task.close() for task in opening], *[task.pause() for task in self.tasks.values()]
+        )
 
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Hold exactly the tasks of these partitions: close, keep or open what it takes."""

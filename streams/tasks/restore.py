@@ -65,8 +65,9 @@ async def restore(
     consumer = committed_reader(config, f"{name}.restore")
     places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
     try:
-        await unhurried(consumer.start())
-        starts, ends = await unhurried(bounds(consumer, places))
+        async with asyncio.timeout(2 * config.request_timeout):
+            await unhurried(consumer.start())
+            starts, ends = await unhurried(bounds(consumer, places))
         done.wiped = _wipe_if_foreign(changelogs, starts, ends)
         for place in places:
             changelogs.skip_to(place.topic, starts[place])

@@ -169,6 +169,11 @@ class Task:
 
     # What the group asks for.
 
+    @property
+    def opening(self) -> bool:
+        """Tell whether the task is on its way to a session."""
+        return self.session is None and self.phase in (Phase.OPENING, Phase.WAITING)
+
     def wants(self) -> bool:
         """Tell whether batches can be delivered now."""
         return self.phase is Phase.RUNNING and self.session is not None and self.session.wants()

@@ -1,6 +1,7 @@
 """Runs Faust applications inside a test."""
 
 import contextlib
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -24,5 +25,13 @@ async def worker(
     await app.start()
     try:
         yield app
+    except TimeoutError:
+        consumer: Any = app.consumer
+        sys.stderr.write(
+            f"{app.engine.statuses()} joined={app.engine.joined} rebalancing={app.rebalancing}"
+            f" flow={consumer.flow_active} on the way={consumer._on_the_way}"
+            f" active={consumer._active_partitions} assigned={consumer.assignment()}\n"
+        )
+        raise
     finally:
         await app.stop()

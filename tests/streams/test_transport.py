@@ -11,6 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from streams.assignor import TogetherAssignor, spread
 from streams.tasks.task import Phase
+from streams.transport import Consumer
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import (
     Counting,
@@ -125,6 +126,37 @@ async def test_memory_is_bounded_however_large_the_backlog(broker_address, prefi
     assert 0 < largest <= 2 * 50_000 + 200_000
     assert sum(seen) == PARTS * 40_000
     assert await outputs(broker_address, prefix) == once(40_000)
+
+
+async def test_a_batch_that_never_reaches_its_agent_is_read_again(
+    broker_address, prefix, tmp_path, monkeypatch
+):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    deliver, dropped = Consumer.deliver, []
+
+    async def drop_the_first(self, batch):
+        if batch.partition in dropped:
+            await deliver(self, batch)
+        else:
+            dropped.append(batch.partition)
+
+    monkeypatch.setattr(Consumer, "deliver", drop_the_first)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100))
+    assert sorted(dropped) == list(range(PARTS))
+    assert await outputs(broker_address, prefix) == once(100)
+
+
+async def test_a_batch_that_begins_too_early_is_cut(broker_address, prefix, tmp_path):
+    """A seek that went elsewhere must not make records skipped or seen twice."""
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100))
+        await produce(broker_address, prefix + "in", ids(range(100, 150)), 0)
+        await app.consumer._thread.seek_all({(prefix + "in", 0): 40})
+        await until(lambda: done(app.engine, PARTS * 100 + 50))
+    found = await outputs(broker_address, prefix)
+    assert found == once(100) + Counter((0, n) for n in range(100, 150))
 
 
 async def test_normal_topics_work_beside(broker_address, prefix, tmp_path):
