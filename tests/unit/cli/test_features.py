@@ -1,7 +1,9 @@
 """`hb features fit`."""
 
 import pytest
+from rich.console import Console
 
+from cli import features
 from tests.settings_files import GOOD, write
 
 DATA = "age,mass,dose,sex\n20,70,0,f\n40,80,1,m\n60,,2,x\n"
@@ -62,6 +64,16 @@ def test_bad_data_is_one_line(hb, tmp_path, data, said):
     assert "oops" not in run.err
     assert len(run.err.splitlines()) == 1
     assert (tmp_path / "ensemble.toml").read_text() == GOOD
+
+
+def test_big_files_show_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(features, "err", Console(stderr=True, force_terminal=True))
+    with features.reading(10_000_000, "reading data.csv") as advance:
+        advance(5_000_000)
+    assert "reading data.csv" in capsys.readouterr().err
+    with features.reading(10, "reading data.csv") as advance:
+        advance(5)
+    assert capsys.readouterr().err == ""
 
 
 def test_overrides_do_not_leak_into_the_file(hb, tmp_path, monkeypatch):

@@ -115,6 +115,14 @@ def test_what_cannot_be_done(hb, csv, arguments, code, said):
     assert "Traceback" not in run.err
 
 
+def test_a_failed_write_leaves_nothing_behind(hb, tmp_path):
+    (tmp_path / "folder").mkdir()
+    run = hb("init", "--out", "folder", "--force")
+    assert run.code == 3
+    assert "folder: cannot be written: Is a directory" in run.err
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
 def test_a_file_is_not_overwritten_unless_forced(hb, tmp_path):
     (tmp_path / "ensemble.toml").write_text("mine")
     run = hb("init")

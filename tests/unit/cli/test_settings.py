@@ -86,6 +86,12 @@ def test_show_as_json(hb, tmp_path):
     assert shown["origins"]["learners.left.alpha"] == "[defaults]"
 
 
+def test_the_reference_is_printed(hb):
+    run = hb("settings", "reference")
+    assert run.code == 0
+    assert run.out.startswith("# The settings file")
+
+
 def test_wrong_usage_is_exit_code_2(hb):
     assert hb("settings", "chekc").code == 2
     assert hb("features", "fit").code == 2
