@@ -28,7 +28,7 @@ def core(rounds: Rounds = 5, as_json: JsonOption = False) -> None:
 
 
 @group.command()
-def records(rounds: Rounds = 15, as_json: JsonOption = False) -> None:
+def records(rounds: Rounds = 60, as_json: JsonOption = False) -> None:
     """Read and write records: ours, msgspec alone, and orjson with checks by hand."""
     from experiments.bench.records import run, steps
 

@@ -47,9 +47,7 @@ def tally(votes: Ints, parts: Ints, classes: int) -> Ints:
     behind = np.where(votes == MISSING, 0, parts)
     # bincount adds in double precision, exact for integers below 2^53.
     mass = np.bincount(slots.reshape(-1), behind.reshape(-1), minlength=n * classes)
-    return (
-        mass.astype(np.int64).reshape(n, classes) if experts else np.zeros((n, classes), np.int64)
-    )
+    return mass.astype(np.int64).reshape(n, classes)
 
 
 def winner(scores: Ints | Floats, present: Bools, prefer: int = 0) -> Ints:

@@ -50,7 +50,7 @@ def test_what_is_written_is_read(record):
     assert encode_all([record, record]) == [value, value]
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(batches)
 @example([b'{"v":1,"id":"a","label":"b","at":5,"z":' + b"[" * 300 + b"]" * 300 + b"}"])
 @example([b'{"v":1,"id":"a","label":"b","at":5,"z":' + b"[" * 5000 + b"]" * 5000 + b"}"])

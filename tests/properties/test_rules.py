@@ -34,8 +34,11 @@ def test_learning_does_not_depend_on_the_cut_into_batches(table, generator, at, 
         cut.learn(rows[start:stop], truth[start:stop])
     for t in range(ROWS):
         single.learn(rows[t : t + 1], truth[t : t + 1])
+    columnwise = learning_rule(table, *shape)
+    columnwise.learn(np.asfortranarray(rows), truth)
     assert same(whole.state(), cut.state())
     assert same(whole.state(), single.state())
+    assert same(whole.state(), columnwise.state()), "nor on the rows' layout in memory"
 
 
 @every_rule
@@ -75,6 +78,7 @@ def test_a_prediction_does_not_depend_on_the_rest_of_its_batch(table, generator,
     whole = rule.log_odds(fresh)
     parts = [rule.log_odds(fresh[a:b]) for a, b in itertools.pairwise(at)]
     assert whole.tobytes() == np.concatenate(parts).tobytes()
+    assert whole.tobytes() == rule.log_odds(np.asfortranarray(fresh)).tobytes()
     labels, odds = rule.judge(fresh)
     assert odds.tobytes() == whole.tobytes()
     assert (labels == rule.predict(fresh)).all()

@@ -17,7 +17,6 @@ from tests.unit.schemas.test_bad_input import CASES, LABEL
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(records, "BATCHES", 1)
     monkeypatch.setattr(records, "BATCH", 100)
 
 

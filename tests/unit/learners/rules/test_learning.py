@@ -6,6 +6,7 @@ import pytest
 from learners.errors import LearnerError
 from learners.features import unit_cube
 from learners.rules.base import LearningRule, RuleError
+from learners.rules.bayes import BayesianLogistic
 from learners.rules.committee import Committee, kdi
 from learners.rules.lda import RankLda
 from learners.rules.logistic import Logistic
@@ -142,6 +143,8 @@ class TestCommittee:
 
     def test_a_member_that_fails_leaves_all_as_they_were(self):
         class Fails(Logistic):
+            fallible = True
+
             def _learn(self, rows, truth):
                 raise ZeroDivisionError("17.5")
 
@@ -236,3 +239,18 @@ class TestPolicy:
         team = Committee("team", REALS, 2, [Logistic("l", REALS, 2), rule])
         assert not team.averages
         assert isinstance(team, LearningRule)
+
+
+@pytest.mark.parametrize("fourier", [60, 200])
+def test_wide_models_do_not_depend_on_the_batch(fourier):
+    """BLAS takes other paths for matrices of this size than for the small ones of the contract."""
+    generator = np.random.default_rng(8)
+    space = unit_cube(10)
+    rows, truth = stream(generator, 160, space, outliers=0.0)
+    whole, cut = (BayesianLogistic("b", space, 2, fourier=fourier) for _ in range(2))
+    whole.learn(rows, truth)
+    for start, stop in ((0, 1), (1, 8), (8, 95), (95, 160)):
+        cut.learn(rows[start:stop], truth[start:stop])
+    assert same(whole.state(), cut.state())
+    alone = np.concatenate([whole.log_odds(row[None]) for row in rows])
+    assert alone.tobytes() == whole.log_odds(rows).tobytes()

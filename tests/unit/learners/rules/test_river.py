@@ -112,6 +112,21 @@ def test_it_cannot_be_averaged():
         rule.average([rule.state()], [1])
 
 
+def test_a_committee_with_a_model_of_river():
+    table = {"kind": "committee", "members": [{"kind": "logistic"}, {"kind": "river", **LOGISTIC}]}
+    rule = learning_rule(table)
+    assert not rule.exact
+    assert not rule.averages
+    rows, truth = stream(np.random.default_rng(6), 20)
+    rule.learn(rows, truth)
+    before, odds = rule.members[0].state(), rule.log_odds(rows)
+    rule.members[1].model.learn_one = None  # calling it raises TypeError
+    with pytest.raises(RuleError, match="rule committee/river raised TypeError"):
+        rule.learn(rows, truth)
+    assert same(before, rule.members[0].state())
+    assert (rule.log_odds(rows) == odds).all()
+
+
 def test_a_seed_is_set_where_the_model_takes_one():
     assert river("forest").model.seed == 0
     table = {"kind": "river", "model": "river.forest:ARFClassifier", "arguments": {"seed": 5}}
