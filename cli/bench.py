@@ -37,6 +37,23 @@ def records(rounds: Rounds = 60, as_json: JsonOption = False) -> None:
     show("Records", report, as_json)
 
 
+@group.command()
+def engine(
+    rounds: Rounds = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Batches through Faust, exactly once, against other stream processors on one broker."""
+    from experiments.bench.engine import run, steps
+
+    rounds = 1 if quick else rounds
+    with progress("engine", steps(rounds)) as tick:
+        report = run(rounds, quick, tick)
+    show("Engine", report, as_json)
+    for name, reason in report["skipped"].items():
+        err.print(f"left out: {name}: {reason}", markup=False, highlight=False)
+
+
 @contextmanager
 def progress(what: str, steps: int) -> Iterator[Callable[[], object]]:
     """Show a progress bar on standard error; call what it yields after each of the steps."""

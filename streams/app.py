@@ -38,6 +38,10 @@ class EngineApp(faust.App):
     def _new_web(self) -> Any:
         return Web(self, self.pages.host or "127.0.0.1", self.pages.port)
 
+    def _create_directories(self) -> None:
+        self.engine.config.state.mkdir(parents=True, exist_ok=True)  # Faust makes only the last one
+        super()._create_directories()
+
     def add_agent(self, spec: AgentSpec) -> None:
         """Add a batch agent. What it does is its processor's; the agent hands batches over."""
         self.engine.add(spec)

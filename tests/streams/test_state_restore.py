@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 from aiokafka import AIOKafkaProducer
-from engine_kit import config, create_topics, done, ids, produce, running, spec, until
+from engine_kit import committed, config, create_topics, done, ids, produce, running, spec, until
 
 from streams.state import CountsTable, EntriesTable
 from streams.state.store import Store
@@ -63,7 +63,7 @@ async def test_a_folder_of_another_cluster_is_restored_anew(
 async def test_state_of_another_layout_is_refused_from_folder_and_changelog(
     broker_address, prefix, tmp_path
 ):
-    conf, agent = await prepare(broker_address, prefix, tmp_path / "a")
+    _, agent = await prepare(broker_address, prefix, tmp_path / "a")
     wider = AgentSpec(
         "count",
         agent.inputs,
@@ -73,7 +73,7 @@ async def test_state_of_another_layout_is_refused_from_folder_and_changelog(
     for folder in ("a", "empty"):
         other = config(broker_address, prefix, tmp_path / folder)
         async with running(other, wider) as group:
-            await until(lambda: group.statuses()[0].phase is Phase.FAILED)  # noqa: B023
+            await until(lambda: group.statuses()[0].phase is Phase.FAILED)
             assert "counts:1:<i8" in group.statuses()[0].reason
             assert "counts:3:<i8" in group.statuses()[0].reason
 
@@ -91,8 +91,6 @@ async def test_positions_beyond_the_input_are_refused(broker_address, prefix, tm
 
 
 async def _meta(address, conf):
-    from engine_kit import committed
-
     found = [
         r.value for r in await committed(address, conf.changelog("count")) if r.key == META_KEY
     ]
