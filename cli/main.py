@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli import bench, broker, dev, features, init, plan, schema, settings, topics
+from cli import bench, broker, dev, features, init, plan, schema, settings, topics, worker
 from cli.output import guarded
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ plan.register(app)
 schema.register(app)
 broker.register(app)
 topics.register(app)
+worker.register(app)
 bench.register(app)
 dev.register(app)
 

@@ -7,6 +7,9 @@ that sending is only a matter of handing buffers to the sockets.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from schemas.deadletters import headers as dead_headers
+from schemas.deadletters import refused
+from schemas.errors import RecordError
 from streams.tasks.batch import Batch, Headers
 
 _MAX_RECORD = 900_000
@@ -53,25 +56,37 @@ class Outbox:
         """Send records in their order."""
         self._append(topic, partition, zip(timestamps, keys, values, strict=True), [])
 
-    def dead(self, batch: Batch, index: int, reason: str) -> None:
-        """Send a record that cannot be used to the dead letters, as it came, and say why.
+    def dead(self, batch: Batch, index: int, error: RecordError) -> None:
+        """Send a record that cannot be used to the dead letters, as it came, and say why."""
+        self.dead_record(
+            error,
+            batch.topic,
+            batch.offsets[index],
+            at=batch.timestamps[index],
+            key=batch.keys[index],
+            value=batch.values[index],
+            headers=batch.headers.get(index, ()),
+        )
 
-        `reason` is one of a few fixed words: it becomes a metric label, so it holds no value.
-        """
+    def dead_record(
+        self,
+        error: RecordError,
+        topic: str,
+        offset: int,
+        *,
+        at: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+    ) -> None:
+        """Send a record of this partition that was read earlier to the dead letters."""
+        reason = str(error.reason)
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
-        value = batch.values[index]
+        letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=at)
         cut = value is not None and len(value) > _MAX_RECORD
-        headers: list[tuple[str, bytes | None]] = [
-            ("reason", reason.encode()),
-            ("topic", batch.topic.encode()),
-            ("partition", b"%d" % batch.partition),
-            ("offset", b"%d" % batch.offsets[index]),
-            *([("cut", b"1")] if cut else []),
-            *batch.headers.get(index, ()),
-        ]
         kept = value[:_MAX_RECORD] if cut and value is not None else value
-        record = (batch.timestamps[index], batch.keys[index], kept)
-        self._append(self._deadletters, None, (record,), headers)
+        marks = [*dead_headers(letter), *([("hb-cut", b"1")] if cut else []), *headers]
+        self._append(self._deadletters, None, ((at, key, kept),), list(marks))
 
     def _append(
         self,

@@ -12,6 +12,8 @@ import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from schemas.errors import RecordError
+from schemas.reasons import Reason
 from streams.state import CountsTable, EntriesTable
 from streams.tasks import AgentSpec, Batch, EngineConfig, Outbox, Processor, TaskContext
 from streams.tasks.columns import take_batches
@@ -36,7 +38,7 @@ class Counting(Processor):
             try:
                 number = orjson.loads(value or b"")["id"]
             except (orjson.JSONDecodeError, KeyError, TypeError):
-                out.dead(batch, index, "unreadable")
+                out.dead(batch, index, RecordError(Reason.MALFORMED, "expected JSON"))
                 continue
             if number == -1:
                 raise RuntimeError("a bug met a record")

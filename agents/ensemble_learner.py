@@ -1,0 +1,304 @@
+"""The agent of the ensemble learner: predictions and labels in, diagnoses and feedback out.
+
+Everything about joining, fusing and learning is in `learners.ensemble`; this module decodes, keeps
+the state in tables, and encodes. One batch holds records of one topic, as the engine delivers them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agents.local_learner import readable
+from agents.packing import ENTRIES, pack, pack_state, unpack, unpack_state
+from learners.ensemble import EnsembleLearner, Outcome
+from learners.ledger import Context, Event, JoinRules, Label, Prediction, Reject, Settle
+from learners.shares import UNIT
+from schemas.codec import encode_all
+from schemas.errors import RecordError
+from schemas.labels import LabelReader
+from schemas.readers import Reader
+from schemas.reasons import Reason
+from schemas.records import Diagnosis, Feedback, Opinion
+from schemas.records import Prediction as PredictionRecord
+from schemas.rows import RowReader
+from streams.build import fusion
+from streams.settings import Settings, milliseconds
+from streams.state.counts import CountsTable
+from streams.state.entries import EntriesTable
+from streams.state.table import Table
+from streams.tasks.batch import Batch
+from streams.tasks.outbox import Outbox
+from streams.tasks.processor import AgentSpec, Processor, TaskContext
+from streams.topics import ENSEMBLE, Topics
+
+RULE, TRIALS, LOW, HIGH, EPSILON, PHASE, CUBE, VOTES = range(3, 11)
+"""What follows in a payload after what the ensemble learner hears."""
+_HEAD = b"ledger"
+_WINDOW = b"window"
+
+
+def join_rules(settings: Settings) -> JoinRules:
+    """Return the rules of the join that the settings name."""
+    ensemble = settings.ensemble
+    return JoinRules(
+        learners=len(settings.learners),
+        fusion_timeout=milliseconds(ensemble.fusion_timeout),
+        label_ttl=milliseconds(ensemble.label_ttl),
+        contextual=ensemble.context is not None,
+        max_pending=ensemble.max_pending,
+        max_remembered=ensemble.max_remembered,
+    )
+
+
+def ensemble_learner(settings: Settings) -> EnsembleLearner:
+    """Return the untaught ensemble learner of the settings."""
+    context = settings.ensemble.context
+    unheard = context.partition().size if context else 0
+    return EnsembleLearner(fusion(settings), join_rules(settings), unheard=unheard, codec=ENTRIES)
+
+
+def spec(settings: Settings) -> AgentSpec:
+    """Describe the agent to the engine."""
+    topics = Topics.of(settings)
+    probe = ensemble_learner(settings)
+    contexts = (topics.contexts,) if topics.contextual else ()
+
+    def tables() -> list[Table]:
+        return [
+            EntriesTable("pending"),
+            EntriesTable("head"),
+            *(
+                CountsTable(
+                    _fused(name), table.width, dtype=table.dtype, initial=table.initial.tolist()
+                )
+                for name, table in probe.fusion.tables().items()
+            ),
+            CountsTable("scores", probe.scores.width),
+            CountsTable("regret", probe.regret.width),
+        ]
+
+    return AgentSpec(
+        ENSEMBLE,
+        (topics.predictions, topics.labels, *contexts),
+        tables,
+        lambda context: EnsembleProcessor(settings, context),
+    )
+
+
+def _fused(name: str) -> str:
+    return "fusion_" + name.replace(".", "_").replace("-", "_")
+
+
+class EnsembleProcessor(Processor):
+    """One partition of the ensemble learner."""
+
+    def __init__(self, settings: Settings, context: TaskContext) -> None:
+        self.learner = ensemble_learner(settings)
+        self._topics = Topics.of(settings)
+        self._labels = settings.labels
+        self._label_index = {label: i for i, label in enumerate(settings.labels)}
+        self._positive = settings.labels.index(settings.positive)
+        self._names = list(settings.learners)
+        self._name_index = {name: i for i, name in enumerate(self._names)}
+        self._mode = settings.ensemble.mode
+        self._experts = self.learner.fusion.experts(self._names)
+        self._tables: Mapping[str, Any] = context.tables
+        self._read_predictions = Reader(
+            PredictionRecord, known={"label": settings.labels, "learner": self._names}
+        )
+        self._read_labels = LabelReader(settings.labels)
+        self._contexts = ContextReader(settings) if settings.ensemble.context else None
+        self._batch: Batch | None = None
+        self._restore()
+
+    # State.
+
+    def _counted(self) -> dict[str, Any]:
+        learner = self.learner
+        named = {_fused(name): table for name, table in learner.fusion.tables().items()}
+        return {**named, "scores": learner.scores, "regret": learner.regret}
+
+    def _restore(self) -> None:
+        for name, table in self._counted().items():
+            table.put(*self._tables[name].items())
+        head, pending = self._tables["head"], self._tables["pending"]
+        found = head.get(_HEAD)
+        if found is not None:
+            entries = ((key.decode(), value) for key, value in pending.items())
+            self.learner.ledger.restore(unpack(found), entries)
+        window = head.get(_WINDOW)
+        if window is not None:
+            self.learner.window.restore(unpack_state(window))
+
+    def _write(self, outcome: Outcome) -> None:
+        ledger, pending = self.learner.ledger, self._tables["pending"]
+        for name in ledger.touched():
+            entry = ledger.dump(name)
+            if entry is None:
+                pending.delete(name.encode())
+            else:
+                pending.put(name.encode(), entry)
+        self._tables["head"].put(_HEAD, pack(ledger.dump_head()))
+        if outcome.settled:
+            self._tables["head"].put(_WINDOW, pack_state(self.learner.window.state()))
+            scopes = np.arange(1 + len(self._names))
+            for name, table in self._counted().items():
+                cells = scopes if name == "scores" else outcome.cells
+                self._tables[name].put(cells, table.rows(cells))
+
+    # Work.
+
+    def process(self, batch: Batch, out: Outbox) -> None:
+        """Handle predictions, labels or contexts."""
+        if batch.topic == self._topics.predictions:
+            events, errors = self._predicted(batch)
+        elif batch.topic == self._topics.labels:
+            events, errors = self._labelled(batch)
+        else:
+            assert self._contexts is not None  # noqa: S101 - no such topic without contexts
+            events, errors = self._contexts.read(batch)
+        for position, error in errors:
+            out.dead(batch, position, error)
+        self._batch = batch
+        self._take(events, 0, out)
+        self._batch = None
+
+    def tick(self, now: int, out: Outbox) -> None:
+        """Let time pass: fusion time-outs and labels that will not come any more."""
+        if now > self.learner.ledger.clock and self.learner.ledger.pending:
+            self._take([], now, out)
+
+    def _take(self, events: list[Event], now: int, out: Outbox) -> None:
+        outcome = self.learner.take(events, now)
+        self._send_diagnoses(outcome, out)
+        self._send_feedback(outcome.settled, out)
+        for rejection in outcome.rejections:
+            self._send_dead(rejection, out)
+        self._write(outcome)
+
+    def _predicted(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
+        read = self._read_predictions.read(batch.values)
+        index, labels, two = self._name_index, self._label_index, len(self._labels) == 2
+        events: list[Event] = []
+        for position, r in zip(read.positions, read.records, strict=True):
+            odds = r.log_odds
+            if odds is not None and two and len(odds) == 1:
+                odds = (-odds[0], odds[0]) if self._positive else (odds[0], -odds[0])
+            payload = (
+                r.exploring, r.accuracy, odds, r.rule, r.trials, r.low, r.high, r.epsilon,
+                r.phase, r.cube, r.votes,
+            )  # fmt: skip
+            events.append(
+                Prediction(
+                    batch.timestamps[position], r.id, index[r.learner], labels[r.label], payload
+                )
+            )
+        return events, read.errors
+
+    def _labelled(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
+        read = self._read_labels.read(batch.values)
+        events: list[Event] = [
+            Label(batch.timestamps[i], name, label, (batch.offsets[i], batch.values[i]))
+            for i, name, label in zip(read.positions, read.ids, read.labels, strict=True)
+        ]
+        return events, read.errors
+
+    # Outputs.
+
+    def _send_diagnoses(self, outcome: Outcome, out: Outbox) -> None:
+        if not outcome.diagnoses:
+            return
+        labels, names, experts, mode = self._labels, self._names, self._experts, self._mode
+        verdict = outcome.verdict
+        shares = (verdict.parts / UNIT).round(6).tolist()
+        records = [
+            Diagnosis(
+                case.id,
+                labels[label],
+                case.complete,
+                tuple(names[i] for i in case.missing),
+                mode,
+                dict(zip(experts, share, strict=True)),
+                {
+                    name: Opinion(labels[said], p[RULE], p[0], p[TRIALS], p[1], *p[LOW:PHASE])
+                    for name, said, p in zip(names, case.labels, case.payloads, strict=True)
+                    if p is not None
+                },
+                case.at,
+            )
+            for case, label, share in zip(
+                outcome.diagnoses, verdict.labels.tolist(), shares, strict=True
+            )
+        ]
+        keys = [case.id.encode() for case in outcome.diagnoses]
+        times = [case.at for case in outcome.diagnoses]
+        out.emit_many(self._topics.diagnoses, keys, encode_all(records), times)
+
+    def _send_feedback(self, settled: Sequence[Settle], out: Outbox) -> None:
+        labels = self._labels
+        for i, name in enumerate(self._names):
+            heard = [case for case in settled if case.payloads[i] is not None]
+            if not heard:
+                continue
+            records = [
+                Feedback(
+                    case.id,
+                    labels[case.label],
+                    labels[case.labels[i]],
+                    p[PHASE],
+                    p[CUBE],
+                    p[RULE],
+                    case.at,
+                    p[VOTES],
+                )
+                for case in heard
+                for p in [case.payloads[i]]
+            ]
+            keys = [case.id.encode() for case in heard]
+            times = [case.at for case in heard]
+            out.emit_many(self._topics.feedback(name), keys, encode_all(records), times)
+
+    def _send_dead(self, rejection: Reject, out: Outbox) -> None:
+        """Send an event that cannot be used to the dead letters, as it came."""
+        event, reason = rejection.event, Reason[rejection.reason.name]
+        error = RecordError(reason, reason.meaning)
+        if isinstance(event, Prediction):
+            # Only one that is new in this batch can be rejected: it has not been kept at all.
+            assert self._batch is not None  # noqa: S101 - time alone rejects no prediction
+            out.dead(self._batch, self._place(self._batch, event), error)
+            return
+        topic = self._topics.labels if isinstance(event, Label) else self._topics.contexts
+        offset, value = event.payload[-2:]
+        key = event.id.encode()
+        out.dead_record(error, topic, offset, at=event.at, key=key, value=value)
+
+    def _place(self, batch: Batch, event: Prediction) -> int:
+        """Return where in the batch a prediction stands."""
+        read = self._read_predictions.read(batch.values)
+        wanted = event.id, self._names[event.learner]
+        found = zip(read.positions, read.records, strict=True)
+        return next(k for k, record in found if (record.id, record.learner) == wanted)
+
+
+class ContextReader:
+    """Reads contexts into the ensemble learner's cubes."""
+
+    def __init__(self, settings: Settings) -> None:
+        context = settings.ensemble.context
+        assert context is not None  # noqa: S101 - made only for settings with a context
+        self._partition = context.partition()
+        self._reader = RowReader(readable(self._partition.space))
+
+    def read(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
+        """Return the contexts of a batch, and the errors."""
+        read = self._reader.read(batch.values)
+        if not read.ids:
+            return [], read.errors
+        unit = self._partition.space.unit(np.array(read.rows, np.float64))
+        cells = self._partition.cells(unit).tolist()
+        events: list[Event] = [
+            Context(batch.timestamps[i], name, (cell, batch.offsets[i], batch.values[i]))
+            for i, name, cell in zip(read.positions, read.ids, cells, strict=True)
+        ]
+        return events, read.errors

@@ -1,0 +1,313 @@
+"""The agent of one local learner: instances in, predictions out, feedback learned.
+
+    instances.<ll>   decode, decide, keep the features if a rule will learn from them, emit
+    feedback.<ll>    decode, learn, drop the features
+
+Everything about learning is in `learners.local`; this module moves it between topics and tables.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from agents.packing import pack_state, unpack_state
+from learners.features import FeatureSpace
+from learners.local import Confidence, LocalLearner, Predictions
+from learners.rules.base import LearningRule, RuleError
+from learners.seeds import seeds_of
+from learners.types import Floats
+from schemas.codec import encode_all
+from schemas.errors import RecordError
+from schemas.readers import Reader
+from schemas.reasons import Reason
+from schemas.records import Feedback, Prediction
+from schemas.rows import Feature, RowReader
+from streams.build import local_learner
+from streams.settings import Settings, milliseconds
+from streams.state.counts import CountsTable
+from streams.state.entries import EntriesTable
+from streams.state.table import Table
+from streams.tasks.batch import Batch
+from streams.tasks.outbox import Outbox
+from streams.tasks.processor import AgentSpec, Processor, TaskContext
+from streams.topics import Topics, local
+
+LABELLED, INSTANCES, EXPLORED, FORGOTTEN = range(4)
+"""Columns of the totals: labels learned, instances decided, of them explored, features given up."""
+TOTALS = 4
+
+
+def spec(settings: Settings, name: str) -> AgentSpec:
+    """Describe the agent of one local learner to the engine."""
+    topics = Topics.of(settings)
+    probe = local_learner(settings, name)
+    width = probe.iup.phase(1).table.width
+
+    def tables() -> list[Table]:
+        made: list[Table] = [CountsTable("counts", width), CountsTable("totals", TOTALS, cells=1)]
+        if probe.learns:
+            made += [EntriesTable("features"), EntriesTable("models")]
+        return made
+
+    return AgentSpec(
+        local(name),
+        (topics.instances(name), topics.feedback(name)),
+        tables,
+        lambda context: LocalProcessor(settings, name, context),
+    )
+
+
+class LocalProcessor(Processor):
+    """One partition of a local learner."""
+
+    def __init__(self, settings: Settings, name: str, context: TaskContext) -> None:
+        self.name = name
+        self.learner = local_learner(settings, name)
+        self._topics = Topics.of(settings)
+        self._labels = settings.labels
+        self._positive = settings.labels.index(settings.positive)
+        self._label_index = {label: i for i, label in enumerate(settings.labels)}
+        self._rules = list(settings.learners[name].rules)
+        self._rule_index = {rule: i for i, rule in enumerate(self._rules)}
+        self._full = settings.learners[name].feedback == "full"
+        self._instances = RowReader(readable(self.learner.space))
+        self._feedback = Reader(Feedback, known={"label": settings.labels, "rule": self._rules})
+        self._counts: CountsTable = context.tables["counts"]
+        self._totals: CountsTable = context.tables["totals"]
+        self._kept = Kept(context.tables.get("features"), settings, self.learner.space.d)
+        self._models: EntriesTable | None = context.tables.get("models")
+        self._ids = PhaseIds(self.learner)
+        self._restore()
+
+    def _restore(self) -> None:
+        self.learner.iup.labelled = int(self._totals.rows(np.zeros(1, np.int64))[0, LABELLED])
+        cells, rows = self._counts.items()
+        for phase, of, cubes in self._ids.split(cells):
+            self.learner.iup.restore(phase, cubes, rows[of])
+        for rule in self._learning():
+            assert self._models is not None  # noqa: S101 - the tables were made for these rules
+            found = self._models.get(rule.name.encode())
+            if found is not None:
+                rule.restore(unpack_state(found))
+
+    def _learning(self) -> list[LearningRule]:
+        return [rule for rule in self.learner.rules if isinstance(rule, LearningRule)]
+
+    def process(self, batch: Batch, out: Outbox) -> None:
+        """Handle instances or feedback."""
+        if batch.topic == self._topics.instances(self.name):
+            self._decide(batch, out)
+        else:
+            self._learn(batch, out)
+
+    def tick(self, now: int, out: Outbox) -> None:
+        """Give up features whose label did not come."""
+        del out
+        self._count(FORGOTTEN, self._kept.expire(now))
+
+    # Instances.
+
+    def _decide(self, batch: Batch, out: Outbox) -> None:
+        read = self._instances.read(batch.values)
+        for position, error in read.errors:
+            out.dead(batch, position, error)
+        if not read.ids:
+            return
+        rows = np.array(read.rows, np.float64)
+        try:
+            said = self.learner.decide(rows, seeds_of(read.ids))
+        except RuleError as error:
+            # The batch cannot be decided; the learner lives on with the next one.
+            failure = RecordError(Reason.RULE_FAILED, str(error))
+            for position in read.positions:
+                out.dead(batch, position, failure)
+            return
+        times = [batch.timestamps[i] for i in read.positions]
+        records = self._predictions(read.ids, read.at, said)
+        out.emit_many(
+            self._topics.predictions, [i.encode() for i in read.ids], encode_all(records), times
+        )
+        self._kept.keep(read.ids, rows, times)
+        self._count(FORGOTTEN, self._kept.expire(times[-1]))
+        self._count(INSTANCES, len(read.ids))
+        self._count(EXPLORED, int(said.choices.exploring.sum()))
+
+    def _predictions(
+        self, ids: Sequence[str], at: Sequence[int], said: Predictions
+    ) -> list[Prediction]:
+        chosen, sure = said.choices, self.learner.confidence(said.choices)
+        votes = self._votes(said)
+        odds = self._odds(said.log_odds)
+        columns = zip(
+            ids,
+            [self._labels[i] for i in said.labels.tolist()],
+            map(str, chosen.cubes.tolist()),
+            [self._rules[i] for i in chosen.rules.tolist()],
+            chosen.exploring.tolist(),
+            chosen.trials.tolist(),
+            at,
+            *_sure(sure),
+            votes,
+            odds,
+            strict=True,
+        )
+        name, phase = self.name, chosen.phase
+        return [Prediction(i, name, label, phase, cube, *rest) for i, label, cube, *rest in columns]
+
+    def _votes(self, said: Predictions) -> list[dict[str, str] | None]:
+        if not self._full:
+            return [None] * len(said.labels)
+        named = [[self._labels[i] for i in row] for row in said.votes.tolist()]
+        return [dict(zip(self._rules, row, strict=True)) for row in named]
+
+    def _odds(self, log_odds: Floats) -> list[tuple[float, ...] | None]:
+        if np.isnan(log_odds).all():
+            return [None] * len(log_odds)
+        wire = log_odds[:, [self._positive]] if len(self._labels) == 2 else log_odds
+        return [tuple(row) if isfinite(row[0]) else None for row in wire.tolist()]
+
+    # Feedback.
+
+    def _learn(self, batch: Batch, out: Outbox) -> None:
+        read = self._feedback.read(batch.values)
+        for position, error in read.errors:
+            out.dead(batch, position, error)
+        if not read.records:
+            return
+        records = read.records
+        phases = np.array([r.phase for r in records], np.int64)
+        cubes = np.array([int(r.cube) for r in records], np.int64)
+        truth = np.array([self._label_index[r.label] for r in records], np.int64)
+        self.learner.iup.learn(phases, cubes, self._chosen(records), self._correct(records, truth))
+        self._teach(records, truth)
+        self._write(phases, cubes)
+        self._count(LABELLED, len(records))
+
+    def _chosen(self, records: Sequence[Feedback]) -> Any:
+        return np.array([self._rule_index[r.rule] for r in records], np.int64)
+
+    def _correct(self, records: Sequence[Feedback], truth: Any) -> Any:
+        """Return (n, F): whether each rule was right; a bandit hears of the chosen one only."""
+        if not self._full:
+            predicted = np.array([self._label_index[r.predicted] for r in records], np.int64)
+            return np.repeat((predicted == truth)[:, None], len(self._rules), axis=1)
+        votes = [
+            [self._label_index[(r.votes or {}).get(rule, r.predicted)] for rule in self._rules]
+            for r in records
+        ]
+        return np.array(votes, np.int64) == truth[:, None]
+
+    def _teach(self, records: Sequence[Feedback], truth: Any) -> None:
+        learning = self._learning()
+        if not learning:
+            return
+        found = [(k, row) for k, r in enumerate(records) if (row := self._kept.pop(r.id))]
+        if not found:
+            return
+        rows = np.frombuffer(b"".join(row for _, row in found), np.float64)
+        rows = rows.reshape(len(found), self.learner.space.d)
+        labels = truth[[k for k, _ in found]]
+        for rule in learning:
+            rule.learn(rows, labels)
+            assert self._models is not None  # noqa: S101 - the tables were made for these rules
+            self._models.put(rule.name.encode(), pack_state(rule.state()))
+
+    def _write(self, phases: Any, cubes: Any) -> None:
+        for phase in np.unique(phases).tolist():
+            changed = np.unique(cubes[phases == phase])
+            rows = self.learner.iup.phase(phase).table.rows(changed)
+            self._counts.put(self._ids.join(phase, changed), rows)
+
+    def _count(self, column: int, amount: int) -> None:
+        if amount:
+            place = self._totals.claim(np.zeros(1, np.int64))
+            self._totals.bump(place, column, amount)
+
+
+def readable(space: FeatureSpace) -> list[Feature]:
+    """Return features as readers know them."""
+    return [
+        Feature(feature.name, getattr(feature, "categories", None)) for feature in space.features
+    ]
+
+
+def _sure(sure: Confidence) -> list[list[float | None]]:
+    """Return accuracy, low, high and epsilon as records hold them: None where unknown."""
+    columns = (sure.accuracy, sure.low, sure.high, sure.epsilon)
+    return [[value if isfinite(value) else None for value in column.tolist()] for column in columns]
+
+
+class PhaseIds:
+    """One table for the cubes of all phases: each phase's ids begin where the last one's end."""
+
+    def __init__(self, learner: LocalLearner) -> None:
+        self._iup = learner.iup
+        self._starts = [0]
+
+    def _start(self, phase: int) -> int:
+        while len(self._starts) < phase:
+            size = self._iup.phase(len(self._starts)).partition.size
+            self._starts.append(self._starts[-1] + size)
+        return self._starts[phase - 1]
+
+    def join(self, phase: int, cubes: Any) -> Any:
+        """Return the table's ids of a phase's cubes."""
+        return cubes + self._start(phase)
+
+    def split(self, ids: Any) -> list[tuple[int, Any, Any]]:
+        """Return, per phase, which ids are its own and their cubes."""
+        found = []
+        phase = 1
+        while len(ids) and self._start(phase) <= ids.max():
+            low, high = self._start(phase), self._start(phase + 1)
+            of = np.flatnonzero((ids >= low) & (ids < high))
+            if of.size:
+                found.append((phase, of, ids[of] - low))
+            phase += 1
+        return found
+
+
+class Kept:
+    """Features of instances that wait for their label, oldest first; bounded, and counted."""
+
+    def __init__(self, table: EntriesTable | None, settings: Settings, d: int) -> None:
+        self._table = table
+        self._ttl = milliseconds(settings.ensemble.label_ttl + settings.ensemble.fusion_timeout)
+        self._most = settings.ensemble.max_pending
+        self._at: OrderedDict[str, int] = OrderedDict()
+        self._size = 8 * d
+        if table is not None:
+            waiting = [(int.from_bytes(v[:8], "big"), k.decode()) for k, v in table.items()]
+            self._at.update((name, at) for at, name in sorted(waiting))
+
+    def keep(self, ids: Sequence[str], rows: Floats, times: Sequence[int]) -> None:
+        """Keep the rows of instances that were decided just now."""
+        if self._table is None:
+            return
+        data = np.ascontiguousarray(rows).tobytes()
+        for k, (name, at) in enumerate(zip(ids, times, strict=True)):
+            self._at[name] = at
+            row = data[k * self._size : (k + 1) * self._size]
+            self._table.put(name.encode(), at.to_bytes(8, "big") + row)
+
+    def pop(self, name: str) -> bytes | None:
+        """Return the row of an instance and drop it; None if it is not kept (any more)."""
+        if self._table is None or self._at.pop(name, None) is None:
+            return None
+        found = self._table.get(name.encode())
+        self._table.delete(name.encode())
+        return None if found is None else found[8:]
+
+    def expire(self, now: int) -> int:
+        """Drop what is too old or too much; return how many."""
+        dropped = 0
+        while self._at:
+            name, at = next(iter(self._at.items()))
+            if at + self._ttl > now and len(self._at) <= self._most:
+                break
+            self.pop(name)
+            dropped += 1
+        return dropped
