@@ -124,3 +124,9 @@ def test_very_many_features_are_not_cut():
         )
     )
     assert validate(source_of(text, Path("ensemble.toml"))).learners["ll1"].m == 1
+
+
+def test_no_line_of_a_proposal_is_too_long():
+    for paper in (False, True):
+        proposal = Proposal("x", ("a", "b"), "a", {"ll1": []}, "a test", paper=paper)
+        assert max(map(len, proposed_text(proposal).splitlines())) <= 100

@@ -58,6 +58,7 @@ def test_defaults_are_those_of_the_classes():
     ("table", "message"),
     [
         ({}, r"rule \?: option kind must be one of constant, threshold, "),
+        ({"kind": ["lda"], "name": "x"}, "rule x: option kind must be one of"),
         ({"kind": "magic"}, "rule magic: option kind must be one of"),
         ({"kind": "logistic", "name": ""}, "option name must be a text"),
         ({"kind": "logistic", "name": 7}, "option name must be a text"),
