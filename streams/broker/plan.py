@@ -23,7 +23,6 @@ class NodePorts:
 
     client: int
     certificate: int
-    internal: int
     controller: int
 
 
@@ -103,13 +102,12 @@ def free_ports(brokers: int, first: int | None = None) -> tuple[NodePorts, ...]:
     shuffled = random.sample(PORTS, len(PORTS))
     free = (port for port in shuffled if port not in wanted and is_free(port))
     clients = wanted or [next(free) for _ in range(brokers)]
-    return tuple(NodePorts(port, next(free), next(free), next(free)) for port in clients)
+    return tuple(NodePorts(port, next(free), next(free)) for port in clients)
 
 
 def used_ports(plan: Plan) -> list[int]:
     """Return the ports that the cluster listens on."""
-    names = ("client", "certificate", "internal", "controller")
-    used = names if plan.secure else ("client", "controller")
+    used = ("client", "certificate", "controller") if plan.secure else ("client", "controller")
     return [getattr(node, name) for node in plan.nodes for name in used]
 
 

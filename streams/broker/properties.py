@@ -21,7 +21,7 @@ _SMALL = {
 }
 # Listeners and how each is protected. Brokers and controllers know each other by certificate.
 _PLAIN = {"CLIENT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
-_SECURE = {"CLIENT": "SASL_SSL", "CERTIFICATE": "SSL", "INTERNAL": "SSL", "CONTROLLER": "SSL"}
+_SECURE = {"CLIENT": "SASL_SSL", "CERTIFICATE": "SSL", "CONTROLLER": "SSL"}
 
 
 def server_properties(plan: Plan, number: int, root: Path) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _listeners(ports: NodePorts, protocols: Mapping[str, str]) -> dict[str, str]
         "listeners": ",".join(listeners.values()),
         "advertised.listeners": ",".join(advertised),
         "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
-        "inter.broker.listener.name": "INTERNAL" if "INTERNAL" in protocols else "CLIENT",
+        "inter.broker.listener.name": "CERTIFICATE" if "CERTIFICATE" in protocols else "CLIENT",
         "controller.listener.names": "CONTROLLER",
     }
 

@@ -35,6 +35,10 @@ class CountsTable(Table, CellTable):
     ) -> None:
         Table.__init__(self, name, shared=shared)
         CellTable.__init__(self, width, dtype, initial)
+        if shared and (self.dtype.kind not in "iu" or self.initial.any()):
+            raise ValueError(
+                f"table {name} is shared: only integers that start at 0 add up exactly"
+            )
         self._cells = cells
         self._table = self.empty()
         self._touched: list[Ints] = []

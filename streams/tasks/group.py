@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from streams.errors import HbError
+from streams.state.replica import Others, Replica
 from streams.tasks.batch import Batch
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
@@ -29,7 +29,8 @@ class TaskGroup:
         self.joined = False
         self._hook = hook
         self._source: Source | None = None
-        self._replicas: dict[str, Any] = {}
+        self._replicas: dict[str, Replica] = {}
+        self._starting = asyncio.Lock()
         for spec in specs:
             self.add(spec)
 
@@ -70,6 +71,9 @@ class TaskGroup:
         tasks = list(self.tasks.values())
         self.tasks.clear()
         await asyncio.gather(*[task.close() for task in tasks])
+        replicas = list(self._replicas.values())
+        self._replicas.clear()
+        await asyncio.gather(*[replica.close() for replica in replicas])
 
     def _tasks_of(self, partitions: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
         held = {(topic, number) for topic, number in partitions if topic in self._spec_of}
@@ -86,7 +90,19 @@ class TaskGroup:
     def _new_task(self, name: str, partition: int) -> Task:
         if self._source is None:
             raise HbError("the group is not connected to a source of batches")
-        return Task(self.config, self.specs[name], partition, self._source, hook=self._hook)
+        spec = self.specs[name]
+        others = (lambda: self._others(spec, partition)) if spec.follow else None
+        return Task(self.config, spec, partition, self._source, hook=self._hook, others=others)
+
+    async def _others(self, spec: AgentSpec, partition: int) -> Others:
+        """Return what the other partitions counted, after reading it up to now."""
+        async with self._starting:
+            replica = self._replicas.get(spec.name)
+            if replica is None:
+                replica = Replica(self.config, spec.name, spec.tables())
+                await replica.start()
+                self._replicas[spec.name] = replica
+        return replica.others(partition)
 
     def _task(self, topic: str, partition: int) -> Task | None:
         spec = self._spec_of.get(topic)

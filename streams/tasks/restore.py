@@ -65,7 +65,7 @@ async def restore(
     await consumer.start()
     try:
         places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
-        await _check_exist(consumer, places)
+        await check_exist(consumer, places)
         starts = await consumer.beginning_offsets(places)
         ends = await consumer.end_offsets(places)
         done.wiped = _wipe_if_foreign(changelogs, starts, ends)
@@ -79,7 +79,7 @@ async def restore(
     return done
 
 
-async def _check_exist(consumer: Any, places: list[Any]) -> None:
+async def check_exist(consumer: Any, places: list[Any]) -> None:
     """Name a topic that is not there; aiokafka would wait for it without a word."""
     client = consumer._client
     for place in places:
@@ -98,7 +98,7 @@ async def _check_positions(consumer: Any, changelogs: Changelogs, inputs: Sequen
     """Refuse positions that the inputs do not have; say so where retention has passed them."""
     positions = changelogs.store.positions
     places = [TopicPartition(topic, changelogs.partition) for topic in inputs]
-    await _check_exist(consumer, places)
+    await check_exist(consumer, places)
     starts, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
     for place in places:
         position = positions.get(place.topic, 0)

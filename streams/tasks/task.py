@@ -13,7 +13,7 @@ the task, loudly, with the positions where they were; other tasks go on.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -69,7 +69,7 @@ class Task:
         source: Source,
         *,
         hook: Hook = no_hook,
-        others: Callable[[], Any] = lambda: None,
+        others: Callable[[], Awaitable[Any]] | None = None,
     ) -> None:
         self.spec, self.partition = spec, partition
         self.phase, self.reason = Phase.OPENING, ""
@@ -108,7 +108,7 @@ class Task:
             self.partition,
             source=self._source,
             hook=self._hook,
-            others=self._others(),
+            others=None if self._others is None else await self._others(),
         )
         self.session = session
         try:
