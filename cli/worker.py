@@ -51,8 +51,8 @@ def worker(
 
 
 def _say_started(app: "EngineApp") -> None:
-    host, port = app.web.address or ("", 0)
-    pages = f", pages at http://{host}:{port}" if app.web.address else ""
+    address = getattr(app.web, "address", None)
+    pages = ", pages at http://{}:{}".format(*address) if address else ""
     agents = ", ".join(app.engine.specs)
     sys.stdout.write(f"worker runs {agents}{pages}\n")
     sys.stdout.flush()
