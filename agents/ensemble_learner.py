@@ -9,31 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from agents.local_learner import readable
+from agents.contexts import ContextReader
 from agents.packing import ENTRIES, pack, pack_state, unpack, unpack_state
+from agents.reports import Reports
 from learners.ensemble import EnsembleLearner, Outcome
-from learners.ledger import Context, Event, JoinRules, Label, Prediction, Reject, Settle
-from learners.shares import UNIT
-from schemas.codec import encode_all
+from learners.ledger import Event, JoinRules, Label, Prediction, Reject
+from learners.types import Ints
 from schemas.errors import RecordError
 from schemas.labels import LabelReader
 from schemas.readers import Reader
 from schemas.reasons import Reason
-from schemas.records import Diagnosis, Feedback, Opinion
 from schemas.records import Prediction as PredictionRecord
-from schemas.rows import RowReader
 from streams.build import fusion
 from streams.settings import Settings, milliseconds
 from streams.state.counts import CountsTable
 from streams.state.entries import EntriesTable
+from streams.state.replica import Others
 from streams.state.table import Table
 from streams.tasks.batch import Batch
 from streams.tasks.outbox import Outbox
 from streams.tasks.processor import AgentSpec, Processor, TaskContext
 from streams.topics import ENSEMBLE, Topics
 
-RULE, TRIALS, LOW, HIGH, EPSILON, PHASE, CUBE, VOTES = range(3, 11)
-"""What follows in a payload after what the ensemble learner hears."""
 _HEAD = b"ledger"
 _WINDOW = b"window"
 
@@ -83,6 +80,7 @@ def spec(settings: Settings) -> AgentSpec:
         (topics.predictions, topics.labels, *contexts),
         tables,
         lambda context: EnsembleProcessor(settings, context),
+        follow=settings.topics.partitions > 1,
     )
 
 
@@ -101,8 +99,7 @@ class EnsembleProcessor(Processor):
         self._positive = settings.labels.index(settings.positive)
         self._names = list(settings.learners)
         self._name_index = {name: i for i, name in enumerate(self._names)}
-        self._mode = settings.ensemble.mode
-        self._experts = self.learner.fusion.experts(self._names)
+        self._reports = Reports(settings, self.learner.fusion.experts(self._names))
         self._tables: Mapping[str, Any] = context.tables
         self._read_predictions = Reader(
             PredictionRecord, known={"label": settings.labels, "learner": self._names}
@@ -111,6 +108,10 @@ class EnsembleProcessor(Processor):
         self._contexts = ContextReader(settings) if settings.ensemble.context else None
         self._batch: Batch | None = None
         self._restore()
+        if context.others is not None:
+            self._others: Others = context.others
+            self.learner.judge = fusion(settings)
+            self.learner.refresh = self._pool
 
     # State.
 
@@ -147,6 +148,13 @@ class EnsembleProcessor(Processor):
                 cells = scopes if name == "scores" else outcome.cells
                 self._tables[name].put(cells, table.rows(cells))
 
+    def _pool(self, cells: Ints) -> None:
+        """Let the deciding fusion rule know what all partitions learned about some cubes."""
+        own, judge = self.learner.fusion.tables(), self.learner.judge
+        for name, table in judge.tables().items():
+            rows = [own[name].rows(cells), *self._others.parts(_fused(name), cells)]
+            table.put(cells, judge.pooled(name, np.stack(rows)))
+
     # Work.
 
     def process(self, batch: Batch, out: Outbox) -> None:
@@ -171,8 +179,8 @@ class EnsembleProcessor(Processor):
 
     def _take(self, events: list[Event], now: int, out: Outbox) -> None:
         outcome = self.learner.take(events, now)
-        self._send_diagnoses(outcome, out)
-        self._send_feedback(outcome.settled, out)
+        self._reports.send_diagnoses(outcome, out)
+        self._reports.send_feedback(outcome.settled, out)
         for rejection in outcome.rejections:
             self._send_dead(rejection, out)
         self._write(outcome)
@@ -206,59 +214,6 @@ class EnsembleProcessor(Processor):
 
     # Outputs.
 
-    def _send_diagnoses(self, outcome: Outcome, out: Outbox) -> None:
-        if not outcome.diagnoses:
-            return
-        labels, names, experts, mode = self._labels, self._names, self._experts, self._mode
-        verdict = outcome.verdict
-        shares = (verdict.parts / UNIT).round(6).tolist()
-        records = [
-            Diagnosis(
-                case.id,
-                labels[label],
-                case.complete,
-                tuple(names[i] for i in case.missing),
-                mode,
-                dict(zip(experts, share, strict=True)),
-                {
-                    name: Opinion(labels[said], p[RULE], p[0], p[TRIALS], p[1], *p[LOW:PHASE])
-                    for name, said, p in zip(names, case.labels, case.payloads, strict=True)
-                    if p is not None
-                },
-                case.at,
-            )
-            for case, label, share in zip(
-                outcome.diagnoses, verdict.labels.tolist(), shares, strict=True
-            )
-        ]
-        keys = [case.id.encode() for case in outcome.diagnoses]
-        times = [case.at for case in outcome.diagnoses]
-        out.emit_many(self._topics.diagnoses, keys, encode_all(records), times)
-
-    def _send_feedback(self, settled: Sequence[Settle], out: Outbox) -> None:
-        labels = self._labels
-        for i, name in enumerate(self._names):
-            heard = [case for case in settled if case.payloads[i] is not None]
-            if not heard:
-                continue
-            records = [
-                Feedback(
-                    case.id,
-                    labels[case.label],
-                    labels[case.labels[i]],
-                    p[PHASE],
-                    p[CUBE],
-                    p[RULE],
-                    case.at,
-                    p[VOTES],
-                )
-                for case in heard
-                for p in [case.payloads[i]]
-            ]
-            keys = [case.id.encode() for case in heard]
-            times = [case.at for case in heard]
-            out.emit_many(self._topics.feedback(name), keys, encode_all(records), times)
-
     def _send_dead(self, rejection: Reject, out: Outbox) -> None:
         """Send an event that cannot be used to the dead letters, as it came."""
         event, reason = rejection.event, Reason[rejection.reason.name]
@@ -279,26 +234,3 @@ class EnsembleProcessor(Processor):
         wanted = event.id, self._names[event.learner]
         found = zip(read.positions, read.records, strict=True)
         return next(k for k, record in found if (record.id, record.learner) == wanted)
-
-
-class ContextReader:
-    """Reads contexts into the ensemble learner's cubes."""
-
-    def __init__(self, settings: Settings) -> None:
-        context = settings.ensemble.context
-        assert context is not None  # noqa: S101 - made only for settings with a context
-        self._partition = context.partition()
-        self._reader = RowReader(readable(self._partition.space))
-
-    def read(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
-        """Return the contexts of a batch, and the errors."""
-        read = self._reader.read(batch.values)
-        if not read.ids:
-            return [], read.errors
-        unit = self._partition.space.unit(np.array(read.rows, np.float64))
-        cells = self._partition.cells(unit).tolist()
-        events: list[Event] = [
-            Context(batch.timestamps[i], name, (cell, batch.offsets[i], batch.values[i]))
-            for i, name, cell in zip(read.positions, read.ids, cells, strict=True)
-        ]
-        return events, read.errors

@@ -6,16 +6,17 @@
 Everything about learning is in `learners.local`; this module moves it between topics and tables.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from agents.kept import Kept
 from agents.packing import pack_state, unpack_state
+from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
 from learners.features import FeatureSpace
-from learners.local import Confidence, LocalLearner, Predictions
+from learners.local import Confidence, Predictions
 from learners.rules.base import LearningRule, RuleError
 from learners.seeds import seeds_of
 from learners.types import Floats
@@ -26,7 +27,7 @@ from schemas.reasons import Reason
 from schemas.records import Feedback, Prediction
 from schemas.rows import Feature, RowReader
 from streams.build import local_learner
-from streams.settings import Settings, milliseconds
+from streams.settings import Settings
 from streams.state.counts import CountsTable
 from streams.state.entries import EntriesTable
 from streams.state.table import Table
@@ -49,7 +50,7 @@ def spec(settings: Settings, name: str) -> AgentSpec:
     def tables() -> list[Table]:
         made: list[Table] = [CountsTable("counts", width), CountsTable("totals", TOTALS, cells=1)]
         if probe.learns:
-            made += [EntriesTable("features"), EntriesTable("models")]
+            made += [EntriesTable("features"), EntriesTable("models", shared=True)]
         return made
 
     return AgentSpec(
@@ -57,6 +58,7 @@ def spec(settings: Settings, name: str) -> AgentSpec:
         (topics.instances(name), topics.feedback(name)),
         tables,
         lambda context: LocalProcessor(settings, name, context),
+        follow=settings.topics.partitions > 1,
     )
 
 
@@ -80,7 +82,13 @@ class LocalProcessor(Processor):
         self._kept = Kept(context.tables.get("features"), settings, self.learner.space.d)
         self._models: EntriesTable | None = context.tables.get("models")
         self._ids = PhaseIds(self.learner)
+        self._taught = 0
         self._restore()
+        self._pool: RulePool | None = None
+        if context.others is not None:
+            self.learner.iup.elsewhere = OtherCounts(context.others, self._ids, LABELLED)
+            if self._models is not None:
+                self._pool = RulePool(settings, name, context.others, self._models)
 
     def _restore(self) -> None:
         self.learner.iup.labelled = int(self._totals.rows(np.zeros(1, np.int64))[0, LABELLED])
@@ -91,7 +99,9 @@ class LocalProcessor(Processor):
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
             found = self._models.get(rule.name.encode())
             if found is not None:
-                rule.restore(unpack_state(found))
+                state = unpack_state(found)
+                self._taught = int(state.pop(LEARNED))
+                rule.restore(state)
 
     def _learning(self) -> list[LearningRule]:
         return [rule for rule in self.learner.rules if isinstance(rule, LearningRule)]
@@ -118,7 +128,8 @@ class LocalProcessor(Processor):
             return
         rows = np.array(read.rows, np.float64)
         try:
-            said = self.learner.decide(rows, seeds_of(read.ids))
+            pooled = None if self._pool is None else self._pool.rules(self.learner)
+            said = self.learner.decide(rows, seeds_of(read.ids), pooled)
         except RuleError as error:
             # The batch cannot be decided; the learner lives on with the next one.
             failure = RecordError(Reason.RULE_FAILED, str(error))
@@ -210,10 +221,12 @@ class LocalProcessor(Processor):
         rows = np.frombuffer(b"".join(row for _, row in found), np.float64)
         rows = rows.reshape(len(found), self.learner.space.d)
         labels = truth[[k for k, _ in found]]
+        self._taught += len(found)
         for rule in learning:
             rule.learn(rows, labels)
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
-            self._models.put(rule.name.encode(), pack_state(rule.state()))
+            state = {**rule.state(), LEARNED: np.array(self._taught)}
+            self._models.put(rule.name.encode(), pack_state(state))
 
     def _write(self, phases: Any, cubes: Any) -> None:
         for phase in np.unique(phases).tolist():
@@ -238,76 +251,3 @@ def _sure(sure: Confidence) -> list[list[float | None]]:
     """Return accuracy, low, high and epsilon as records hold them: None where unknown."""
     columns = (sure.accuracy, sure.low, sure.high, sure.epsilon)
     return [[value if isfinite(value) else None for value in column.tolist()] for column in columns]
-
-
-class PhaseIds:
-    """One table for the cubes of all phases: each phase's ids begin where the last one's end."""
-
-    def __init__(self, learner: LocalLearner) -> None:
-        self._iup = learner.iup
-        self._starts = [0]
-
-    def _start(self, phase: int) -> int:
-        while len(self._starts) < phase:
-            size = self._iup.phase(len(self._starts)).partition.size
-            self._starts.append(self._starts[-1] + size)
-        return self._starts[phase - 1]
-
-    def join(self, phase: int, cubes: Any) -> Any:
-        """Return the table's ids of a phase's cubes."""
-        return cubes + self._start(phase)
-
-    def split(self, ids: Any) -> list[tuple[int, Any, Any]]:
-        """Return, per phase, which ids are its own and their cubes."""
-        found = []
-        phase = 1
-        while len(ids) and self._start(phase) <= ids.max():
-            low, high = self._start(phase), self._start(phase + 1)
-            of = np.flatnonzero((ids >= low) & (ids < high))
-            if of.size:
-                found.append((phase, of, ids[of] - low))
-            phase += 1
-        return found
-
-
-class Kept:
-    """Features of instances that wait for their label, oldest first; bounded, and counted."""
-
-    def __init__(self, table: EntriesTable | None, settings: Settings, d: int) -> None:
-        self._table = table
-        self._ttl = milliseconds(settings.ensemble.label_ttl + settings.ensemble.fusion_timeout)
-        self._most = settings.ensemble.max_pending
-        self._at: OrderedDict[str, int] = OrderedDict()
-        self._size = 8 * d
-        if table is not None:
-            waiting = [(int.from_bytes(v[:8], "big"), k.decode()) for k, v in table.items()]
-            self._at.update((name, at) for at, name in sorted(waiting))
-
-    def keep(self, ids: Sequence[str], rows: Floats, times: Sequence[int]) -> None:
-        """Keep the rows of instances that were decided just now."""
-        if self._table is None:
-            return
-        data = np.ascontiguousarray(rows).tobytes()
-        for k, (name, at) in enumerate(zip(ids, times, strict=True)):
-            self._at[name] = at
-            row = data[k * self._size : (k + 1) * self._size]
-            self._table.put(name.encode(), at.to_bytes(8, "big") + row)
-
-    def pop(self, name: str) -> bytes | None:
-        """Return the row of an instance and drop it; None if it is not kept (any more)."""
-        if self._table is None or self._at.pop(name, None) is None:
-            return None
-        found = self._table.get(name.encode())
-        self._table.delete(name.encode())
-        return None if found is None else found[8:]
-
-    def expire(self, now: int) -> int:
-        """Drop what is too old or too much; return how many."""
-        dropped = 0
-        while self._at:
-            name, at = next(iter(self._at.items()))
-            if at + self._ttl > now and len(self._at) <= self._most:
-                break
-            self.pop(name)
-            dropped += 1
-        return dropped

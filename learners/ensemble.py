@@ -10,10 +10,10 @@ its accuracy estimate or None, its log-odds per label or None. A context's paylo
 cube. The rest of both is the caller's, and comes back with the settlement or the rejection.
 
 With several partitions each has its own EL. It counts what it saw itself in `fusion`, and decides
-by `judge`, which may hold what all partitions learned.
+by `judge`, whose tables `refresh` fills with what all partitions learned.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,7 @@ class EnsembleLearner:
     ) -> None:
         self.fusion = fusion
         self.judge = fusion
+        self.refresh: Callable[[Ints], None] = lambda _cells: None
         self.unheard = unheard
         self.ledger = Ledger(rules, codec)
         scopes, K = 1 + fusion.learners, fusion.classes
@@ -85,6 +86,8 @@ class EnsembleLearner:
         cells = np.array(
             [self.unheard if d.context is None else d.context[0] for d in diagnoses], np.int64
         )
+        if diagnoses:
+            self.refresh(np.unique(cells))
         return cells, self.judge.decide(self._ballot(diagnoses, cells))
 
     def _ballot(self, cases: Sequence[Diagnose] | Sequence[Settle], cells: Ints) -> Ballot:
