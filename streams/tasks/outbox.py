@@ -4,16 +4,13 @@ Records are encoded when they are emitted, while the last transaction is still b
 that sending is only a matter of handing buffers to the sockets.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from schemas.deadletters import headers as dead_headers
-from schemas.deadletters import refused
+from schemas.deadletters import PREFIX, headers, refused
 from schemas.errors import RecordError
 from streams.tasks.batch import Batch, Headers
-
-_MAX_RECORD = 900_000
-"""Brokers refuse record batches above a megabyte unless told otherwise."""
 
 
 class Outbox:
@@ -38,11 +35,11 @@ class Outbox:
         value: bytes | None,
         timestamp: int,
         *,
-        headers: Headers = (),
+        extra: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Send one record; `timestamp` in milliseconds."""
-        self._append(topic, partition, ((timestamp, key, value),), list(headers))
+        """Send one record; `timestamp` in milliseconds, `extra` its headers."""
+        self._append(topic, partition, ((timestamp, key, value),), list(extra))
 
     def emit_many(
         self,
@@ -58,14 +55,16 @@ class Outbox:
 
     def dead(self, batch: Batch, index: int, error: RecordError) -> None:
         """Send a record that cannot be used to the dead letters, as it came, and say why."""
+        # What an earlier refusal said of a record that is tried again is no longer true.
+        own = [pair for pair in batch.headers.get(index, ()) if not pair[0].startswith(PREFIX)]
         self.dead_record(
             error,
             batch.topic,
             batch.offsets[index],
-            at=batch.timestamps[index],
+            timestamp=batch.timestamps[index],
             key=batch.keys[index],
             value=batch.values[index],
-            headers=batch.headers.get(index, ()),
+            extra=own,
         )
 
     def dead_record(
@@ -74,26 +73,25 @@ class Outbox:
         topic: str,
         offset: int,
         *,
-        at: int,
+        timestamp: int,
         key: bytes | None,
         value: bytes | None,
-        headers: Headers = (),
+        extra: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
-        """Send a record of this partition that was read earlier to the dead letters."""
-        reason = str(error.reason)
+        """Send a record of this partition that was read, perhaps long ago, to the dead letters."""
+        reason = error.reason.value
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
-        letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=at)
-        cut = value is not None and len(value) > _MAX_RECORD
-        kept = value[:_MAX_RECORD] if cut and value is not None else value
-        marks = [*dead_headers(letter), *([("hb-cut", b"1")] if cut else []), *headers]
-        self._append(self._deadletters, None, ((at, key, kept),), list(marks))
+        now = time.time_ns() // 1_000_000
+        letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=now)
+        record = (timestamp, key, value)
+        self._append(self._deadletters, None, (record,), [*headers(letter), *extra])
 
     def _append(
         self,
         topic: str,
         partition: int | None,
         records: Iterable[tuple[int, bytes | None, bytes | None]],
-        headers: list[tuple[str, bytes | None]],
+        extra: Sequence[tuple[str, bytes | None]],
     ) -> None:
         place = (topic, self._partition if partition is None else partition)
         batches = self.batches.setdefault(place, [])
@@ -102,12 +100,12 @@ class Outbox:
         append, count = builder._builder.append, builder._relative_offset
         before = count
         for timestamp, key, value in records:
-            if append(count, timestamp, key, value, headers) is None:
+            if append(count, timestamp, key, value, extra) is None:
                 self._close(builder, count)
                 self.records += count - before
                 builder = self._add(batches)
                 append, count, before = builder._builder.append, 0, 0
-                append(count, timestamp, key, value, headers)
+                append(count, timestamp, key, value, extra)
             count += 1
         builder._relative_offset = count
         self.records += count - before

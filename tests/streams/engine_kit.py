@@ -38,7 +38,7 @@ class Counting(Processor):
             try:
                 number = orjson.loads(value or b"")["id"]
             except (orjson.JSONDecodeError, KeyError, TypeError):
-                out.dead(batch, index, RecordError(Reason.MALFORMED, "expected JSON"))
+                out.dead(batch, index, RecordError(Reason.MALFORMED, "expected an id"))
                 continue
             if number == -1:
                 raise RuntimeError("a bug met a record")

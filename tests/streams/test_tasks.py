@@ -110,7 +110,8 @@ async def test_bad_records_become_dead_letters_in_the_same_transaction(
     assert [r.value for r in dead] == [b"not json", b'{"no":1}', None]
     letter = from_message(dead[1].headers, dead[1].key, dead[1].value)
     assert (letter.reason, letter.topic) == ("malformed", prefix + "in")
-    assert (letter.partition, letter.offset) == (0, 2)
+    assert (letter.partition, letter.offset, letter.key) == (0, 2, b"k2")
+    assert dead[1].timestamp == 1_002
 
 
 async def test_a_bug_stops_the_task_loudly_and_moves_nothing(
