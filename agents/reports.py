@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from learners.ensemble import ACCURACY, EXPLORING, Outcome
+from learners.fusion import Verdict
 from learners.ledger import Settle
 from learners.shares import UNIT
 from schemas.codec import encode_all
@@ -31,7 +32,13 @@ class Reports:
             return
         labels, names, experts, mode = self._labels, self._names, self._experts, self._mode
         shares = (outcome.verdict.parts / UNIT).tolist()
-        decided = zip(outcome.diagnoses, outcome.verdict.labels.tolist(), shares, strict=True)
+        decided = zip(
+            outcome.diagnoses,
+            outcome.verdict.labels.tolist(),
+            shares,
+            self._votes(outcome.verdict),
+            strict=True,
+        )
         records = [
             Diagnosis(
                 case.id,
@@ -48,12 +55,24 @@ class Reports:
                     if p is not None
                 },
                 case.at,
+                None if case.context is None else str(case.context[0]),
+                votes,
             )
-            for case, label, share in decided
+            for case, label, share, votes in decided
         ]
         keys = [case.id.encode() for case in outcome.diagnoses]
         times = [case.at for case in outcome.diagnoses]
         out.emit_many(self._topics.diagnoses, keys, encode_all(records), times)
+
+    def _votes(self, verdict: Verdict) -> list[dict[str, str] | None]:
+        """Return what experts said that are not the learners, who are in the record anyway."""
+        if self._experts == self._names:
+            return [None] * len(verdict.labels)
+        labels, experts = self._labels, self._experts
+        return [
+            {expert: labels[i] for expert, i in zip(experts, row, strict=True) if i >= 0}
+            for row in verdict.votes.tolist()
+        ]
 
     def send_feedback(self, settled: Sequence[Settle], out: Outbox) -> None:
         """Hand each local learner the labels of what it predicted."""
