@@ -1,5 +1,6 @@
 """Runs whole ensembles inside a test: settings, topics, a worker, patients and labels."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -52,7 +53,7 @@ rules.benign.label = "benign"
 
 [ensemble]
 mode = "wm"
-fusion_timeout = "500ms"
+fusion_timeout = "60s"
 label_ttl = "1h"
 
 [broker]
@@ -118,6 +119,19 @@ async def read(config: Settings, topic: str) -> list[dict[str, Any]]:
     """Return all committed records of a topic."""
     found = await committed(config.broker.bootstrap, topic)
     return [msgspec.json.decode(record.value) for record in found]
+
+
+async def await_raw(config: Settings, topic: str, n: int, seconds: float = 60) -> list[Any]:
+    """Wait for n committed records of any content, and return all that are there."""
+    async with asyncio.timeout(seconds):
+        while len(found := await committed(config.broker.bootstrap, topic)) < n:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # a broker tells nobody that a record came
+    return found
+
+
+async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, Any]]:
+    """Wait for n committed records, and return all that are there."""
+    return [msgspec.json.decode(record.value) for record in await await_raw(config, topic, n)]
 
 
 @contextlib.asynccontextmanager

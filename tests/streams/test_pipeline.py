@@ -1,23 +1,19 @@
 """The whole pipeline on a real broker: patients in, diagnoses out, labels late, learned once."""
 
-import asyncio
-
 import pytest
 from engine_kit import until
-from pipeline_kit import arrive, create_topics, label, patients, read, running, settings
+from pipeline_kit import (
+    arrive,
+    await_count,
+    create_topics,
+    label,
+    patients,
+    read,
+    running,
+    settings,
+)
 
 from streams.topics import Topics
-
-
-async def count(config, topic):
-    return len(await read(config, topic))
-
-
-async def await_records(config, topic, n, seconds=40):
-    async with asyncio.timeout(seconds):
-        while (found := await count(config, topic)) < n:
-            await asyncio.sleep(0.2)
-    assert found == n
 
 
 @pytest.fixture
@@ -34,12 +30,12 @@ async def test_patients_are_diagnosed_and_labels_learned(config):
         for start in range(0, 600, 150):
             part = slice(start, start + 150)
             await arrive(config, ids[part], {k: v[part] for k, v in features.items()})
-            await await_records(config, topics.diagnoses, start + 150)
+            await await_count(config, topics.diagnoses, start + 150)
             await label(config, ids[part], truth[part])
-            await await_records(config, topics.feedback("a"), start + 150)
+            await await_count(config, topics.feedback("a"), start + 150)
         await until(lambda: not app.engine.trouble())
         for name in config.learners:
-            await await_records(config, topics.feedback(name), 600)
+            await await_count(config, topics.feedback(name), 600)
     diagnoses = await read(config, topics.diagnoses)
     assert sorted(d["id"] for d in diagnoses) == sorted(ids)
     assert all(d["complete"] and d["missing"] == [] for d in diagnoses)
@@ -48,4 +44,4 @@ async def test_patients_are_diagnosed_and_labels_learned(config):
     right = dict(zip(ids, truth, strict=True))
     late = diagnoses[-150:]
     assert sum(d["label"] == right[d["id"]] for d in late) > 0.85 * 150
-    assert await count(config, topics.deadletter) == 0
+    assert await read(config, topics.deadletter) == []
