@@ -31,7 +31,7 @@ def build(broker_address, prefix, tmp_path):
 
 
 async def test_a_silent_learner_does_not_hold_up_the_diagnosis(build):
-    config, topics = await build("ensemble.fusion_timeout=300ms")
+    config, topics = await build("ensemble.fusion_timeout=5s")
     ids, features, truth = patients(20)
     async with running(config, "local:a", "local:c", "ensemble"):
         await arrive(config, ids, features)
