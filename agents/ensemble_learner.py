@@ -67,7 +67,11 @@ def spec(settings: Settings) -> AgentSpec:
             EntriesTable("head"),
             *(
                 CountsTable(
-                    _fused(name), table.width, dtype=table.dtype, initial=table.initial.tolist()
+                    _fused(name),
+                    table.width,
+                    dtype=table.dtype,
+                    initial=table.initial.tolist(),
+                    adds=table.dtype.kind == "i" and not table.initial.any(),
                 )
                 for name, table in probe.fusion.tables().items()
             ),

@@ -129,7 +129,8 @@ class Sums:
             return
         cells, rows = self._like.decode(list(kept), list(kept.values()))
         part = self.part(partition)
-        self.total.add(cells, rows - part.rows(cells))
+        if self._like.adds:
+            self.total.add(cells, rows - part.rows(cells))
         part.put(cells, rows)
 
     def part(self, partition: int) -> CellTable:
