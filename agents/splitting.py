@@ -7,7 +7,7 @@ that are quietly wrong.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 from typing import Any, TypeAlias
 
 from schemas.codec import encode_all
@@ -17,6 +17,7 @@ from streams.errors import InputError
 from streams.settings import FeatureSettings, Settings
 from streams.topics import Topics
 
+_NUMBERS = {int, float}
 ID = ""
 """The column of a fault that is about the id."""
 
@@ -138,13 +139,17 @@ class Splitter:
         self, name: str, values: Sequence[Any], faults: dict[int, Fault]
     ) -> Sequence[float]:
         try:
-            numbers = [float(value) for value in values]
+            numbers = list(map(float, values))
         except (TypeError, ValueError, OverflowError):
-            numbers = [_number(value) for value in values]
-        for row, number in enumerate(numbers):
-            # True and "7" are numbers to float(), and no numbers to those who read the record.
-            if not isfinite(number) or not (self._texts or _is_number(values[row])):
-                faults.setdefault(row, Fault(row, name, "a finite number"))
+            numbers = list(map(_number, values))
+        # True and "7" are numbers to float(), and no numbers to those who read the record.
+        if not self._texts and not _NUMBERS.issuperset(map(type, values)):
+            pairs = zip(numbers, values, strict=True)
+            numbers = [n if _is_number(v) else nan for n, v in pairs]
+        if not all(map(isfinite, numbers)):
+            for row, number in enumerate(numbers):
+                if not isfinite(number):
+                    faults.setdefault(row, Fault(row, name, "a finite number"))
         return numbers
 
 
@@ -204,4 +209,4 @@ def _number(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        return float("nan")
+        return nan

@@ -4,7 +4,23 @@ from typing import Annotated
 
 import typer
 
-from cli import bench, broker, dev, features, init, plan, schema, settings, topics, worker
+from cli import (
+    audit,
+    bench,
+    broker,
+    deadletters,
+    dev,
+    diagnoses,
+    features,
+    init,
+    label,
+    plan,
+    produce,
+    schema,
+    settings,
+    topics,
+    worker,
+)
 from cli.output import guarded
 
 app = typer.Typer(
@@ -25,6 +41,11 @@ schema.register(app)
 broker.register(app)
 topics.register(app)
 worker.register(app)
+audit.register(app)
+produce.register(app)
+label.register(app)
+diagnoses.register(app)
+deadletters.register(app)
 bench.register(app)
 dev.register(app)
 
