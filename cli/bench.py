@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import JsonOption, err, out, print_json, table
+from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 
 group = typer.Typer(no_args_is_help=True, help="Measure speed against peers, in the same run.")
 Rounds = Annotated[int, typer.Option(min=1, help="How often each rival runs; its best run counts.")]
@@ -52,6 +52,25 @@ def engine(
     show("Engine", report, as_json)
     for name, reason in report["skipped"].items():
         err.print(f"left out: {name}: {reason}", markup=False, highlight=False)
+
+
+@group.command()
+def faults(
+    seed: Annotated[int | None, typer.Option(help="Repeat the run of this seed.")] = None,
+    short: Annotated[bool, typer.Option("--short", help="Fewer faults and records.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Exactly once under fire: workers and brokers are killed, paused and bounced."""
+    from random import SystemRandom
+
+    from experiments.bench.faults import run
+    from experiments.bench.faults_schedule import FULL, SHORT
+
+    seed = SystemRandom().randrange(10**6) if seed is None else seed
+    report = run(SHORT if short else FULL, seed, lambda line: err.print(line, highlight=False))
+    show("Faults", report, as_json)
+    if any(report["figures"][name] for name in ("lost", "double", "differing")):
+        raise typer.Exit(EXIT_FOUND)
 
 
 @contextmanager

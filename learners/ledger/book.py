@@ -26,6 +26,7 @@ class Book:
         self._diagnosed: OrderedDict[str, Case | Packed] = OrderedDict()
         self._over: OrderedDict[str, Packed] = OrderedDict()
         self._touched: dict[str, None] = {}
+        self._in_batch = False
         self._last_stamp = 0
 
     def _stamp(self) -> int:
@@ -57,6 +58,8 @@ class Book:
 
     def touched(self) -> list[str]:
         """Return the ids whose entries the last batch made, changed or dropped."""
+        if self._in_batch:
+            raise LearnerError("ledger: settle the batch before it is written down")
         return list(self._touched)
 
     def dump(self, name: str) -> Packed | None:

@@ -92,8 +92,16 @@ class Case:
 
     def plain_diagnosed(self) -> Plain:
         """Return the case after its diagnosis as plain data."""
-        votes = tuple(self.labels), tuple(self.payloads), self.late
-        return "diagnosed", self.stamp, *votes, self.context, self.complete, self.decision
+        return (
+            "diagnosed",
+            self.stamp,
+            tuple(self.labels),
+            tuple(self.payloads),
+            self.late,
+            self.context,
+            self.complete,
+            self.decision,
+        )
 
 
 def case_of(data: Sequence[Any]) -> Case:

@@ -13,19 +13,15 @@ from typing import Any
 
 from learners.errors import LearnerError
 from learners.ledger.effects import Settle, Step
-from learners.ledger.entries import EVICTED, EXPIRED, STAMP_BITS, Case, Codec, Packed, case_of
+from learners.ledger.entries import EVICTED, EXPIRED, STAMP_BITS, Case, Packed, case_of
 from learners.ledger.events import Context, Event, Label, Prediction
-from learners.ledger.rules import JoinRules, Reason
+from learners.ledger.rules import Reason
 from learners.ledger.transitions import Transitions
 from learners.types import MISSING
 
 
 class Ledger(Transitions):
     """Joins predictions, contexts and labels by instance id under `rules`."""
-
-    def __init__(self, rules: JoinRules, codec: Codec | None = None) -> None:
-        super().__init__(rules, codec)
-        self._in_batch = False
 
     # One batch
 
@@ -202,8 +198,18 @@ class Ledger(Transitions):
     def _settlement(self, name: str, at: int, label: int, found: Case | Packed) -> Settle:
         kept = found.plain_diagnosed() if isinstance(found, Case) else self.codec.unpack(found)
         _, stamp, labels, payloads, late, context, complete, decision = kept
-        votes = tuple(labels), tuple(payloads), tuple(late)
-        return Settle(name, at, label, *votes, context, complete, decision, stamp >> STAMP_BITS)
+        return Settle(
+            name,
+            at,
+            label,
+            tuple(labels),
+            tuple(payloads),
+            tuple(late),
+            context,
+            complete,
+            decision,
+            stamp >> STAMP_BITS,
+        )
 
 
 _REASONS = {EXPIRED: Reason.EXPIRED, EVICTED: Reason.EVICTED}

@@ -35,7 +35,8 @@ class Transitions(Book):
         while self._due <= now:
             self._due = self._next_deadline(now)
             if self._due <= now:
-                self.clock = self._due
+                # Rules that became stricter between two runs may leave deadlines in the past.
+                self.clock = max(self.clock, self._due)
                 self._end_waits()
         self.clock = now
 
@@ -52,7 +53,7 @@ class Transitions(Book):
         return due
 
     def _end_waits(self) -> None:
-        """End the waits whose deadline is the present moment."""
+        """End the waits whose deadline has come."""
         since = self.clock - self.rules.fusion_timeout
         while self._open and self._oldest(self._open) <= since:
             self._diagnose(*self._open.popitem(last=False))
@@ -72,16 +73,17 @@ class Transitions(Book):
 
     def _diagnose(self, name: str, case: Case) -> None:
         """Call for a diagnosis with what is there; a label that is there already settles it."""
-        missing, contextual = case.missing(), self.rules.contextual
-        case.complete = not missing and (case.context is not None or not contextual)
+        missing, context = case.missing(), case.context
+        complete = not missing and (context is not None or not self.rules.contextual)
+        case.complete = complete
         case.stamp = self._stamp()
         self._touched[name] = None
         self._undecided.append((name, case))
-        votes = tuple(case.labels), tuple(case.payloads)
+        labels, payloads = tuple(case.labels), tuple(case.payloads)
         self._step.diagnoses.append(
-            Diagnose(name, self.clock, *votes, case.context, case.complete, missing)
+            Diagnose(name, self.clock, labels, payloads, context, complete, missing)
         )
-        self.counts["diagnosed_complete" if case.complete else "diagnosed_incomplete"] += 1
+        self.counts["diagnosed_complete" if complete else "diagnosed_incomplete"] += 1
         if case.label == MISSING:
             self._diagnosed[name] = case
         else:

@@ -70,6 +70,11 @@ class CountsTable(Table, CellTable):
         rows = np.frombuffer(b"".join(values), self.dtype).reshape(len(cells), self.width)
         return cells, rows
 
+    @property
+    def dirty(self) -> bool:
+        """Tell whether any cell was touched since the last drain."""
+        return bool(self._touched)
+
     def drain(self) -> list[Change]:
         """Return the rows of the cells touched since the last drain."""
         if not self._touched:

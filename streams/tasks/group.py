@@ -9,6 +9,7 @@ from streams.state.replica import Others, Replica
 from streams.tasks.batch import Batch
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
+from streams.tasks.observer import SILENT, Observer
 from streams.tasks.processor import AgentSpec
 from streams.tasks.source import Source
 from streams.tasks.task import Phase, Task, TaskStatus
@@ -20,13 +21,20 @@ class TaskGroup:
     """The tasks of the partitions that the consumer group gave to this worker."""
 
     def __init__(
-        self, config: EngineConfig, specs: Iterable[AgentSpec], *, hook: Hook = no_hook
+        self,
+        config: EngineConfig,
+        specs: Iterable[AgentSpec],
+        *,
+        hook: Hook = no_hook,
+        observer: Observer = SILENT,
     ) -> None:
         self.config = config
         self.specs: dict[str, AgentSpec] = {}
         self.tasks: dict[tuple[str, int], Task] = {}
         self._spec_of: dict[str, AgentSpec] = {}
         self.joined = False
+        self.observer = observer
+        """Who hears what the tasks do; may be replaced before the first assignment."""
         self._hook = hook
         self._source: Source | None = None
         self._replicas: dict[str, Replica] = {}
@@ -92,7 +100,15 @@ class TaskGroup:
             raise HbError("the group is not connected to a source of batches")
         spec = self.specs[name]
         others = (lambda: self._others(spec, partition)) if spec.follow else None
-        return Task(self.config, spec, partition, self._source, hook=self._hook, others=others)
+        return Task(
+            self.config,
+            spec,
+            partition,
+            self._source,
+            hook=self._hook,
+            observer=self.observer,
+            others=others,
+        )
 
     async def _others(self, spec: AgentSpec, partition: int) -> Others:
         """Return what the other partitions counted, after reading it up to now."""

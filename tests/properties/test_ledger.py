@@ -15,7 +15,7 @@ rules = st.builds(
     JoinRules,
     learners=st.integers(1, 3),
     fusion_timeout=few,
-    label_ttl=st.integers(1, 15),
+    label_ttl=st.sampled_from([1, 4, 15, 60]),
     contextual=st.booleans(),
     max_pending=st.one_of(few, st.just(1000)),
     max_remembered=st.one_of(st.integers(0, 4), st.just(1000)),
@@ -23,14 +23,14 @@ rules = st.builds(
 
 
 @st.composite
-def streams(draw, ids="abcdef", learners=3):
+def streams(draw, ids="abcd", learners=3):
     """Events of few instances, so that they meet in every order; some come out of time."""
     events, now = [], 0
     for _ in range(draw(st.integers(1, 50))):
-        now += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 5, 20]))
+        now += draw(st.sampled_from([0, 0, 0, 1, 2, 7, 20]))
         at = max(0, now - draw(st.sampled_from([0, 0, 0, 3])))
         name, value = draw(st.sampled_from(ids)), draw(st.integers(0, 1))
-        kind = draw(st.sampled_from(["prediction", "prediction", "context", "label"]))
+        kind = draw(st.sampled_from(["prediction", "prediction", "prediction", "context", "label"]))
         if kind == "prediction":
             events.append(Prediction(at, name, draw(st.integers(0, learners - 1)), value, "p"))
         elif kind == "context":
@@ -44,6 +44,9 @@ cases = rules.flatmap(lambda rule: st.tuples(st.just(rule), streams(learners=rul
 
 
 def batches(events, draw):
+    """Cut a stream anywhere, or after every event."""
+    if draw(st.booleans()):
+        return [[event] for event in events]
     return [events[start:stop] for start, stop in pairwise(draw(cuts(len(events))))]
 
 

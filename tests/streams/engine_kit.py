@@ -19,6 +19,7 @@ from streams.tasks import AgentSpec, Batch, EngineConfig, Outbox, Processor, Tas
 from streams.tasks.columns import take_batches
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.group import TaskGroup
+from streams.tasks.observer import SILENT, Observer
 from streams.tasks.restore import committed_reader
 
 CELLS = 50
@@ -193,10 +194,14 @@ class DirectSource:
 
 @contextlib.asynccontextmanager
 async def running(
-    config: EngineConfig, one: AgentSpec, partitions: Iterable[int] = (0,), hook: Hook = no_hook
+    config: EngineConfig,
+    one: AgentSpec,
+    partitions: Iterable[int] = (0,),
+    hook: Hook = no_hook,
+    observer: Observer = SILENT,
 ) -> AsyncIterator[TaskGroup]:
     """Run an agent's tasks; leave cleanly."""
-    group = TaskGroup(config, [one], hook=hook)
+    group = TaskGroup(config, [one], hook=hook, observer=observer)
     source = DirectSource(config, group)
     await source.start(partitions)
     try:

@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 
 import pytest
@@ -91,6 +92,18 @@ def test_in_the_foreground_it_stops_with_its_command(data, number):
     assert "stopped" in err
     assert not broker.running
     assert "shut down completed" in broker.nodes[0].log.read_text()
+
+
+def test_an_interrupted_start_leaves_nothing_running(data):
+    broker = EmbeddedBroker(data)
+    process = subprocess.Popen([*HB, "broker", "up", "--data", str(data)], stdout=subprocess.PIPE)
+    while not broker.running:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=40)
+    assert process.returncode == 130
+    assert not broker.running
 
 
 def test_a_secure_one_says_what_a_settings_file_needs(secure_broker, monkeypatch, capsys):

@@ -8,8 +8,11 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from app_kit import worker
-from engine_kit import (
+
+from streams.assignor import TogetherAssignor, spread
+from streams.tasks.task import Phase
+from tests.streams.app_kit import worker
+from tests.streams.engine_kit import (
     Counting,
     committed,
     config,
@@ -20,9 +23,6 @@ from engine_kit import (
     spec,
     until,
 )
-
-from streams.assignor import TogetherAssignor, spread
-from streams.tasks.task import Phase
 
 PARTS = 4
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -229,6 +231,13 @@ def test_a_parked_label_waits_its_full_time_even_behind_an_older_context():
     assert drive(*BOTH)[1].label == 1
 
 
+def test_a_wait_that_begins_anew_holds_up_no_other():
+    drive = Driver()
+    other = Label(1, "b", 1)
+    drive(Context(0, "a", "x"), other, Label(50, "a", 1))
+    assert drive(now=101) == [Reject(other, Reason.UNKNOWN)]
+
+
 @pytest.mark.parametrize("before", [(), BOTH], ids=["parked", "settled"])
 def test_the_first_label_wins(before):
     drive = Driver()
@@ -296,6 +305,32 @@ def test_a_tighter_limit_applies_from_the_next_newcomer_on():
     assert [(each.id, each.reason) for each in gone] == [("a", "evicted"), ("b", "evicted")]
 
 
+def test_a_shorter_wait_applies_to_those_that_wait_already_and_time_goes_on():
+    long = Driver()
+    long(*BOTH, now=50)
+    short = Driver(label_ttl=20)
+    short.ledger.restore(long.ledger.dump_head(), long.ledger.dump_all())
+    assert short(now=51) == [Expire("a", 50, Reason.EXPIRED)]
+
+
+def test_an_event_costs_no_more_steps_when_many_are_pending():
+    def steps(pending):
+        drive = Driver()
+        for i in range(pending):
+            drive(said(0, name=f"old {i}"), said(1, name=f"old {i}"))
+        events = [Label(1, f"old {i}", 1) for i in range(5)]
+        events += [said(i, name=f"new {n}", at=1) for n in range(5) for i in range(2)]
+        calls = Counter()
+        sys.setprofile(lambda frame, event, arg: calls.update([event]))
+        try:
+            drive(*events)
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    assert steps(5) == steps(2_000)
+
+
 # What the caller sees
 
 
@@ -323,6 +358,8 @@ def test_a_batch_is_settled_before_the_next_begins():
     ledger.apply(BOTH)
     with pytest.raises(LearnerError, match="settle the last batch"):
         ledger.advance(5)
+    with pytest.raises(LearnerError, match="before it is written down"):
+        ledger.touched()
     with pytest.raises(LearnerError, match="one decision per diagnosis"):
         ledger.settle([])
     ledger.settle(["d"])
