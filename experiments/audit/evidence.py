@@ -5,11 +5,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agents.packing import unpack
 from experiments.audit.live import LiveState
-from experiments.columns import Columns
+from experiments.columns import Columns, firsts
 from experiments.logs import Log
 from experiments.partition_logs import PartitionLogs
 from learners.ledger import Reason
@@ -123,17 +122,19 @@ class Evidence:
 
     @cached_property
     def scope(self) -> Bools:
-        """Mark the instances whose whole history is in the topics."""
+        """Mark the instances whose whole history is in the topics.
+
+        If the start of some topics is gone, these are the ones that every learner got to see only
+        after the last of the gaps.
+        """
         since = self.logs.vouched_from
-        if since is None:
-            return np.ones(self.size, np.bool_)
-        seen = np.full(self.size, -1, np.int64)
-        for log in (self.logs.predictions, *self.logs.instances.values()):
-            ids, times = log.columns["id"], log.columns["time"]
-            first: NDArray[np.int64] = np.full(self.size, np.iinfo(np.int64).max)
-            np.minimum.at(first, ids, times)
-            seen[ids] = np.where(seen[ids] < 0, first[ids], np.minimum(seen[ids], first[ids]))
-        return seen >= since
+        scope = np.ones(self.size, np.bool_)
+        if since is not None:
+            for log in self.logs.instances.values():
+                first = firsts(log.columns["id"], self.size)
+                times = np.r_[log.columns["time"], MISSING]
+                scope &= times[first] >= since
+        return scope
 
     @property
     def whole(self) -> bool:

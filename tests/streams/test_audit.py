@@ -5,12 +5,14 @@ import re
 
 import numpy as np
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import RecordsToDelete
 from engine_kit import committed
 from pipeline_kit import arrive, create_topics, label, patients, publish, read, running, settings
 
 from agents.reports import Reports
 from experiments.audit import audit
+from streams.connection import admin_client
 from streams.settings import load_settings
 from streams.topics import Topics
 from tests.cli_runs import Hb
@@ -173,12 +175,23 @@ def test_a_dropped_feedback_is_found(config, monkeypatch, hb, tmp_path):
     assert (figures["lost"], figures["double"], figures["differing"]) == (1, 0, 0)
 
 
-def test_people_get_tables(config, hb, tmp_path):
+def test_people_get_tables_and_hear_what_retention_removed(config, hb, tmp_path):
     asyncio.run(short_day(config))
     run = hb("audit", "--settings", tmp_path / "ensemble.toml")
     assert run.code == 0
     assert "0 lost, 0 double, 0 differing" in run.out
     assert "local.a counts" in run.out
+    asyncio.run(remove(config, Topics.of(config).instances("c"), before=40))
+    run = hb("audit", "--settings", tmp_path / "ensemble.toml")
+    assert run.code == 0
+    assert "begins at offset 40" in run.out
+    assert "vouches for patients from" in run.out
+    assert "the first instances are gone" in run.out
+
+
+async def remove(config, topic, before):
+    async with admin_client(config.broker) as admin:
+        await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before)})
 
 
 CONTEXT = """
