@@ -16,6 +16,7 @@ from cli import (
     label,
     plan,
     produce,
+    replay,
     schema,
     settings,
     topics,
@@ -42,6 +43,7 @@ broker.register(app)
 topics.register(app)
 worker.register(app)
 audit.register(app)
+replay.register(app)
 produce.register(app)
 label.register(app)
 diagnoses.register(app)
