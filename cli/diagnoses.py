@@ -52,8 +52,9 @@ def diagnoses(
 ) -> None:
     """Show the latest diagnoses: the label, the weight behind it, and each learner's opinion.
 
-    With --follow and --limit, it ends after so many new ones. An opinion is a label, the accuracy
-    estimated for it and its interval; `?` means that the learner was exploring.
+    With --follow and --limit, it ends after so many new ones. An opinion is the learner's accuracy
+    with such patients, estimated, and its interval; before it the label, where it said another one,
+    and after it `?` where it was exploring. `new` is a learner without experience.
     """
     loaded = load(settings, set_)
     view = View(loaded, full_ids)
@@ -132,11 +133,16 @@ class View:
 
     def table(self, diagnoses: "list[Diagnosis]", caption: str = "") -> "RenderableType":
         """Return a table, newest last."""
+        from rich import box
+
         if not diagnoses:
             return "no diagnoses yet"
         names = self._learners if self._each else ["learners"]
-        shown = table("", "time", "patient", "diagnosis", "behind it", *names, right=("behind it",))
-        shown.caption = caption or None
+        shown = table("", "time", "patient", "diagnosis", "behind", *names, right=("behind",))
+        shown.box, shown.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
+        for column in shown.columns[:4]:
+            column.no_wrap = True
+        shown.title, shown.caption = None, caption or None
         for diagnosis in diagnoses:
             self._add(shown, diagnosis)
         return shown
@@ -177,7 +183,7 @@ class View:
     def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
         said = diagnosis.learners
         if self._each:
-            return [_opinion(said.get(name)) for name in self._learners]
+            return [_opinion(said.get(name), diagnosis.label) for name in self._learners]
         agree = sum(opinion.label == diagnosis.label for opinion in said.values())
         return [f"{agree} of {len(self._learners)} agree"]
 
@@ -207,16 +213,18 @@ def _behind(diagnosis: "Diagnosis") -> str:
     return f"{agree / whole:.0%}" if whole else "-"
 
 
-def _opinion(opinion: "Opinion | None") -> str:
+def _opinion(opinion: "Opinion | None", decided: str) -> str:
+    """Say how accurate a learner was with such patients; its label only if it is another one."""
     if opinion is None:
         return "not heard"
+    said = "" if opinion.label == decided else f"{opinion.label} "
     exploring = "?" if opinion.exploring else ""
-    if opinion.accuracy is None:
-        return f"{opinion.label}{exploring} new"
+    if opinion.accuracy is None or not opinion.trials:
+        return f"{said}new{exploring}"
     sure = f"{opinion.accuracy:.0%}"
     if opinion.low is not None and opinion.high is not None:
-        sure += f" ({100 * opinion.low:.0f} to {100 * opinion.high:.0f})"
-    return f"{opinion.label}{exploring} {sure}"
+        sure += f" ({100 * opinion.low:.0f}-{100 * opinion.high:.0f})"
+    return f"{said}{sure}{exploring}"
 
 
 def _time(at: int) -> str:

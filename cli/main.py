@@ -19,6 +19,7 @@ from cli import (
     replay,
     schema,
     settings,
+    status,
     topics,
     worker,
 )
@@ -42,6 +43,7 @@ schema.register(app)
 broker.register(app)
 topics.register(app)
 worker.register(app)
+status.register(app)
 audit.register(app)
 replay.register(app)
 produce.register(app)

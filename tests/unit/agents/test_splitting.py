@@ -8,30 +8,8 @@ from agents.splitting import PatientError, Splitter, label_value
 from schemas.readers import Reader
 from schemas.records import Context, Instance, Label
 from schemas.rows import Feature, RowReader
-from streams.settings.model import Settings
+from tests.unit.agents.toy import SETTINGS
 
-SETTINGS = Settings.model_validate(
-    {
-        "version": 1,
-        "name": "toy",
-        "labels": ["no", "yes"],
-        "positive": "yes",
-        "defaults": {"rules": {"always": {"kind": "constant", "label": "yes"}}},
-        "learners": {
-            "left": {"features": [{"name": "age", "low": 0, "high": 100}]},
-            "right": {
-                "features": [
-                    {"name": "age", "low": 0, "high": 50},
-                    {"name": "sex", "categories": ["f", "m"]},
-                ]
-            },
-        },
-        "ensemble": {
-            "mode": "ch",
-            "context": {"features": [{"name": "dose", "low": 0, "high": 1}]},
-        },
-    }
-)
 PATIENT = {"age": 41, "sex": "m", "dose": 0.5}
 
 
