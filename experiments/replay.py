@@ -68,12 +68,19 @@ class Player:
         partition = context.partition()
         return partition.cells(partition.space.unit(rows.rows))
 
-    def play(self) -> Score:
+    def play(self, progress: Progress = silent) -> Score:
         """Play everything."""
+        done, total = 0, sum(map(len, (self.tape.label_ids, *self._ids())))
         for labels, run in groupby(self._arrivals(), key=lambda arrival: arrival.learner == LABEL):
             for piece in _pieces(run):
                 self._take(self._labels(piece) if labels else self._come(piece))
+                done += len(piece)
+                progress("the tape", done, total)
         return self._score()
+
+    def _ids(self) -> list[Ints]:
+        contexts = () if self.tape.contexts is None else (self.tape.contexts,)
+        return [part.ids for part in (*self.tape.arrivals.values(), *contexts)]
 
     def _arrivals(self) -> Iterator[_Arrival]:
         """Return everything that comes, in the order of time; labels last within a moment."""
@@ -197,10 +204,12 @@ class Replay:
         }
 
 
-def replayed(recorded: Sequence[PartitionLogs], settings: Settings) -> Replay:
+def replayed(
+    recorded: Sequence[PartitionLogs], settings: Settings, progress: Progress = silent
+) -> Replay:
     """Replay what was recorded with `settings`, and hold it against what was live."""
     player = Player(tape_of(recorded, settings), settings)
-    score = player.play()
+    score = player.play(progress)
     live = np.concatenate([_diagnosed(logs) for logs in recorded])
     both = (live != MISSING) & (player.diagnosed != MISSING)
     agreement = float((live == player.diagnosed)[both].mean()) if both.any() else None
@@ -235,4 +244,4 @@ async def replay(live: Settings, settings: Settings, progress: Progress = silent
     async with opened(live, "replay", progress) as recording:
         numbers = await recording.partitions(Topics.of(live).predictions)
         recorded = [await read_partition(recording, live, number) for number in numbers]
-    return replayed(recorded, settings)
+    return replayed(recorded, settings, progress)

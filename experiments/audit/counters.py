@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.audit.evidence import DIAGNOSED, EVICTED_, EXPIRED_, GONE, Evidence
+from experiments.audit.evidence import DIAGNOSED, EVICTED_, EXPIRED_, GONE, PARKED, Evidence
 from experiments.audit.findings import Findings
 from experiments.audit.join import Joined
 from experiments.columns import count
@@ -84,5 +84,5 @@ def _diagnosed(evidence: Evidence, joined: Joined) -> Bools:
     columns = evidence.logs.predictions.columns
     read = count(columns["id"][evidence.within(topic, columns)], evidence.size) > 0
     status = evidence.pending.status
-    forgotten = (status == GONE) & read & (joined.diagnosis >= 0)
+    forgotten = ((status == GONE) | (status == PARKED)) & read & (joined.diagnosis >= 0)
     return np.asarray((status >= DIAGNOSED) | forgotten)

@@ -62,6 +62,11 @@ class JoinAudit:
         self.used_labels = evidence.usable(self.topics.labels) & evidence.within(
             self.topics.labels, labels
         )
+        self.read = count(predictions["id"][self.read_predictions], self.size) > 0
+        self.gone = self.status == GONE
+        if self.forgets:
+            # A label for somebody forgotten is parked as if nobody had heard of him.
+            self.gone |= (self.status == PARKED) & self.read
         self.joined = self._join()
 
     def _join(self) -> Joined:
@@ -76,7 +81,7 @@ class JoinAudit:
         settled = self.status == SETTLED
         if self.forgets:
             # What is forgotten was settled if its feedback is there.
-            settled = settled | ((self.status == GONE) & (label >= 0) & (np.max(feedback, 0) >= 0))
+            settled = settled | (self.gone & (label >= 0) & (np.max(feedback, 0) >= 0))
         diagnosis = firsts(self.logs.diagnoses.columns["id"], size)
         return Joined(first, diagnosis, np.array(feedback), label, settled)
 
@@ -97,10 +102,8 @@ class JoinAudit:
         """Hold diagnoses against predictions and the state."""
         findings, scope, status = self.findings, self.scope, self.status
         made = count(self.logs.diagnoses.columns["id"], self.size)
-        ids = self.logs.predictions.columns["id"]
-        read = count(ids[self.read_predictions], self.size) > 0
-        ever = count(ids[self.heard], self.size) > 0
-        due = (status >= DIAGNOSED) | ((status == GONE) & read)
+        ever = count(self.logs.predictions.columns["id"][self.heard], self.size) > 0
+        due = (status >= DIAGNOSED) | (self.gone & self.read)
         complete = self.logs.diagnoses.columns["complete"]
         findings.count("diagnoses", len(complete))
         findings.count("diagnoses_complete", complete.sum())
@@ -110,8 +113,8 @@ class JoinAudit:
         findings.lost("diagnoses", self.where, scope & due & (made == 0))
         findings.double("diagnoses", self.where, np.maximum(made - 1, 0)[scope])
         findings.differing("diagnoses without prediction", self.where, made[scope & ~ever])
-        findings.differing("parked patients with predictions", self.where,
-                           scope & read & (status == PARKED))  # fmt: skip
+        early = scope & self.read & (status == PARKED) & ~self.gone
+        findings.differing("parked patients with predictions", self.where, early)
 
     def _opinions(self) -> None:
         """Hold what diagnoses say of each learner against its first prediction."""
@@ -138,17 +141,20 @@ class JoinAudit:
         first = np.where(joined.label >= 0, _take(columns["label"], joined.label), MISSING)
         waiting = ((status == PARKED) | (status == OPEN)) & (self.evidence.pending.label >= 0)
         kept = np.where(waiting | (status == SETTLED), self.evidence.pending.label, first)
-        lost = (used > 0) & ~joined.settled & ~waiting
+        # A label that repeats one which waited in vain is counted, and gone.
+        in_vain = np.isin(columns["offset"], self.evidence.refused(self.topics.labels, "unknown"))
+        vain = count(columns["id"][in_vain], self.size) > 0
+        lost = (used > 0) & ~joined.settled & ~waiting & ~vain
         again = columns["label"] != kept[columns["id"]]
-        again &= self.used_labels & ~lost[columns["id"]]
+        again &= self.used_labels & ~lost[columns["id"]] & ~vain[columns["id"]]
         if self.forgets:
-            again &= status[columns["id"]] != GONE
+            again &= ~self.gone[columns["id"]]
         findings.lost("labels", self.where, lost & scope)
         findings.differing("labels of the state", self.where, again & scope[columns["id"]])
         bare = joined.settled & (used == 0) & scope
         findings.differing("settlements without label", self.where, bare)
         findings.count("labels_waiting", waiting.sum())
-        findings.count("labels_repeated", np.maximum(used - 1, 0).sum())
+        findings.count("labels_repeated", np.maximum(used - (joined.settled | waiting), 0).sum())
 
     def _count_labels(self) -> None:
         """Count labels by outcome."""

@@ -13,8 +13,8 @@ from experiments.audit.order import merged_order
 from experiments.audit.run import examine
 from experiments.recording import Span
 from schemas.codec import encode
-from schemas.records import Label
-from tests.inline_pipeline import configured, lived
+from schemas.records import Instance, Label
+from tests.inline_pipeline import Inline, configured, lived
 
 N, LABELLED = 40, 30
 
@@ -178,3 +178,48 @@ orders = st.permutations(range(12))
 def test_the_order_of_settlements_is_found_again(order, parts):
     sequences = [list(order), *([n for n in order if n in part] for part in parts)]
     assert merged_order(sequences, times=[5] * 12) == (list(order), True)
+
+
+def hard(settings, n=120, seed=0):
+    """Let records come in any order: late, twice, never; patients unseen by some learners."""
+    rng = np.random.default_rng(seed)
+    live = Inline(settings)
+    events = []
+    for k in range(n):
+        came = 1_000_000 + 20 * k
+        for name in ("a", "b"):
+            for _ in range(int(rng.choice([0, 1, 1, 1, 1, 2]))):
+                x = [0.1, 0.9] if name == "a" else [float(k % 7) / 7]
+                wait = int(rng.choice([0, 0, 0, 30, 90]))
+                value = encode(Instance(f"p{k}", tuple(x), came))
+                events.append((came + wait, live.topics.instances(name), value))
+        for _ in range(int(rng.choice([0, 1, 1, 1, 2]))):
+            label = "ill" if (k + rng.integers(8) // 7) % 3 else "well"
+            wait = int(rng.choice([-30, 5, 40, 200, 900]))
+            events.append((came + wait, live.topics.labels, encode(Label(f"p{k}", label, came))))
+        if k % 10 == 0:
+            events.append((came, live.topics.labels, b'{"v":1}'))
+            events.append((came, live.topics.predictions, b"[]"))
+    for time, topic, value in sorted(events, key=lambda event: event[0]):
+        live.publish(topic, time, b"", value)
+    return live
+
+
+HARD = ("ensemble.fusion_timeout=50ms", "ensemble.label_ttl=600ms")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "change",
+    [(), ("ensemble.max_pending=8",), ("ensemble.max_remembered=60",), ("ensemble.mode=stack",)],
+    ids=["", "little room", "short memory", "stack"],
+)
+def test_hard_days_are_no_difference(tmp_path, change, seed):
+    live = hard(configured(tmp_path, *HARD, *change), seed=seed)
+    findings = examine(live.evidence())
+    assert findings.clean, findings.list()
+    counts = findings.counts
+    assert counts["diagnoses_incomplete"] > 5
+    assert bool(live.evidence().head["forgotten"]) == ("ensemble.max_remembered=60" in change)
+    assert counts["labels_expired"] + counts["labels_evicted"] > 0
+    assert counts["labels_conflict"] + counts["labels_unknown"] > 0
