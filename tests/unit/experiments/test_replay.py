@@ -9,7 +9,7 @@ from streams.errors import InputError
 from streams.tasks.batch import Batch
 from tests import inline_pipeline
 
-N = 150
+N = 100
 
 
 @pytest.fixture
