@@ -191,12 +191,15 @@ class EnsembleProcessor(Processor):
 
     def _predicted(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_predictions.read(batch.values)
-        index, labels, two = self._name_index, self._label_index, len(self._labels) == 2
+        index, labels = self._name_index, self._label_index
         events: list[Event] = []
+        errors = list(read.errors)
         for position, r in zip(read.positions, read.records, strict=True):
-            odds = r.log_odds
-            if odds is not None and two and len(odds) == 1:
-                odds = (-odds[0], odds[0]) if self._positive else (odds[0], -odds[0])
+            odds = self._odds(r.log_odds)
+            if odds is not None and len(odds) != len(labels):
+                expected = f"log_odds: expected {len(labels)} entries, or one of two labels"
+                errors.append((position, RecordError(Reason.WRONG_DIMENSION, expected)))
+                continue
             payload = (
                 r.exploring, r.accuracy, odds, r.rule, r.trials, r.low, r.high, r.epsilon,
                 r.phase, r.cube, r.votes,
@@ -206,7 +209,13 @@ class EnsembleProcessor(Processor):
                     batch.timestamps[position], r.id, index[r.learner], labels[r.label], payload
                 )
             )
-        return events, read.errors
+        return events, errors
+
+    def _odds(self, sent: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        """Return log-odds for every label; of two labels the positive one's alone may be sent."""
+        if sent is None or len(sent) != 1 or len(self._labels) != 2:
+            return sent
+        return (-sent[0], sent[0]) if self._positive else (sent[0], -sent[0])
 
     def _labelled(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_labels.read(batch.values)

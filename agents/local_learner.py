@@ -39,6 +39,7 @@ from streams.topics import Topics, local
 LABELLED, INSTANCES, EXPLORED, FORGOTTEN = range(4)
 """Columns of the totals: labels learned, instances decided, of them explored, features given up."""
 TOTALS = 4
+UNCOUNTABLE = RecordError(Reason.OUT_OF_RANGE, "phase, cube: expected those of a prediction")
 
 
 def spec(settings: Settings, name: str) -> AgentSpec:
@@ -76,13 +77,15 @@ class LocalProcessor(Processor):
         self._rule_index = {rule: i for i, rule in enumerate(self._rules)}
         self._full = settings.learners[name].feedback == "full"
         self._instances = RowReader(readable(self.learner.space))
-        self._feedback = Reader(Feedback, known={"label": settings.labels, "rule": self._rules})
+        known = {"label": settings.labels, "predicted": settings.labels, "rule": self._rules}
+        self._feedback = Reader(Feedback, known=known)
         self._counts: CountsTable = context.tables["counts"]
         self._totals: CountsTable = context.tables["totals"]
         self._kept = Kept(context.tables.get("features"), settings, self.learner.space.d)
         self._models: EntriesTable | None = context.tables.get("models")
         self._ids = PhaseIds(self.learner)
         self._taught = 0
+        self._untaught = {rule.name: rule.state() for rule in self._learning()}
         self._restore()
         self._pool: RulePool | None = None
         if context.others is not None:
@@ -95,10 +98,15 @@ class LocalProcessor(Processor):
         cells, rows = self._counts.items()
         for phase, of, cubes in self._ids.split(cells):
             self.learner.iup.restore(phase, cubes, rows[of])
+        self._restore_rules()
+
+    def _restore_rules(self) -> None:
         for rule in self._learning():
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
             found = self._models.get(rule.name.encode())
-            if found is not None:
+            if found is None:
+                rule.restore(self._untaught[rule.name])
+            else:
                 state = unpack_state(found)
                 self._taught = int(state.pop(LEARNED))
                 rule.restore(state)
@@ -186,16 +194,36 @@ class LocalProcessor(Processor):
         read = self._feedback.read(batch.values)
         for position, error in read.errors:
             out.dead(batch, position, error)
-        if not read.records:
+        found = []
+        for position, record in zip(read.positions, read.records, strict=True):
+            if self._countable(record):
+                found.append((position, record))
+            else:
+                out.dead(batch, position, UNCOUNTABLE)
+        if not found:
             return
-        records = read.records
+        records = [record for _, record in found]
         phases = np.array([r.phase for r in records], np.int64)
         cubes = np.array([int(r.cube) for r in records], np.int64)
         truth = np.array([self._label_index[r.label] for r in records], np.int64)
         self.learner.iup.learn(phases, cubes, self._chosen(records), self._correct(records, truth))
-        self._teach(records, truth)
         self._write(phases, cubes)
         self._count(LABELLED, len(records))
+        try:
+            self._teach(records, truth)
+        except RuleError as error:
+            # The batch is counted; its rows teach nobody, and the rules go on from before it.
+            self._restore_rules()
+            failure = RecordError(Reason.RULE_FAILED, str(error))
+            for position, _ in found:
+                out.dead(batch, position, failure)
+
+    def _countable(self, record: Feedback) -> bool:
+        """Tell whether a feedback is about a cube that this learner has."""
+        iup = self.learner.iup
+        if not 1 <= record.phase <= iup.current:
+            return False
+        return int(record.cube) < iup.phase(record.phase).partition.size
 
     def _chosen(self, records: Sequence[Feedback]) -> Any:
         return np.array([self._rule_index[r.rule] for r in records], np.int64)
@@ -221,9 +249,10 @@ class LocalProcessor(Processor):
         rows = np.frombuffer(b"".join(row for _, row in found), np.float64)
         rows = rows.reshape(len(found), self.learner.space.d)
         labels = truth[[k for k, _ in found]]
-        self._taught += len(found)
         for rule in learning:
             rule.learn(rows, labels)
+        self._taught += len(found)
+        for rule in learning:
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
             state = {**rule.state(), LEARNED: np.array(self._taught)}
             self._models.put(rule.name.encode(), pack_state(state))

@@ -79,7 +79,7 @@ class EnsembleLearner:
             strict=True,
         )
         settled = self.ledger.settle(list(rows))
-        learned = self._learn(settled)
+        learned = self.learn(settled)
         return Outcome(step.diagnoses, verdict, settled, step.expiries, step.rejections, learned)
 
     def _decide(self, diagnoses: Sequence[Diagnose]) -> tuple[Ints, Verdict]:
@@ -112,7 +112,7 @@ class EnsembleLearner:
             ).reshape(n, M, K),
         )
 
-    def _learn(self, settled: Sequence[Settle]) -> Ints:
+    def learn(self, settled: Sequence[Settle]) -> Ints:
         """Count what the labels say; return the context cubes that changed."""
         if not settled:
             return np.zeros(0, np.int64)

@@ -44,7 +44,7 @@ class SettlingAudit:
         order, certain = self._order()
         for start in range(0, len(order), _CHUNK):
             cases = [self._settle(number) for number in order[start : start + _CHUNK]]
-            self.learner._learn(cases)
+            self.learner.learn(cases)
         self._tables(certain)
         self._window()
 

@@ -112,6 +112,30 @@ async def test_a_poison_storm_harms_nobody(build):
     assert sorted(d["id"] for d in good) == sorted(ids)
 
 
+async def test_records_of_our_own_topics_are_not_trusted_either(build):
+    """Feedback about cubes that are not, and log-odds of the wrong length, harm nobody."""
+    config, topics = await build()
+    ids, features, truth = patients(30)
+    feedback = {"v": 1, "id": "q", "label": "benign", "predicted": "benign", "rule": "benign"}
+    wrong = [{"phase": 9, "cube": "0"}, {"phase": 1, "cube": "4"}, {"phase": 1, "cube": "0"}]
+    wrong[2]["predicted"] = "other"
+    prediction = {
+        "v": 1, "id": "q", "learner": "a", "label": "benign", "phase": 1, "cube": "0",
+        "rule": "benign", "exploring": False, "trials": 0, "at": 5, "log_odds": [1.0, 2.0, 3.0],
+    }  # fmt: skip
+    async with running(config) as app:
+        records = [("q", {**feedback, "at": 5, **each}) for each in wrong]
+        await publish(config.broker.bootstrap, topics.feedback("a"), records)
+        await publish(config.broker.bootstrap, topics.predictions, [("q", prediction)])
+        await arrive(config, ids, features)
+        await label(config, ids, truth)
+        await await_count(config, topics.feedback("a"), 33)
+        dead = await await_raw(config, topics.deadletter, 4)
+        assert all(status.reopenings == 0 for status in app.engine.statuses())
+    reasons = sorted(dict(record.headers)["hb-reason"].decode() for record in dead)
+    assert reasons == ["out_of_range", "out_of_range", "unknown_label", "wrong_dimension"]
+
+
 async def test_a_contextual_ensemble_learner_waits_for_the_context(build):
     config, topics = await build(
         "ensemble.mode=ch-vote",
