@@ -4,7 +4,25 @@ from typing import Annotated
 
 import typer
 
-from cli import bench, broker, dev, features, init, plan, schema, settings, topics
+from cli import (
+    audit,
+    bench,
+    broker,
+    deadletters,
+    dev,
+    diagnoses,
+    features,
+    init,
+    label,
+    plan,
+    produce,
+    replay,
+    schema,
+    settings,
+    status,
+    topics,
+    worker,
+)
 from cli.output import guarded
 
 app = typer.Typer(
@@ -24,6 +42,14 @@ plan.register(app)
 schema.register(app)
 broker.register(app)
 topics.register(app)
+worker.register(app)
+status.register(app)
+audit.register(app)
+replay.register(app)
+produce.register(app)
+label.register(app)
+diagnoses.register(app)
+deadletters.register(app)
 bench.register(app)
 dev.register(app)
 

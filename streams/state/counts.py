@@ -20,7 +20,8 @@ _KEY = np.dtype(">i8")
 class CountsTable(Table, CellTable):
     """Maps a cell id to a row of `width` numbers; holds all of them in memory.
 
-    `cells` is the number of possible ids, or None if it is large or unknown.
+    `cells` is the number of possible ids, or None if it is large or unknown. Where `adds` is False
+    what partitions hold does not add up, and followers keep no sum of it.
     """
 
     def __init__(
@@ -32,12 +33,15 @@ class CountsTable(Table, CellTable):
         dtype: DTypeLike = np.int64,
         initial: Sequence[float] | None = None,
         shared: bool = True,
+        adds: bool = True,
     ) -> None:
         Table.__init__(self, name, shared=shared)
         CellTable.__init__(self, width, dtype, initial)
-        if shared and (self.dtype.kind not in "iu" or self.initial.any()):
+        self.adds = adds
+        if shared and adds and (self.dtype.kind not in "iu" or self.initial.any()):
             raise ValueError(
-                f"table {name} is shared: only integers that start at 0 add up exactly"
+                f"table {name} is shared: only integers that start at 0 add up exactly; with"
+                " adds=False followers read each partition's rows apart"
             )
         self._cells = cells
         self._table = self.empty()

@@ -129,7 +129,8 @@ class Sums:
             return
         cells, rows = self._like.decode(list(kept), list(kept.values()))
         part = self.part(partition)
-        self.total.add(cells, rows - part.rows(cells))
+        if self._like.adds:
+            self.total.add(cells, rows - part.rows(cells))
         part.put(cells, rows)
 
     def part(self, partition: int) -> CellTable:
@@ -156,6 +157,11 @@ class Others:
         sums = self._replica.counts(table)
         rows: Rows = sums.total.rows(cells) - sums.part(self._partition).rows(cells)
         return rows
+
+    def parts(self, table: str, cells: Ints) -> list[Rows]:
+        """Return the rows of some cells in each of the other partitions."""
+        found = self._replica.counts(table).parts
+        return [part.rows(cells) for number, part in found.items() if number != self._partition]
 
     def items(self, table: str) -> tuple[Ints, Rows]:
         """Return the sum over the other partitions for all cells that any of them has written."""
