@@ -25,6 +25,7 @@ from learners.features import FeatureSpace
 from learners.partition import Partition, cuts_for
 from learners.phases import Clock, Horizon
 from learners.tables import DENSE_LIMIT, CellTable, table_for
+from learners.ties import argmax, largest
 from learners.types import Bools, Floats, Ints, Seeds
 
 
@@ -115,23 +116,27 @@ class Choices:
 class _Phase:
     """Partition, counts and constants of one phase."""
 
-    def __init__(self, space: FeatureSpace, config: IupConfig, number: int) -> None:
+    def __init__(self, space: FeatureSpace, config: IupConfig, number: int, copies: int) -> None:
         T = config.clock.length(number)
         real = int((space.category_counts == 0).sum())
         m = config.cuts or cuts_for(T, config.alpha, real, config.max_cuts)
         self.horizon = T
         self.partition = Partition(space, m)
+        self.size = self.partition.size * copies
         full = config.feedback is Feedback.FULL
         # Under full feedback the hits of the rules that were really chosen need a column of their
         # own; under bandit feedback they are the sum of S.
-        self.table = table_for(self.partition.size, 2 * config.rules + full)
+        self.table = table_for(self.size, 2 * config.rules + full)
         self.factor = 2.0 * log_term(T, config.rules, self.partition.size)
-        self.cells = np.arange(min(self.partition.size, DENSE_LIMIT))
+        self.cells = np.arange(min(self.size, DENSE_LIMIT))
         self.backoff = Backoff(self.partition, config.rules, config.backoff)
 
 
 class Iup:
-    """The bandit of one local learner.
+    """The bandit of one local learner, or of many that are alike and share nothing but a batch.
+
+    With `copies` learners the cubes of copy k are numbered from k times the partition's size on;
+    the index of each knows its own cubes only. They share one clock, so only a `Horizon` will do.
 
     >>> from learners.features import unit_cube
     >>> from learners.seeds import seeds_of
@@ -145,8 +150,11 @@ class Iup:
     [1, 1]
     """
 
-    def __init__(self, space: FeatureSpace, config: IupConfig) -> None:
+    def __init__(self, space: FeatureSpace, config: IupConfig, copies: int = 1) -> None:
+        if copies > 1 and not (isinstance(config.clock, Horizon) and not config.backoff):
+            raise LearnerError("IUP: several copies need a known horizon and no back-off")
         self.space = space
+        self.copies = copies
         self.config = config
         self.labelled = 0
         self._weights = np.array(config.weights or (1.0,) * config.rules)[:, None]
@@ -156,7 +164,7 @@ class Iup:
     def phase(self, number: int) -> _Phase:
         """Return the state of a phase, made empty on first use: it starts from nothing."""
         if number not in self._phases:
-            self._phases[number] = _Phase(self.space, self.config, number)
+            self._phases[number] = _Phase(self.space, self.config, number, self.copies)
         return self._phases[number]
 
     @property
@@ -170,25 +178,33 @@ class Iup:
 
     def decide(self, unit: Floats, seeds: Seeds) -> Choices:
         """Choose a rule for each point of the unit cube."""
+        return self.choose(self.phase(self.current).partition.cells(unit), seeds)
+
+    def choose(self, cubes: Ints, seeds: Seeds, weights: Floats | None = None) -> Choices:
+        """Choose a rule for instances whose cubes are known.
+
+        `weights` (F, n) stand in for the configured ones, where copies differ in them.
+        """
         F = self.config.rules
         number = self.current
         phase = self.phase(number)
-        cubes = phase.partition.cells(unit)
         # Where cubes are fewer than instances, each cube is judged once; `at` finds its judgement.
-        few = phase.partition.size <= len(cubes)
+        few = phase.size <= len(cubes) and weights is None
         among, at = (phase.cells, cubes) if few else (cubes, np.arange(len(cubes)))
         rows = phase.table.rows(among)
         # Rules along the first axis: every step below then runs along contiguous memory.
         counts = rows.T.astype(np.float64, order="C")
         means, index = self._index(phase, among, counts[:F], counts[F : 2 * F])
-        rules = self._argmax(index, at, seeds)
+        if weights is not None or self.config.weights is not None:
+            index *= self._weights if weights is None else weights
+        rules = argmax(index, at, seeds, self.config.preferred)
         chosen = means.take(rules * len(among) + at)
         place = at * rows.shape[1] + rules
         return Choices(
             phase=number,
             cubes=cubes,
             rules=rules,
-            exploring=chosen < _largest(means).take(at),
+            exploring=chosen < largest(means).take(at),
             trials=rows.take(place),
             successes=rows.take(place + F),
             smoothed=chosen if self.config.backoff else None,
@@ -214,37 +230,6 @@ class Iup:
         if not self.config.backoff and not trials.all():
             index[trials == 0] = np.inf
         return means, index
-
-    def _argmax(self, index: Floats, at: Ints, seeds: Seeds) -> Ints:
-        """Return the rule with the largest index for the instances whose columns are `at`."""
-        if self.config.weights is not None:
-            index = index * self._weights
-        best = index[0]
-        rules = np.zeros(len(best), np.int64)
-        tied = np.zeros(len(best), np.bool_)
-        for f in range(1, len(index)):
-            better = index[f] > best
-            tied = (tied & ~better) | (index[f] == best)
-            rules = np.maximum(rules, better * f)
-            best = np.maximum(best, index[f])
-        rules = rules.take(at)
-        if tied.any():
-            rows = np.flatnonzero(tied.take(at))
-            top = index.take(at[rows], axis=1) == best.take(at[rows])
-            rules[rows] = self._break_ties(top, seeds.take(rows))
-        return rules
-
-    def _break_ties(self, top: Bools, seeds: Seeds) -> Ints:
-        """Choose one of the rules marked in each column of `top` (F, n)."""
-        # A seed is a hash already: its remainder is the rank of the winner among the tied rules.
-        rank = (seeds % top.sum(axis=0).astype(np.uint64)).astype(np.int64)
-        rules = np.zeros(len(seeds), np.int64)
-        for f, marked in enumerate(top):
-            rules += f * (marked & (rank == 0))
-            rank -= marked
-        if self.config.preferred is None:
-            return rules
-        return np.where(top[self.config.preferred], self.config.preferred, rules)
 
     def learn(self, phase: int | Ints, cubes: Ints, rules: Ints, correct: Bools) -> None:
         """Take in labels: `correct` (n, F) tells for each rule whether it was right.
@@ -290,11 +275,3 @@ class Iup:
         phase = self.phase(number)
         phase.table.add(cubes, rows)
         phase.backoff.rebuild(phase.table)
-
-
-def _largest(means: Floats) -> Floats:
-    """Return the maximum over the first axis; for its few rows a loop beats numpy's reduction."""
-    largest: Floats = means[0]
-    for row in means[1:]:
-        largest = np.maximum(largest, row)
-    return largest
