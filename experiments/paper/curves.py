@@ -7,9 +7,9 @@ import numpy as np
 from experiments.paper.lanes import LocalSettings, Tick, simulate_fusion, simulate_learners
 from experiments.paper.methods import FUSIONS, evaluator
 from experiments.paper.offline import STRENGTHS, scores
+from experiments.paper.one_stage import tune_once
 from experiments.paper.protocol import Runs, make_runs, stacked
 from experiments.paper.rates import Rates, rates
-from experiments.paper.search import tune
 from experiments.report.result import Chart, Result, Row, Series, Table
 from learners.peers.adaboost import boosted_weights
 from learners.types import Floats, Ints
@@ -99,9 +99,9 @@ def learners(
     rows: list[Row] = []
     for number in LEARNERS:
         # Thirty LLs cost ten times three; fewer runs are enough for a curve.
-        runs = make_runs(count if number < 10 else min(count, 20), steps=steps, seed=seed)
+        runs = make_runs(count if number < 10 else min(count, 10), steps=steps, seed=seed)
         settings = replace(LocalSettings(), learners=number)
-        found = tune([*BASE], evaluator(runs, settings, BASE, tick=tick), refine=2)
+        found = tune_once([*BASE], evaluator(runs, settings, BASE, tick=tick))
         for name, one in found.items():
             figures |= one.rates.figures(f"{name}.M={number}")
             rows.append(

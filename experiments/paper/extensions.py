@@ -5,11 +5,12 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from experiments.paper.lanes import LocalSettings, Tick, simulate_learners
-from experiments.paper.methods import ACTIVE, FUSIONS, REFERENCES, Method, evaluator
+from experiments.paper.methods import ACTIVE, FUSIONS, Method, evaluator
+from experiments.paper.one_stage import tune_once
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.published import COMPARED, compared, published
 from experiments.paper.rates import METRICS, Rates, improvement
-from experiments.paper.search import Tuned, tune
+from experiments.paper.search import Tuned
 from experiments.report.result import Chart, Result, Row, Series, Table
 
 BASE = {name: FUSIONS[name] for name in ("WM", "AH")}
@@ -26,7 +27,7 @@ def active(
     """Exploration table and Active EL."""
     settings, runs = LocalSettings(), make_runs(count, steps=steps, seed=seed)
     methods = {**BASE, **ACTIVE}
-    tuned = tune([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
+    tuned = tune_once([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
     parts = exploration(runs, settings, tick)
     figures = {k: v for n, one in tuned.items() for k, v in one.rates.figures(n).items()}
     for name, (rates_, ratio) in parts.items():
@@ -104,7 +105,7 @@ def contextual(
     """CEL for d_EL = 0 … 6."""
     settings, runs = LocalSettings(), make_runs(count, steps=steps, seed=seed)
     methods = {**BASE, **CONTEXTUAL}
-    tuned = tune([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
+    tuned = tune_once([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
     figures = {k: v for n, one in tuned.items() for k, v in one.rates.figures(n).items()}
     printed = published()["cel"]["rows"]
     rows, series = [], []
@@ -148,7 +149,7 @@ def alpha(
     for scaling in ("zlog", "minmax"):
         for m, value, key in ((2, 1.65, "m=2 (alpha>=1.65)"), (3, 1.0, "m=3 (alpha<1.65)")):
             settings = replace(LocalSettings(), alpha=value, scaling=scaling)
-            tuned = tune([*BASE], evaluator(runs, settings, BASE, tick=tick))
+            tuned = tune_once([*BASE], evaluator(runs, settings, BASE, tick=tick))
             for name, one in tuned.items():
                 label = f"{name} m={m} {scaling}"
                 figures |= one.rates.figures(label)
@@ -165,6 +166,3 @@ def alpha(
             f"m = 2 is {'better' if better else 'not better'} than m = 3 with a split at the mean"
         ],
     )
-
-
-__all__ = ["REFERENCES", "active", "alpha", "contextual", "exploration"]
