@@ -79,4 +79,15 @@ CATALOGUE: dict[str, Experiment] = {
     "labels": Experiment(
         "experiments.paper.curves:labels", "Figure: missing and erroneous labels", 25, 60
     ),
+    "single": Experiment(
+        "experiments.stream.single_pass:single_pass",
+        "Single pass: ours beside River",
+        420,
+        420,
+        steps=False,
+    ),
+    "others": Experiment(
+        "experiments.stream.others:others", "Single pass: other data", 300, 120, steps=False
+    ),
+    "best": Experiment("experiments.best:best", "Our best variants", 150, 260, steps=False),
 }
