@@ -90,4 +90,10 @@ CATALOGUE: dict[str, Experiment] = {
         "experiments.stream.others:others", "Single pass: other data", 300, 120, steps=False
     ),
     "best": Experiment("experiments.best:best", "Our best variants", 150, 260, steps=False),
+    "control": Experiment(
+        "experiments.stream.control:control", "Online FNR control", 60, 30, steps=False
+    ),
+    "delay": Experiment("experiments.drift:delay", "Late labels", 70, 600),
+    "drift": Experiment("experiments.drift:drift", "Labels swap, the best expert changes", 45, 220),
+    "theory": Experiment("experiments.theory:theory", "Regret, coverage, doubling", 60, 90),
 }
