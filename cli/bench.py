@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import JsonOption, err, out, print_json, table
+from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 
 group = typer.Typer(no_args_is_help=True, help="Measure speed against peers, in the same run.")
 Rounds = Annotated[int, typer.Option(min=1, help="How often each rival runs; its best run counts.")]
@@ -28,13 +28,49 @@ def core(rounds: Rounds = 5, as_json: JsonOption = False) -> None:
 
 
 @group.command()
-def records(rounds: Rounds = 15, as_json: JsonOption = False) -> None:
+def records(rounds: Rounds = 60, as_json: JsonOption = False) -> None:
     """Read and write records: ours, msgspec alone, and orjson with checks by hand."""
     from experiments.bench.records import run, steps
 
     with progress("records", steps(rounds)) as tick:
         report = run(rounds, tick)
     show("Records", report, as_json)
+
+
+@group.command()
+def engine(
+    rounds: Rounds = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Batches through Faust, exactly once, against other stream processors on one broker."""
+    from experiments.bench.engine import run, steps
+
+    rounds = 1 if quick else rounds
+    with progress("engine", steps(rounds)) as tick:
+        report = run(rounds, quick, tick)
+    show("Engine", report, as_json)
+    for name, reason in report["skipped"].items():
+        err.print(f"left out: {name}: {reason}", markup=False, highlight=False)
+
+
+@group.command()
+def faults(
+    seed: Annotated[int | None, typer.Option(help="Repeat the run of this seed.")] = None,
+    short: Annotated[bool, typer.Option("--short", help="Fewer faults and records.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Exactly once under fire: workers and brokers are killed, paused and bounced."""
+    from random import SystemRandom
+
+    from experiments.bench.faults import run
+    from experiments.bench.faults_schedule import FULL, SHORT
+
+    seed = SystemRandom().randrange(10**6) if seed is None else seed
+    report = run(SHORT if short else FULL, seed, lambda line: err.print(line, highlight=False))
+    show("Faults", report, as_json)
+    if any(report["figures"][name] for name in ("lost", "double", "differing")):
+        raise typer.Exit(EXIT_FOUND)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli import bench, dev, experiments, features, init, plan, schema, settings
+from cli import bench, broker, dev, experiments, features, init, plan, schema, settings, topics
 from cli.output import guarded
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ settings.register(app)
 features.register(app)
 plan.register(app)
 schema.register(app)
+broker.register(app)
+topics.register(app)
 experiments.register(app)
 bench.register(app)
 dev.register(app)

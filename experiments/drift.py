@@ -20,7 +20,7 @@ from experiments.paper.rates import rates
 from experiments.report.result import Chart, Result, Row, Series, Table
 from learners.bounds import hedge_regret
 from learners.iup import Feedback
-from learners.shares import UNIT
+from learners.regret import ensemble_regret
 from learners.types import Floats
 
 Tick = Callable[[], object]
@@ -92,8 +92,8 @@ def pseudo_regret(runs: Runs, votes: Votes, expected: np.ndarray | None) -> Floa
     """Return (T, R): expected errors so far, less those of the best LL so far; one value of h."""
     assert expected is not None  # noqa: S101 - asked for with losses=True
     wrong = votes.labels[:, 0] != runs.truth.T[:, :, None]
-    fewest = np.cumsum(wrong, axis=0, dtype=np.int64).min(axis=2)
-    return np.asarray(np.cumsum(expected[:, 0], axis=0) / UNIT - fewest)
+    losses = np.cumsum(wrong, axis=0, dtype=np.int64)
+    return ensemble_regret(np.cumsum(expected[:, 0], axis=0), losses)
 
 
 def drift(

@@ -26,6 +26,7 @@ from learners.intervals import accuracy_interval
 from learners.iup import Iup, IupConfig
 from learners.partition import Partition, cuts_for, unit_cube
 from learners.phases import Clock, Doubling, Horizon
+from learners.regret import contextual_regret
 from learners.types import Floats, Ints
 
 Tick = Callable[[], object]
@@ -118,18 +119,13 @@ def _per_cube(
     draws: Ints,
 ) -> Floats:
     """Return (T, R): expected errors so far, less those of the best LL of each context cube."""
-    from learners.shares import UNIT
-
     assert expected is not None  # noqa: S101 - asked for
     assert cubes is not None  # noqa: S101 - there are contexts
     wrong = labels != truth.T[:, :, None]
-    total = np.cumsum(expected[:, 0], axis=0) / UNIT
     at = np.take_along_axis(cubes, draws, axis=1).T
-    fewest = np.zeros(total.shape)
-    for cube in range(2**CONTEXTS):
-        inside = np.cumsum(wrong & (at == cube)[:, :, None], axis=0, dtype=np.int64)
-        fewest += inside.min(axis=2)
-    return np.asarray(total - fewest)
+    inside = (at[:, :, None] == np.arange(2**CONTEXTS))[:, :, :, None]
+    losses = np.cumsum(wrong[:, :, None] & inside, axis=0, dtype=np.int32)
+    return contextual_regret(np.cumsum(expected[:, 0], axis=0), losses)
 
 
 @dataclass(frozen=True)

@@ -97,17 +97,16 @@ class LocalLearner:
     def decide(self, rows: Floats, seeds: Seeds) -> Predictions:
         """Predict a batch of (n, d) rows; raises RuleError if a rule fails on it."""
         choices = self.iup.decide(self.space.unit(rows), seeds)
-        votes = np.stack([rule.predict(rows) for rule in self.rules], axis=1)
-        at = np.arange(len(rows)), choices.rules
-        return Predictions(choices, votes[at], votes, self._log_odds(rows, choices.rules))
-
-    def _log_odds(self, rows: Floats, chosen: Ints) -> Floats:
+        votes = np.empty((len(rows), len(self.rules)), np.int64)
         log_odds = np.full((len(rows), self.classes), np.nan)
         for f, rule in enumerate(self.rules):
             if rule.learns:
-                where = np.flatnonzero(chosen == f)
-                log_odds[where] = rule.log_odds(rows[where])
-        return log_odds
+                votes[:, f], odds = rule.judge(rows)
+                log_odds = np.where(choices.rules[:, None] == f, odds, log_odds)
+            else:
+                votes[:, f] = rule.predict(rows)
+        labels = votes[np.arange(len(rows)), choices.rules]
+        return Predictions(choices, labels, votes, log_odds)
 
     def confidence(self, choices: Choices) -> Confidence:
         """Say how sure the choices are."""
@@ -133,7 +132,8 @@ class LocalLearner:
         """Take in labels of instances decided earlier, in order.
 
         `votes` (n, F) are the rules' labels at decision time; under bandit feedback only the chosen
-        rule's is read. `rows` are needed if a rule learns.
+        rule's is read. `rows` are needed if a rule learns. If a rule fails on them, RuleError is
+        raised after others may have learned: go on from a restored learner.
         """
         correct: Bools = votes == truth[:, None]
         self.iup.learn(phase, cubes, rules, correct)

@@ -28,7 +28,7 @@ def rounded(weights: Floats, present: Bools) -> Ints:
     if idle.any():
         weights = np.where(idle, present, weights)
         total = np.maximum(weights.sum(axis=1, keepdims=True), np.where(idle, 1.0, 0.0))
-    return np.asarray(np.rint(weights * (UNIT / total)), np.int64)
+    return np.asarray(np.rint(weights / total * UNIT), np.int64)
 
 
 def completed(parts: Ints) -> Ints:
@@ -41,15 +41,13 @@ def completed(parts: Ints) -> Ints:
 
 def tally(votes: Ints, parts: Ints, classes: int) -> Ints:
     """Return (n, K): the parts behind each label. Parts may be negative: a vote against."""
-    n, experts = votes.shape
+    n = len(votes)
     # An absent expert's vote is counted for label 0 with nothing behind it.
     slots = np.maximum(votes, 0) + classes * np.arange(n)[:, None]
     behind = np.where(votes == MISSING, 0, parts)
     # bincount adds in double precision, exact for integers below 2^53.
     mass = np.bincount(slots.reshape(-1), behind.reshape(-1), minlength=n * classes)
-    return (
-        mass.astype(np.int64).reshape(n, classes) if experts else np.zeros((n, classes), np.int64)
-    )
+    return mass.astype(np.int64).reshape(n, classes)
 
 
 def winner(scores: Ints | Floats, present: Bools, prefer: int = 0) -> Ints:

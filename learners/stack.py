@@ -169,14 +169,15 @@ def _update(belief: Floats, x: Floats, y: float) -> None:
 
 
 def _posterior(m: float, v: float, y: float) -> float:
-    """Return p = s(a) at the root of a = m + v (y - s(a)), by Newton steps kept in a bracket.
+    """Return p = s(a) at the root of a = m + v (y - s(a)), by guarded Newton steps.
 
     The root lies between m and m + v (2y - 1). From m, Newton needs three or four steps where v is
-    small; for a large v it can swing for ever, hence the bracket.
+    small; for a large v it would swing to and fro. So a step that leaves the bracket, or is more
+    than half as long as the one before, is replaced by halving the bracket.
     """
     low, high = (m, m + v) if y else (m - v, m)
-    a = m
-    for _ in range(60):
+    a, length = m, 2.0 * v
+    for _ in range(100):
         p = _logistic(a)
         gap = a - m - v * (y - p)
         if gap > 0.0:
@@ -184,11 +185,12 @@ def _posterior(m: float, v: float, y: float) -> float:
         else:
             low = a
         after = a - gap / (1.0 + v * p * (1.0 - p))
-        if not low <= after <= high:
+        if not low <= after <= high or abs(after - a) > 0.5 * length:
             after = 0.5 * (low + high)
-        if abs(after - a) <= 1e-10 * (1.0 + abs(a)):
-            return _logistic(after)
+        length = abs(after - a)
         a = after
+        if length <= 1e-10 * (1.0 + abs(a)):
+            break
     return _logistic(a)
 
 

@@ -36,10 +36,16 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class BatchReader(ABC, Generic[R]):
-    """The steps that all readers share; a subclass says what it decodes and what it knows."""
+    """The steps that all readers share; a subclass says what it decodes and what it knows.
 
-    def __init__(self, record: type[R], limit: int = MAX_BYTES) -> None:
+    `record` is what is decoded, `published` the record that it stands for, if that is another.
+    """
+
+    def __init__(
+        self, record: type[R], limit: int = MAX_BYTES, published: type[Record] | None = None
+    ) -> None:
         self.record = record
+        self.published = published or record
         self.limit = limit
         self._decode: Callable[[bytes], R] = msgspec.json.Decoder(record).decode
 
@@ -128,7 +134,7 @@ class BatchReader(ABC, Generic[R]):
         """Say what the decoder could not check and is wrong, or None."""
 
     def _document_fault(self, document: object) -> RecordError | None:
-        fault = first_fault(document, self.record)
+        fault = first_fault(document, self.published)
         return None if fault is None else fault.error()
 
 

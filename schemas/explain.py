@@ -7,6 +7,7 @@ and only asked after the fast decoder has refused. Keys that come from the docum
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -33,7 +34,15 @@ class Fault:
 
 def first_fault(document: object, record: type[Struct]) -> Fault | None:
     """Return the first fault of a document as a record, or None."""
-    return _walk(document, inspect.type_info(record), "record")
+    return fault_at(document, record, "record")
+
+
+def fault_at(value: object, kind: type, path: str) -> Fault | None:
+    """Return the first fault of a value that should be of a kind, or None."""
+    return _walk(value, _type_info(kind), path)
+
+
+_type_info = cache(inspect.type_info)
 
 
 def _walk(value: object, kind: inspect.Type, path: str) -> Fault | None:

@@ -28,7 +28,7 @@ def json_schema(name: str) -> dict[str, Any]:
         "$schema": DIALECT,
         "$id": f"urn:hedged-bandits:{name}:{VERSION}",
         **parts.pop(record.__name__),
-        "examples": [msgspec.to_builtins(EXAMPLES[record])],
+        "examples": [msgspec.json.decode(msgspec.json.encode(EXAMPLES[record]))],
     }
     schema["properties"]["v"] = {"const": VERSION, "description": "Version of the record."}
     return {**schema, "$defs": parts} if parts else schema

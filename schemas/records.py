@@ -6,7 +6,7 @@ misunderstand needs one. Labels, learners and rules travel as names. What is unk
 null): never NaN, never a number that stands for nothing.
 """
 
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -169,8 +169,6 @@ class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v
     key: Annotated[bytes | None, Meta(description="The original key, base64.")] = None
     value: Annotated[bytes | None, Meta(description="The original value, base64.")] = None
 
-
-AnyRecord: TypeAlias = Instance | Prediction | Context | Label | Diagnosis | Feedback
 
 TOPICS: dict[str, type[Struct]] = {
     "instances.<learner>": Instance,

@@ -73,13 +73,14 @@ class Document:
 
 
 def parse(value: bytes) -> Document:
-    """Parse a value; raise RecordError if it is not JSON or names a key twice."""
+    """Parse a value; raise RecordError if it is not JSON or names a key twice.
+
+    The one leniency of the standard parser that is left, half a surrogate pair, the decoder of the
+    readers refuses in any field.
+    """
     document = Document()
     try:
         document.root = _decoder(document).decode(value.decode())
-        if document.finite:
-            # The standard parser lets half a surrogate pair pass, which is no text.
-            orjson.loads(value)
     except UnicodeDecodeError:
         raise RecordError(Reason.NOT_UTF8, "expected JSON in UTF-8") from None
     except RecursionError:

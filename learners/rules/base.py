@@ -104,12 +104,15 @@ class Rule(ABC):
 class LearningRule(Rule):
     """A rule that learns online from the labels of its learner's instances.
 
-    It predicts the label of the largest log-odds; equal ones go to the smaller index. `exact` says
-    whether equal histories give equal states, bit for bit; if not, only predictions are equal.
+    It predicts the label of the largest log-odds; equal ones go to the smaller index.
+
+    exact      equal histories give equal states, bit for bit; if not, only equal predictions
+    fallible   learning runs foreign code that may raise on checked rows
     """
 
     learns: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
+    exact: bool = True
+    fallible: bool = False
 
     def __init__(self, name: str, space: FeatureSpace, classes: int) -> None:
         super().__init__(name, classes)

@@ -34,11 +34,12 @@ class Columns:
     def raw(self, rows: Floats) -> Floats:
         """Return (n, width) columns with raw values."""
         columns = rows if self.all_real else self.space.expand(rows)
-        return np.clip(columns, -LIMIT, LIMIT)
+        # Row after row in memory: for other layouts numpy may round sums and logarithms otherwise.
+        return np.clip(np.ascontiguousarray(columns), -LIMIT, LIMIT)
 
     def unit(self, rows: Floats) -> Floats:
         """Return (n, width) columns with real features scaled into [0, 1] by the settings."""
-        unit = self.space.unit(np.clip(rows, -LIMIT, LIMIT))
+        unit = self.space.unit(np.clip(np.ascontiguousarray(rows), -LIMIT, LIMIT))
         if self.all_real:
             return unit
         columns = self.space.expand(rows)

@@ -14,7 +14,7 @@ import numpy as np
 
 from learners.errors import LearnerError
 from learners.features import FeatureSpace
-from learners.rules.base import LearningRule
+from learners.rules.base import LearningRule, RuleError
 from learners.rules.bayes import BayesianLogistic
 from learners.rules.lda import RankLda
 from learners.rules.logistic import Logistic
@@ -42,6 +42,8 @@ class Committee(LearningRule):
         if any(m.classes != classes or m.space != space for m in members):
             raise LearnerError(f"rule {name}: members must share its features and labels")
         self.members = tuple(members)
+        self.exact = all(member.exact for member in members)
+        self.fallible = any(member.fallible for member in members)
         self.clip = clip
 
     def _log_odds(self, rows: Floats) -> Floats:
@@ -51,11 +53,11 @@ class Committee(LearningRule):
         return total / len(self.members)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
-        before = self.state() if len(self.members) > 1 else {}
+        before = self.state() if self.fallible else {}
         try:
             for member in self.members:
-                member.learn(rows, truth)
-        except Exception:
+                member._guard(member._learn, rows, truth)  # the rows are checked already
+        except RuleError:
             self.restore(before)
             raise
 

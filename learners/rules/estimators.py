@@ -85,7 +85,9 @@ def _read(estimator: Any, columns: Sequence[str], scaler: Any) -> _Fitted:
     bias = np.broadcast_to(np.asarray(estimator.intercept_, np.float64), len(weights))
     weights, bias = _fold_scaler(weights, bias, scaler)
     labels = [str(label) for label in estimator.classes_]
-    if len(weights) != (1 if len(labels) == 2 else len(labels)):
+    # A support vector machine has a row per pair of labels: three rows for three labels, too.
+    by_pairs = len(labels) > 2 and hasattr(estimator, "support_vectors_")
+    if by_pairs or len(weights) != (1 if len(labels) == 2 else len(labels)):
         raise LearnerError("the estimator needs one row of coef_ per label (not one per pair)")
     rows = [dict(zip(names, row, strict=True)) for row in weights.tolist()]
     return _Fitted(labels, rows, bias.tolist(), hasattr(estimator, "predict_proba"))

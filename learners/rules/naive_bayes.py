@@ -66,7 +66,7 @@ class NaiveBayes(LearningRule):
 
     def _densities(self, rows: Floats) -> Floats:
         """Return the columns that have a density."""
-        return np.clip(rows[:, ~self._counted], -LIMIT, LIMIT)
+        return np.clip(np.ascontiguousarray(rows[:, ~self._counted]), -LIMIT, LIMIT)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
         self.totals = self.totals + np.bincount(truth, minlength=self.classes)

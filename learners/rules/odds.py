@@ -79,7 +79,7 @@ def by_row(rows: Floats, matrix: Floats) -> Floats:
     One product of the whole batch would be faster, but BLAS picks its order of summation by the
     shape, so a row's result would depend on how many others came with it.
     """
-    return np.asarray(np.matmul(rows[:, None, :], matrix)[:, 0, :])
+    return np.asarray(np.matmul(np.ascontiguousarray(rows)[:, None, :], matrix)[:, 0, :])
 
 
 def dot_rows(left: Floats, right: Floats) -> Floats:

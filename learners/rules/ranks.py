@@ -160,12 +160,13 @@ def _compact(levels: list[Floats], turns: list[int], capacity: int) -> None:
 
 def _search(rows: Floats, ordered: Floats, below: Ints) -> Ints:
     """Count in sorted columns: `below[j, i]` rows lie below the i-th value of column j."""
-    twice = np.empty(rows.shape, np.int64)
-    for j, values in enumerate(ordered):
-        column = np.ascontiguousarray(rows[:, j])
-        twice[:, j] = below[j, values.searchsorted(column, "left")]
-        twice[:, j] += below[j, values.searchsorted(column, "right")]
-    return twice
+    left = np.empty(rows.shape[::-1], np.int64)
+    right = np.empty_like(left)
+    for j, (values, column) in enumerate(zip(ordered, np.ascontiguousarray(rows.T), strict=True)):
+        left[j] = values.searchsorted(column, "left")
+        right[j] = values.searchsorted(column, "right")
+    twice = np.take_along_axis(below, left, axis=1) + np.take_along_axis(below, right, axis=1)
+    return np.ascontiguousarray(twice.T)
 
 
 def _compare(rows: Floats, values: Floats) -> Ints:

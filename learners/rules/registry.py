@@ -72,8 +72,9 @@ def make_rule(
 
     `name` is what the rule is called if its table does not say.
     """
-    found = KINDS.get(table.get("kind", ""))
-    called = table.get("name", name or table.get("kind", ""))
+    kind = table.get("kind")
+    found = KINDS.get(kind) if isinstance(kind, str) else None
+    called = table.get("name", name or kind)
     if found is None:
         raise LearnerError(f"rule {called or '?'}: option kind must be one of {', '.join(KINDS)}")
     if not isinstance(called, str) or not called:

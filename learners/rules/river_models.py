@@ -18,7 +18,7 @@ differ (River keeps unseeded generators that it never draws from), hence `exact`
 import inspect
 import pickle
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,8 @@ class RiverModel(LearningRule):
     scaling     online scaling of the real features: zscore, log, rank or none
     """
 
-    exact: ClassVar[bool] = False
+    exact = False
+    fallible = True
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ class Scaler(ABC):
         return self._place(raw, self._learn(self._real(raw)))
 
     def _real(self, raw: Floats) -> Floats:
-        return raw if self.columns.all_real else raw[:, self.columns.real]
+        return raw if self.columns.all_real else np.ascontiguousarray(raw[:, self.columns.real])
 
     def _place(self, raw: Floats, scaled: Floats) -> Floats:
         if self.columns.all_real:

@@ -87,7 +87,7 @@ def format_duration(value: timedelta) -> str:
     for unit in ("d", "h", "m", "s"):
         if value and value % timedelta(**{_UNITS[unit]: 1}) == timedelta(0):
             return f"{value // timedelta(**{_UNITS[unit]: 1})}{unit}"
-    return f"{value / timedelta(milliseconds=1):g}ms"
+    return f"{value / timedelta(milliseconds=1):.3f}".rstrip("0").rstrip(".") + "ms"
 
 
 def milliseconds(value: timedelta) -> int:

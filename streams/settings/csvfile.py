@@ -6,6 +6,7 @@ Errors name the file, the line and the column, never a value.
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -62,14 +63,14 @@ class CsvFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._open() as file:
+        with self._open() as file, self._sound():
             first = file.readline()
-        if not first.strip():
-            raise InputError(f"{path}: the file is empty; the first line must name the columns")
-        self.delimiter = max(_DELIMITERS, key=first.count)
-        self.header = tuple(
-            name.strip() for name in next(csv.reader([first], delimiter=self.delimiter))
-        )
+            if not first.strip():
+                raise InputError(f"{path}: the file is empty; the first line must name the columns")
+            self.delimiter = max(_DELIMITERS, key=first.count)
+            file.seek(0)
+            names = next(csv.reader(file, delimiter=self.delimiter))
+        self.header = tuple(name.strip() for name in names)
         twice = sorted({name for name in self.header if name and self.header.count(name) > 1})
         if twice:
             raise InputError(f"{path}: the header names {', '.join(map(repr, twice))} twice")
@@ -106,16 +107,22 @@ class CsvFile:
 
     def _batches(self, file: Iterable[str]) -> Iterator[tuple[list[int], list[list[str]]]]:
         reader = csv.reader(file, delimiter=self.delimiter)
-        try:
+        numbered = ((reader.line_num, row) for row in reader if row)
+        with self._sound():
             next(reader)
-            numbered = ((reader.line_num, row) for row in reader if row)
             while batch := list(islice(numbered, CHUNK)):
                 self._check_widths(batch)
                 yield [line for line, _ in batch], [row for _, row in batch]
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Say in words what makes a file unreadable."""
+        try:
+            yield
         except csv.Error as error:
-            raise InputError(f"{self.path}:{reader.line_num}: not a CSV file: {error}") from None
+            raise InputError(f"{self.path}: not a CSV file: {error}") from None
         except UnicodeDecodeError:
-            raise InputError(f"{self.path}: not UTF-8 text after line {reader.line_num}") from None
+            raise InputError(f"{self.path}: not UTF-8 text") from None
 
     def _check_widths(self, batch: Sequence[tuple[int, list[str]]]) -> None:
         width = len(self.header)

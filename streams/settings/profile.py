@@ -25,10 +25,10 @@ class Column:
     numeric: bool = True
     texts: set[str] = field(default_factory=set)
     first_text: int = 0  # the line where the first text that is no number is
-    fits: list[Fit] = field(init=False)
+    fit: Fit = field(init=False)
 
     def __post_init__(self) -> None:
-        self.fits = [scale_fit(self.scale)]
+        self.fit = scale_fit(self.scale)
 
     def take(self, chunk: Chunk) -> None:
         """Take in the next chunk."""
@@ -38,12 +38,12 @@ class Column:
             self._take_numbers(chunk)
 
     def _take_numbers(self, chunk: Chunk) -> None:
-        texts = zip(chunk.lines, chunk.columns[self.name], strict=True)
-        bad = next((line for line, t in texts if t.strip() and not is_number(t)), None)
-        if bad is None:
-            self.fits[0].take(chunk, self.name)
-        else:
-            self.numeric, self.first_text = False, bad
+        try:
+            self.fit.take(chunk, self.name)
+        except InputError:
+            self.numeric = False
+            texts = zip(chunk.lines, chunk.columns[self.name], strict=True)
+            self.first_text = next(line for line, t in texts if t.strip() and not is_number(t))
 
     @property
     def left_out(self) -> str:
@@ -63,7 +63,7 @@ class Column:
         """Return the feature as the settings file writes it."""
         if not self.numeric:
             return {"name": self.name, "categories": sorted(self.texts)}
-        return {"name": self.name, "scale": self.scale, **self.fits[0].learned(self.name)}
+        return {"name": self.name, "scale": self.scale, **self.fit.learned(self.name)}
 
 
 @dataclass(frozen=True)

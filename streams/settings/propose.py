@@ -152,9 +152,10 @@ preset = "kdi"
 $learners
 
 [ensemble]
-# Each learner sends how sure it is (its log-odds). Their sum, weighed by the errors that each has
-# made so far, decides.
-mode = "odds"
+# Each learner sends how sure it is (its log-odds), and a Bayesian logistic regression learns online
+# how to combine them. It has no regret bound. The mode "committee" runs
+# this and other modes side by side and weighs each by its errors.
+mode = "stack"
 # How long a diagnosis waits for the slowest learner; then it is made without it.
 fusion_timeout = "5s"
 # How long an instance waits for its label; then it is forgotten, and nothing is learned from it.

@@ -7,9 +7,10 @@ import pytest
 import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from streams.errors import SettingsError
-from streams.settings import load_settings
+from streams.settings import Settings, load_settings
 from streams.settings.loading import source_of, validate
 from tests.settings_files import GOOD, write
 
@@ -174,6 +175,38 @@ def test_all_problems_are_listed_once_and_in_order(tmp_path):
 )
 def test_broken_toml_is_named_at_its_line(tmp_path, text, said):
     assert any(line.startswith(said) for line in problems(tmp_path, text))
+
+
+WIDE = ", ".join(f'{{name = "f{i}", low = 0, high = 1}}' for i in range(70))
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (f"learners.left={{features = [{WIDE}], cuts = 2}}", "learners.left: 70 features cut 2"),
+        (f"ensemble.context={{features = [{WIDE}]}}", "ensemble.context: 70 features cut 2 ways"),
+        ("learners={}", "learners: needs at least one learner"),
+        ("learners={left = 3}", "learners.left: must be a table"),
+        ("learners.left.features=[]", "learners.left.features: needs at least one feature"),
+        ("learners.left.features=3", "learners.left.features: must be a list"),
+        ("defaults.rules={}", "learners.left: has no rules"),
+        ("defaults=3", "defaults: must be a table"),
+        ("topics=3", "topics: must be a table"),
+    ],
+)
+def test_whole_sections_that_cannot_be(tmp_path, option, said):
+    assert any(said in line for line in problems(tmp_path, GOOD, option))
+
+
+def test_an_option_of_the_wrong_type(tmp_path):
+    text = GOOD.replace('mode = "ah"', 'mode = "stack"')
+    (found,) = problems(tmp_path, text, 'ensemble.options.clip="x"')
+    assert "ensemble.options" in found
+
+
+def test_a_file_of_a_dictionary_is_demanded():
+    with pytest.raises(ValidationError):
+        Settings.model_validate([])
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -1,0 +1,248 @@
+"""`hb broker`: a real Kafka on this machine, without Docker and without an installed Java."""
+
+import asyncio
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
+from streams.errors import BrokerError, InputError
+
+if TYPE_CHECKING:
+    from streams.broker import EmbeddedBroker, Node
+    from streams.settings import BrokerSettings
+
+group = typer.Typer(no_args_is_help=True, help="Run a real Kafka on this machine.")
+DataOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Its folder.  [default: in the user's data folder]"),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `hb`."""
+    app.add_typer(group, name="broker", rich_help_panel="Running")
+
+
+@group.command()
+def up(
+    *,
+    data: DataOption = None,
+    brokers: Annotated[
+        int | None, typer.Option(min=1, max=9, help="How many nodes; 3 for fault tests.")
+    ] = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="With TLS, and a password or certificate to log in.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The clients' port.  [default: a free one]")
+    ] = None,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay, and stop the broker on Ctrl-C.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Start the broker, or say where it runs; it keeps its data and its port between runs."""
+    from cli.progress import shown_progress
+    from streams.broker import USER, EmbeddedBroker
+
+    began = time.monotonic()
+    users = (USER,) if secure else None
+    with shown_progress() as progress:
+        broker = EmbeddedBroker(data, brokers=brokers, users=users, port=port, progress=progress)
+        if foreground and broker.running:
+            raise BrokerError(
+                f"the broker runs already, at {broker.address}; to end it: hb broker down"
+            )
+        broker.up()
+    report = {**_report(broker), "seconds": round(time.monotonic() - began, 2)}
+    if json:
+        print_json(report)
+    else:
+        _say_up(report)
+    if foreground:
+        _stay(broker)
+
+
+@group.command()
+def down(data: DataOption = None, json: JsonOption = False) -> None:
+    """Stop the broker cleanly; its data stays."""
+    from streams.broker import EmbeddedBroker
+
+    broker = EmbeddedBroker(data)
+    was_running = broker.running
+    killed = [node.number for node in broker.down()]
+    if json:
+        print_json({"was_running": was_running, "killed": killed})
+        return
+    out.print("stopped" if was_running else "it was not running")
+    for number in killed:
+        err.print(f"node {number} did not stop in time and was killed", style="yellow")
+
+
+@group.command()
+def status(data: DataOption = None, json: JsonOption = False) -> None:
+    """Say whether the broker runs and answers; exit code 1 if it does not."""
+    from streams.broker import EmbeddedBroker
+
+    broker = EmbeddedBroker(data)
+    report = {**_report(broker), "problem": _problem(broker)}
+    if json:
+        print_json(report)
+    else:
+        _say_status(report)
+    if report["problem"]:
+        sys.exit(EXIT_FOUND)
+
+
+@group.command()
+def logs(
+    data: DataOption = None,
+    node: Annotated[int, typer.Option(min=1, help="Which node.")] = 1,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="How many, from the end.")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as the log grows, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Print the end of a node's log."""
+    from streams.broker import EmbeddedBroker
+
+    nodes = {each.number: each for each in EmbeddedBroker(data).nodes}
+    if node not in nodes or not nodes[node].log.exists():
+        raise InputError(f"there is no log of a node {node}")
+    with nodes[node].log.open(errors="replace") as log:
+        text = log.readlines()
+        sys.stdout.writelines(text[max(len(text) - lines, 0) :])
+        while follow:
+            sys.stdout.write(log.read())
+            sys.stdout.flush()
+            time.sleep(0.2)
+
+
+@group.command()
+def reset(
+    data: DataOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Stop the broker and delete all its data: topics, records, ports, passwords."""
+    from streams.broker import EmbeddedBroker
+
+    broker = EmbeddedBroker(data)
+    held = broker.exists
+    if held and not yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"this would delete all topics in {broker.data}; to do so add --yes")
+        typer.confirm(f"Delete all topics in {broker.data}?", abort=True, err=True)
+    broker.destroy()
+    if json:
+        print_json({"deleted": held, "data": str(broker.data)})
+    else:
+        out.print("deleted" if held else "there was nothing to delete")
+
+
+def _report(broker: "EmbeddedBroker") -> dict[str, Any]:
+    plan = broker.plan
+    return {
+        "running": broker.running,
+        "address": plan.address if plan else None,
+        "secure": plan.secure if plan else False,
+        "kafka": plan.kafka if plan else None,
+        "data": str(broker.data),
+        "nodes": [_node(node) for node in broker.nodes],
+        "settings": _sections(broker) if plan and broker.running else [],
+    }
+
+
+def _node(node: "Node") -> dict[str, Any]:
+    process = node.process.find()
+    return {
+        "node": node.number,
+        "port": node.plan.nodes[node.number - 1].client,
+        "running": process is not None,
+        "pid": process.pid if process else None,
+        "memory_mb": process.memory_info().rss >> 20 if process else None,
+        "log": str(node.log),
+    }
+
+
+def _sections(broker: "EmbeddedBroker") -> list[str]:
+    """Return what a settings file needs to reach it, one text for each way in."""
+    ways = [broker.settings()]
+    if ways[0].security.logs_in:
+        ways.append(broker.certificate_settings())
+    return [_toml(way) for way in ways]
+
+
+def _toml(settings: "BrokerSettings") -> str:
+    import tomlkit
+
+    values = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    document = tomlkit.document()
+    document["broker"] = values
+    password = values.get("security", {}).get("password")
+    if password:
+        inline = tomlkit.inline_table()
+        inline.update(password)
+        values["security"]["password"] = inline
+        document["broker"] = values
+    return tomlkit.dumps(document)
+
+
+def _problem(broker: "EmbeddedBroker") -> str | None:
+    from streams.connection import await_broker, quiet_client
+
+    quiet_client()
+    try:
+        settings = broker.settings()
+        asyncio.run(await_broker(settings, 3.0))
+    except BrokerError as error:
+        return str(error)
+    dead = [str(node.number) for node in broker.nodes if not node.alive]
+    return f"node {', '.join(dead)} does not run; start it with: hb broker up" if dead else None
+
+
+def _say_up(report: dict[str, Any]) -> None:
+    what = f"Kafka {report['kafka']} is up at"
+    out.print(f"{what} [bold]{report['address']}[/bold] ({report['seconds']} s)", soft_wrap=True)
+    out.print(f"data: {report['data']}", markup=False, highlight=False, soft_wrap=True)
+    if report["secure"]:
+        out.print("For a settings file, with a password, or with a certificate instead:\n")
+        out.print("\n".join(report["settings"]), markup=False, highlight=False, soft_wrap=True)
+
+
+def _say_status(report: dict[str, Any]) -> None:
+    if report["nodes"]:
+        out.print(f"Kafka {report['kafka']}, data: {report['data']}", soft_wrap=True, markup=False)
+        nodes = table("", "node", "port", "process", "memory", right=("port", "process", "memory"))
+        for node in report["nodes"]:
+            memory = f"{node['memory_mb']} MB" if node["running"] else "-"
+            nodes.add_row(str(node["node"]), str(node["port"]), str(node["pid"] or "-"), memory)
+        out.print(nodes)
+    if report["problem"]:
+        out.print(report["problem"], style="yellow", markup=False, soft_wrap=True)
+    else:
+        out.print(f"up and answering at [bold]{report['address']}[/bold]", soft_wrap=True)
+
+
+def _stay(broker: "EmbeddedBroker") -> None:
+    """Wait for Ctrl-C, a termination signal, or the end of the broker."""
+
+    def leave(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        err.print("Ctrl-C stops it")
+        while broker.running:
+            time.sleep(0.5)
+        raise BrokerError("the broker has ended; its log may say why: hb broker logs")
+    except KeyboardInterrupt:
+        broker.down()
+        err.print("stopped")

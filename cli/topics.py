@@ -1,0 +1,163 @@
+"""`hb topics`: the topics that the settings declare, and those on the broker."""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
+from cli.settings import SetOption, SettingsOption, load
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
+    from streams.topic_admin import Difference
+    from streams.topics import Topic
+
+group = typer.Typer(no_args_is_help=True, help="Create and check the topics.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `hb`."""
+    app.add_typer(group, name="topics", rich_help_panel="Running")
+
+
+@group.command()
+def create(
+    settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
+) -> None:
+    """Create the topics that are missing; those that exist stay as they are."""
+    created, differences = asyncio.run(_create(load(settings, set_)))
+    if json:
+        print_json({"created": created, "differences": [_flat(each) for each in differences]})
+        return
+    out.print(f"{len(created)} created" if created else "all topics exist")
+    for name in created:
+        out.print(f"  {name}", markup=False, highlight=False)
+    if differences:
+        err.print("some that exist are not as declared: hb topics check", style="yellow")
+
+
+@group.command()
+def check(
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    alter: Annotated[
+        bool, typer.Option("--alter", help="Change the settings of topics that differ.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Say where topics are not as declared; exit code 1 if any. Nothing changes without --alter."""
+    differences = asyncio.run(_check(load(settings, set_), alter))
+    if json:
+        print_json({"as_declared": not differences, "differences": [_flat(d) for d in differences]})
+    elif differences:
+        _say_differences(differences)
+    else:
+        out.print("all topics are as declared", style="green")
+    if differences:
+        sys.exit(EXIT_FOUND)
+
+
+@group.command()
+def describe(
+    settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
+) -> None:
+    """Show every topic: what is declared, and what is on the broker."""
+    from streams.topic_admin import compare
+    from streams.topics import declared
+
+    loaded = load(settings, set_)
+    topics = declared(loaded)
+    found = asyncio.run(_find(loaded))
+    if json:
+        print_json({"topics": [_described(topic, found.get(topic.name)) for topic in topics]})
+        return
+    numbers = ("partitions", "copies")
+    shown = table("", "topic", "partitions", "copies", "kept", "on the broker", right=numbers)
+    for topic in topics:
+        wrong = [each.what for each in compare([topic], found)]
+        state = "missing" if "topic" in wrong else f"differs: {', '.join(wrong)}"
+        copies = str(topic.replication)
+        row = (
+            topic.name,
+            str(topic.partitions),
+            copies,
+            _kept(topic),
+            state if wrong else "as declared",
+        )
+        shown.add_row(*row, style="yellow" if wrong else None)
+    out.print(shown)
+
+
+async def _create(settings: "Settings") -> tuple[list[str], list["Difference"]]:
+    from streams.connection import admin_client
+    from streams.topic_admin import compare, create, find
+    from streams.topics import declared
+
+    topics = declared(settings)
+    async with admin_client(settings.broker) as admin:
+        created = await create(admin, topics)
+        found = await find(admin, [topic.name for topic in topics])
+    return created, [each for each in compare(topics, found) if each.topic not in created]
+
+
+async def _check(settings: "Settings", change: bool) -> list["Difference"]:
+    from streams.connection import admin_client
+    from streams.topic_admin import alter, compare, find
+    from streams.topics import declared
+
+    topics = declared(settings)
+    async with admin_client(settings.broker) as admin:
+        if change:
+            return await alter(admin, topics)
+        return compare(topics, await find(admin, [topic.name for topic in topics]))
+
+
+async def _find(settings: "Settings") -> dict[str, "Topic"]:
+    from streams.connection import admin_client
+    from streams.topic_admin import find
+    from streams.topics import declared
+
+    async with admin_client(settings.broker) as admin:
+        return await find(admin, [topic.name for topic in declared(settings)])
+
+
+def _say_differences(differences: Sequence["Difference"]) -> None:
+    shown = table("", "topic", "what", "declared", "found", "put right by")
+    for each in differences:
+        shown.add_row(each.topic, each.what, each.declared, each.found, each.remedy)
+    out.print(shown)
+
+
+def _flat(difference: "Difference") -> dict[str, str]:
+    return {**vars(difference), "remedy": difference.remedy}
+
+
+def _described(topic: "Topic", found: "Topic | None") -> dict[str, Any]:
+    from streams.topic_admin import compare
+
+    wrong = compare([topic], {topic.name: found} if found else {})
+    return {
+        "name": topic.name,
+        "declared": _shape(topic, topic.config),
+        "found": _shape(found, topic.config) if found else None,
+        "differences": [_flat(each) for each in wrong],
+    }
+
+
+def _shape(topic: "Topic", keys: Mapping[str, str]) -> dict[str, Any]:
+    config = {key: topic.config.get(key) for key in keys}
+    return {"partitions": topic.partitions, "replication": topic.replication, "config": config}
+
+
+def _kept(topic: "Topic") -> str:
+    from datetime import timedelta
+
+    from streams.settings.base import FOREVER, format_duration
+
+    if topic.config["cleanup.policy"] == "compact":
+        return "last of each key"
+    span = int(topic.config["retention.ms"])
+    return format_duration(timedelta(milliseconds=span) if span >= 0 else FOREVER)

@@ -1,0 +1,37 @@
+"""aiokafka alone: what is fetched is written again; no decoding, no state, no transactions."""
+
+import asyncio
+import sys
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+
+async def relay(address: str, prefix: str) -> None:
+    """Copy the input to the output until told to stop."""
+    consumer = AIOKafkaConsumer(
+        prefix + "in",
+        bootstrap_servers=address,
+        group_id=prefix + "relay",
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=2 << 20,
+    )
+    producer = AIOKafkaProducer(bootstrap_servers=address, acks="all", max_batch_size=512 << 10)
+    topic = prefix + "out"
+    async with consumer, producer:
+        last = None
+        while True:
+            for records in (await consumer.getmany(timeout_ms=200)).values():
+                batch = producer.create_batch()
+                for record in records:
+                    item = {"timestamp": None, "key": record.key, "value": record.value}
+                    if batch.append(**item) is None:
+                        last = await producer.send_batch(batch, topic, partition=0)
+                        batch = producer.create_batch()
+                        batch.append(**item)
+                last = await producer.send_batch(batch, topic, partition=0)
+            if last is not None:
+                await last
+
+
+if __name__ == "__main__":
+    asyncio.run(relay(*sys.argv[1:3]))

@@ -1,0 +1,240 @@
+"""Exactly once under fire: workers and brokers are killed, paused and bounced while records flow.
+
+Three brokers, two workers, a steady stream; faults come by a schedule that a seed determines. In
+the end every input must have exactly one answer, and the state must be what the input gives.
+"""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from experiments.bench import faults_check as check
+from experiments.bench.faults_schedule import Event, Fault, Plan, schedule
+from experiments.bench.faults_worker import AGENT, config
+from streams.broker import EmbeddedBroker
+from streams.broker.keeper import temporary_broker
+from streams.errors import HbError
+
+_IDS = 20_000
+_TURN = 0.05
+_SETTLE = 90.0
+_BROKER_DOWN = 4.0
+_VISIT = 6.0
+Say = Callable[[str], object]
+
+
+def run(plan: Plan, seed: int, say: Say) -> dict[str, Any]:
+    """Run the whole torment on a cluster of its own and judge it."""
+    with temporary_broker(brokers=plan.brokers) as cluster:
+        return run_on(cluster, plan, seed, say)
+
+
+def run_on(cluster: EmbeddedBroker, plan: Plan, seed: int, say: Say) -> dict[str, Any]:
+    """Run the torment on a cluster that is up; all its nodes are up again afterwards."""
+    with tempfile.TemporaryDirectory(prefix="hb-faults-") as folder:
+        return asyncio.run(_Torment(cluster, plan, Path(folder), say).run(seed))
+
+
+class _Torment:
+    def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
+        self._cluster, self._plan, self._folder, self._say = cluster, plan, folder, say
+        self._address = cluster.address
+        self._prefix = f"f{uuid4().hex[:8]}."
+        self._workers: dict[int, subprocess.Popen[bytes]] = {}
+        self._history: list[tuple[Fault, float, float]] = []
+        self._handovers: list[tuple[float, float]] = []
+        self._fed = 0
+
+    async def run(self, seed: int) -> dict[str, Any]:
+        events = schedule(self._plan, seed)
+        self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} records")
+        await self._create_topics()
+        for number in range(self._plan.workers):
+            self._start(number)
+        try:
+            await self._flow(events)
+            await self._settle()
+        except HbError:
+            self._show_logs()
+            raise
+        finally:
+            self._stop_all()
+        return await self._report(seed)
+
+    # The stream.
+
+    async def _flow(self, events: list[Event]) -> None:
+        """Feed for as long as the faults take, and the rest at once."""
+        faults = asyncio.create_task(self._torment(events))
+        expected = sum(event.rest + 8 for event in events) + 10
+        rate = self._plan.records / expected
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._address, enable_idempotence=True, linger_ms=5
+        )
+        async with producer:
+            while self._fed < self._plan.records:
+                turn = self._plan.records if faults.done() else self._fed + int(rate * _TURN) + 1
+                await self._feed(producer, min(turn, self._plan.records))
+                await asyncio.sleep(_TURN)
+        await faults
+
+    async def _feed(self, producer: Any, until: int) -> None:
+        for number in range(self._fed, until):
+            who = number * 7919 % _IDS
+            await producer.send(
+                self._prefix + "in",
+                orjson.dumps({"id": who, "seq": number}),
+                key=b"%d" % who,
+                partition=who % self._plan.partitions,
+            )
+        self._fed = until
+
+    async def _settle(self) -> None:
+        """Wait until everything fed is answered."""
+        deadline = time.monotonic() + _SETTLE
+        while time.monotonic() < deadline:
+            found = len(await check.read_all(self._address, self._prefix + "out"))
+            if found >= self._plan.records:
+                return
+            await asyncio.sleep(1.0)
+        raise HbError(f"only {found} of {self._plan.records} records were answered in the end")
+
+    # The faults.
+
+    async def _torment(self, events: list[Event]) -> None:
+        await self._first_outputs()
+        for event in events:
+            started = time.time()
+            await self._strike(event)
+            await asyncio.sleep(event.rest)
+            self._history.append((event.fault, started, time.time()))
+            self._say(f"{event.fault.value} ({event.target}); {self._fed} records fed")
+
+    async def _first_outputs(self) -> None:
+        deadline = time.monotonic() + 60
+        while not await check.read_all(self._address, self._prefix + "out"):
+            if time.monotonic() > deadline:
+                raise HbError("the workers answered nothing within a minute")
+            await asyncio.sleep(0.5)
+
+    async def _strike(self, event: Event) -> None:
+        if event.fault is Fault.KILL_WORKER:
+            worker = self._workers.pop(event.target)
+            worker.kill()
+            worker.wait()
+            self._start(event.target)
+        elif event.fault is Fault.PAUSE_WORKER:
+            self._workers[event.target].send_signal(signal.SIGSTOP)
+            await asyncio.sleep(self._plan.session_timeout + 4)
+            self._workers[event.target].send_signal(signal.SIGCONT)
+        elif event.fault is Fault.COME_AND_GO:
+            await self._visit()
+        else:
+            await asyncio.to_thread(self._strike_broker, event)
+
+    async def _visit(self) -> None:
+        number = self._plan.workers
+        self._start(number)
+        await asyncio.sleep(_VISIT)
+        worker = self._workers.pop(number)
+        worker.terminate()
+        started = time.time()
+        await asyncio.to_thread(worker.wait)
+        self._handovers.append((started, started + self._plan.session_timeout))
+
+    def _strike_broker(self, event: Event) -> None:
+        node = self._cluster.nodes[event.target]
+        if event.fault is Fault.KILL_BROKER:
+            node.kill()
+            time.sleep(_BROKER_DOWN)
+        else:
+            node.stop()
+        node.start()
+
+    # The workers.
+
+    def _start(self, number: int) -> None:
+        folder = self._folder / str(number)
+        folder.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "experiments.bench.faults_worker"]
+        arguments = [self._address, self._prefix, str(folder), str(self._plan.session_timeout)]
+        with (self._folder / f"{number}.log").open("ab") as log:
+            self._workers[number] = subprocess.Popen(  # noqa: S603  # our own module
+                [*command, *arguments], stdout=log, stderr=log
+            )
+
+    def _stop_all(self) -> None:
+        for worker in self._workers.values():
+            worker.send_signal(signal.SIGCONT)
+            worker.terminate()
+        for worker in self._workers.values():
+            try:
+                worker.wait(20)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+
+    def _show_logs(self) -> None:
+        for log in sorted(self._folder.glob("*.log")):
+            self._say(f"{log.name}: {log.read_text(errors='replace')[-3_000:]}")
+
+    async def _create_topics(self) -> None:
+        conf = config(self._address, self._prefix, self._folder, self._plan.session_timeout)
+        copies = min(3, self._plan.brokers)
+        safe = {"min.insync.replicas": str(max(1, copies - 1))}
+        stamped = {**safe, "message.timestamp.type": "LogAppendTime"}
+        names = {
+            self._prefix + "in": safe,
+            self._prefix + "out": stamped,
+            conf.deadletters: safe,
+            conf.changelog(AGENT): {**safe, "cleanup.policy": "compact"},
+            conf.shared_changelog(AGENT): {**safe, "cleanup.policy": "compact"},
+        }
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._address)
+        await admin.start()
+        try:
+            made = [
+                NewTopic(name, self._plan.partitions, copies, topic_configs=settings)
+                for name, settings in names.items()
+            ]
+            await admin.create_topics(made)
+        finally:
+            await admin.close()
+
+    # The judgement.
+
+    async def _report(self, seed: int) -> dict[str, Any]:
+        topics = ("in", "out", f"{AGENT}.changelog", f"{AGENT}.shared")
+        found = [await check.read_all(self._address, self._prefix + topic) for topic in topics]
+        verdict = check.judge(*found)
+        outputs = found[1]
+        kills = [(a, b) for fault, a, b in self._history if fault is Fault.KILL_WORKER]
+        logs = "".join(log.read_text(errors="replace") for log in self._folder.glob("*.log"))
+        return {
+            "settings": {"seed": seed, "records": self._plan.records, "faults": len(self._history)},
+            "figures": {
+                "lost": verdict.lost,
+                "double": verdict.double,
+                "differing": verdict.differing,
+                "fenced": logs.count("ProducerFenced"),
+                "reopened": logs.count("opens again in"),
+                "kill_gap_seconds": _longest(outputs, kills),
+                "clean_stop_gap_seconds": _longest(outputs, self._handovers),
+            },
+            "ratios": {},
+        }
+
+
+def _longest(outputs: list[check.Record], windows: list[tuple[float, float]]) -> float:
+    return max((check.longest_gap(outputs, *window) for window in windows), default=0.0)

@@ -1,0 +1,72 @@
+"""What goes wrong and when, drawn from a seed: the same seed torments in the same way."""
+
+import random
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Fault(Enum):
+    """What is done to a worker or to a broker."""
+
+    KILL_WORKER = "worker killed"
+    PAUSE_WORKER = "worker paused past its session, then resumed"
+    COME_AND_GO = "third worker came and left cleanly"
+    KILL_BROKER = "broker killed"
+    BOUNCE_BROKER = "broker stopped cleanly and started"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One fault: whom it hits, and how long to wait afterwards, in seconds."""
+
+    fault: Fault
+    target: int
+    rest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many of each fault, and on how many records."""
+
+    records: int
+    kills: int
+    pauses: int = 1
+    visits: int = 2
+    broker_kills: int = 1
+    bounces: int = 1
+    workers: int = 2
+    brokers: int = 3
+    partitions: int = 4
+    session_timeout: float = 6.0
+    rest: tuple[float, float] = (8.0, 11.0)
+
+
+FULL = Plan(records=300_000, kills=10)
+"""Faults wait for the recovery from the one before, so that each can be timed."""
+
+SHORT = Plan(records=30_000, kills=3, visits=1, bounces=0, rest=(1.0, 4.0))
+"""Faults fall into the recovery from the one before."""
+
+
+def schedule(plan: Plan, seed: int) -> list[Event]:
+    """Return the faults in a random order.
+
+    >>> [event.fault.name for event in schedule(Plan(1, kills=1, visits=0, pauses=0), seed=4)]
+    ['BOUNCE_BROKER', 'KILL_BROKER', 'KILL_WORKER']
+    """
+    draw = random.Random(seed)  # noqa: S311  # a schedule, not a secret
+    counts = {
+        Fault.KILL_WORKER: plan.kills,
+        Fault.PAUSE_WORKER: plan.pauses,
+        Fault.COME_AND_GO: plan.visits,
+        Fault.KILL_BROKER: plan.broker_kills,
+        Fault.BOUNCE_BROKER: plan.bounces,
+    }
+    faults = [fault for fault, count in counts.items() for _ in range(count)]
+    draw.shuffle(faults)
+    return [Event(fault, _target(fault, plan, draw), draw.uniform(*plan.rest)) for fault in faults]
+
+
+def _target(fault: Fault, plan: Plan, draw: random.Random) -> int:
+    hits_broker = fault in (Fault.KILL_BROKER, Fault.BOUNCE_BROKER)
+    return draw.randrange(plan.brokers if hits_broker else plan.workers)

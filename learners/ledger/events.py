@@ -1,0 +1,55 @@
+"""What goes into the ledger: predictions, contexts and labels, each at a moment of stream time.
+
+`at` is in milliseconds. Payloads are opaque: the ledger keeps them, compares them with `==` to tell
+a repeat from a contradiction, and hands them back. They must be plain data that is never changed
+afterwards, in the terms of the ledger's codec. Learners and labels are indices from 0 that the
+caller has checked.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
+
+_T = TypeVar("_T")
+
+
+@dataclass_transform(frozen_default=True)
+def record(cls: type[_T]) -> type[_T]:
+    """Make a slotted dataclass that the type checker holds to be frozen.
+
+    Freezing it at run time makes building one four times slower, and these are built for every
+    record of the stream.
+    """
+    return dataclass(slots=True)(cls)
+
+
+@record
+class Prediction:
+    """Local learner number `learner` predicted `label` (an index) for the instance."""
+
+    at: int
+    id: str
+    learner: int
+    label: int
+    payload: Any = None
+
+
+@record
+class Context:
+    """The context of the instance, for a contextual ensemble learner; its payload is never None."""
+
+    at: int
+    id: str
+    payload: Any
+
+
+@record
+class Label:
+    """The true label of the instance; the payload comes back if the label has to be rejected."""
+
+    at: int
+    id: str
+    label: int
+    payload: Any = None
+
+
+Event: TypeAlias = Prediction | Context | Label

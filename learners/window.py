@@ -1,0 +1,100 @@
+"""The last labelled instances, for rates that forget what is long past.
+
+A ring of `size` rows, all integers: when the label came, the label, and what each scope (the
+ensemble learner, then each local learner) predicted. The window is over labelled instances, so a
+local learner that was silent has fewer predictions in it than there are rows.
+
+Each partition of a stream keeps its own window. The last 1000 of the whole stream are among the
+last 1000 of each partition, so `merged` finds them exactly, by the times of the labels; where those
+of several partitions came in the same millisecond, the last partition's count as the latest.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from learners.errors import LearnerError
+from learners.metrics import confusion
+from learners.types import MISSING, Ints, State
+
+
+class Window:
+    """The last `size` labelled instances of `scopes` predictors.
+
+    >>> window = Window(scopes=1, classes=2, size=2)
+    >>> window.push(np.array([1, 2, 3]), np.array([0, 1, 1]), np.array([[0], [0], [1]]))
+    >>> window.confusion().tolist()
+    [[[0, 0], [1, 1]]]
+    """
+
+    def __init__(self, scopes: int, classes: int, size: int = 1000) -> None:
+        if min(scopes, size) < 1 or classes < 2:
+            raise LearnerError("a window needs a scope, two labels and room for one instance")
+        self.scopes = scopes
+        self.classes = classes
+        self.size = size
+        self.pushed = 0
+        self._at = np.zeros(size, np.int64)
+        self._truth = np.full(size, MISSING, np.int64)
+        self._predicted = np.full((size, scopes), MISSING, np.int64)
+
+    def __len__(self) -> int:
+        return min(self.pushed, self.size)
+
+    def push(self, at: Ints, truth: Ints, predicted: Ints) -> None:
+        """Add n labelled instances, oldest first; `predicted` is (n, scopes)."""
+        n = len(truth)
+        if at.shape != (n,) or predicted.shape != (n, self.scopes):
+            raise LearnerError(f"window: expected {n} times and {n} x {self.scopes} predictions")
+        slots = self.slots(n)
+        kept = slice(n - len(slots), n)
+        self._at[slots] = at[kept]
+        self._truth[slots] = truth[kept]
+        self._predicted[slots] = predicted[kept]
+        self.pushed += n
+
+    def slots(self, n: int) -> Ints:
+        """Return where the next `n` instances go; of more than `size`, the last ones stay.
+
+        Asked before `push`, it names the rows that change: a caller may write down only those.
+        """
+        return np.arange(self.pushed + max(0, n - self.size), self.pushed + n) % self.size
+
+    def confusion(self) -> Ints:
+        """Return the confusion matrices of the window, (scopes, K, K)."""
+        return confusion(self._truth, self._predicted.T, self.classes)
+
+    def state(self) -> State:
+        """Return the whole state; row i is slot i, so a row that was not pushed over stays put."""
+        return {
+            "pushed": np.array(self.pushed, np.int64),
+            "at": self._at.copy(),
+            "truth": self._truth.copy(),
+            "predicted": self._predicted.copy(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Put back what `state` returned."""
+        if state["predicted"].shape != (self.size, self.scopes):
+            raise LearnerError("window: the saved one has another size or other learners")
+        self.pushed = int(state["pushed"])
+        self._at[:] = state["at"]
+        self._truth[:] = state["truth"]
+        self._predicted[:] = state["predicted"]
+
+    def rows(self) -> tuple[Ints, Ints, Ints]:
+        """Return times, labels and predictions, oldest first."""
+        order = np.arange(self.pushed - len(self), self.pushed) % self.size
+        return self._at[order], self._truth[order], self._predicted[order]
+
+
+def merged(windows: Sequence[Window]) -> Window:
+    """Return the window of the whole stream from those of its partitions."""
+    first = windows[0]
+    at, truth, predicted = (
+        np.concatenate(parts) for parts in zip(*(window.rows() for window in windows), strict=True)
+    )
+    latest = np.argsort(at, kind="stable")[-first.size :]
+    whole = Window(first.scopes, first.classes, first.size)
+    whole.push(at[latest], truth[latest], predicted[latest])
+    return whole

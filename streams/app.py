@@ -1,0 +1,112 @@
+"""From settings to a Faust application whose agents get batches and commit exactly once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import faust
+
+from streams import health
+from streams.connection import quiet_client
+from streams.schema import BatchSchema
+from streams.security import client_arguments
+from streams.settings import Settings
+from streams.tasks.commit import Hook, no_hook
+from streams.tasks.config import EngineConfig
+from streams.tasks.group import TaskGroup
+from streams.tasks.processor import AgentSpec
+from streams.topics import Topics
+from streams.web import Web
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """Where a worker's pages are; not served at all without a host."""
+
+    host: str | None = "127.0.0.1"
+    port: int = 6066
+
+
+LOOPBACK = WebConfig()
+
+
+class EngineApp(faust.App):
+    """A Faust application with the tasks of its batch agents."""
+
+    engine: TaskGroup
+    pages: WebConfig
+
+    def _new_web(self) -> Any:
+        return Web(self, self.pages.host or "127.0.0.1", self.pages.port)
+
+    def _create_directories(self) -> None:
+        self.engine.config.state.mkdir(parents=True, exist_ok=True)  # Faust makes only the last one
+        super()._create_directories()
+
+    def add_agent(self, spec: AgentSpec) -> None:
+        """Add a batch agent. What it does is its processor's; the agent hands batches over."""
+        self.engine.add(spec)
+        topic = self.topic(*spec.inputs, schema=BatchSchema(), acks=False)
+
+        async def hand_over(stream: Any) -> None:
+            consumer: Any = self.consumer
+            async for event in stream.events():
+                await consumer.deliver(event.value)
+
+        self.agent(topic, name=spec.name)(hand_over)
+
+
+def engine_config(settings: Settings) -> EngineConfig:
+    """Return what the engine needs of the settings."""
+    topics, worker = Topics.of(settings), settings.worker
+    client = client_arguments(settings.broker)
+    client.pop("request_timeout_ms")
+    session = worker.session_timeout.total_seconds()
+    return EngineConfig(
+        settings.name,
+        topics.prefix,
+        client,
+        worker.state,
+        topics.deadletter,
+        max_records=worker.batch_size,
+        request_timeout=settings.broker.request_timeout.total_seconds(),
+        transaction_timeout=worker.transaction_timeout.total_seconds(),
+        session_timeout=session,
+        heartbeat=min(0.5, session / 3),
+    )
+
+
+def create_app(settings: Settings) -> EngineApp:
+    """Return the application of these settings; add agents with `add_agent`, then start it."""
+    web = WebConfig(settings.worker.web_host, settings.worker.web_port)
+    return build_app(engine_config(settings), web)
+
+
+def build_app(
+    config: EngineConfig, web: WebConfig = LOOPBACK, *, hook: Hook = no_hook
+) -> EngineApp:
+    """Return an application from the engine's own configuration."""
+    quiet_client()
+    app = EngineApp(
+        config.app,
+        broker=[f"hb://{address}" for address in _addresses(config)],
+        broker_request_timeout=max(config.request_timeout, config.session_timeout),
+        broker_session_timeout=config.session_timeout,
+        broker_heartbeat_interval=config.heartbeat,
+        consumer_auto_offset_reset="earliest",
+        datadir=str(config.state / "faust"),
+        stream_wait_empty=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        autodiscover=False,
+        web_enabled=web.host is not None,
+    )
+    app.engine = TaskGroup(config, (), hook=hook)
+    app.pages = web
+    if web.host is not None:
+        health.register(app, app.engine)
+    return app
+
+
+def _addresses(config: EngineConfig) -> list[str]:
+    servers = config.client["bootstrap_servers"]
+    return servers.split(",") if isinstance(servers, str) else list(servers)

@@ -1,0 +1,97 @@
+"""Who gets which partitions: an agent's inputs stay together, and tasks stay where they are.
+
+A task reads the same partition of several topics, so whoever gets one must get all. And a task that
+moves must be opened anew elsewhere, so each worker says what it holds and keeps as much of it as an
+even spread allows. Workers of different roles may share a group: each says which agents it runs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import orjson
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.coordinator.protocol import (
+    ConsumerProtocolMemberAssignment,
+    ConsumerProtocolMemberMetadata,
+)
+
+Held: TypeAlias = Mapping[str, Iterable[int]]
+Topics: TypeAlias = tuple[str, ...]
+
+
+class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka is untyped
+    """Spreads tasks evenly over the workers that run their agent.
+
+    `groups` returns the input topics of each agent of this worker, `held` the partitions it holds
+    by the first input topic of the agent.
+    """
+
+    name = "hb-together"
+    version = 0
+
+    def __init__(self, groups: Callable[[], Iterable[Topics]], held: Callable[[], Held]) -> None:
+        self._groups, self._held = groups, held
+
+    def metadata(self, topics: Iterable[str]) -> Any:
+        """Return what this worker tells the group when it joins."""
+        said = {
+            "groups": [list(group) for group in self._groups()],
+            "held": {topic: sorted(numbers) for topic, numbers in self._held().items()},
+        }
+        return ConsumerProtocolMemberMetadata(self.version, sorted(topics), orjson.dumps(said))
+
+    def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
+        """Return each member's partitions; called on one member for the whole group."""
+        said = {name: orjson.loads(member.user_data or b"{}") for name, member in members.items()}
+        subscribed = {name: set(member.subscription) for name, member in members.items()}
+        given: dict[str, dict[str, list[int]]] = {name: {} for name in members}
+        load = dict.fromkeys(members, 0)
+        for topics in _groups_of(said.values(), subscribed.values()):
+            able = [name for name in sorted(members) if subscribed[name].issuperset(topics)]
+            numbers = sorted(set.union(*[cluster.partitions_for_topic(t) or set() for t in topics]))
+            held = {name: said[name].get("held", {}).get(topics[0], []) for name in able}
+            for name, mine in spread(numbers, held, load).items():
+                load[name] += len(mine)
+                for topic in topics if mine else ():
+                    given[name][topic] = mine
+        return {
+            name: ConsumerProtocolMemberAssignment(self.version, sorted(parts.items()), b"")
+            for name, parts in given.items()
+        }
+
+    def on_assignment(self, assignment: Any) -> None:
+        """Need nothing."""
+
+
+def _groups_of(said: Iterable[Any], subscribed: Iterable[set[str]]) -> list[Topics]:
+    """Return all agents' inputs, and every other topic for itself."""
+    groups = {tuple(group) for one in said for group in one.get("groups", ())}
+    known = {topic for group in groups for topic in group}
+    single = {(topic,) for topics in subscribed for topic in topics if topic not in known}
+    return sorted(groups | single)
+
+
+def spread(
+    numbers: list[int], held: Mapping[str, Iterable[int]], load: Mapping[str, int]
+) -> dict[str, list[int]]:
+    """Return who gets which numbers: as even as can be, moving as few as can be.
+
+    >>> spread([0, 1, 2, 3], {"a": [0, 1, 2, 3], "b": []}, {"a": 0, "b": 0})
+    {'a': [0, 1], 'b': [2, 3]}
+    >>> spread([0, 1, 2], {"a": [], "b": [1]}, {"a": 5, "b": 0})
+    {'a': [0], 'b': [1, 2]}
+    """
+    if not held:
+        return {}
+    given: dict[str, list[int]] = {name: [] for name in held}
+    least, extra = divmod(len(numbers), len(held))
+    free = set(numbers)
+    for name in sorted(held, key=lambda n: (-len(set(held[n])), load[n], n)):
+        limit = least + 1 if extra else least
+        given[name] = [n for n in sorted(set(held[name])) if n in free][:limit]
+        free.difference_update(given[name])
+        extra -= len(given[name]) > least
+    for number in sorted(free):
+        name = min(given, key=lambda n: (len(given[n]), load[n], n))
+        given[name].append(number)
+    return {name: sorted(mine) for name, mine in given.items()}

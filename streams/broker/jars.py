@@ -1,0 +1,172 @@
+"""The jars of the embedded broker: which they are, and how they come to this machine.
+
+`jars.lock` names every jar with its size and SHA-256, so nothing is resolved at run time and
+nothing runs that was not meant to. `python -m streams.broker.relock` makes the file anew.
+"""
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from streams.errors import BrokerError
+
+DOWNLOADS_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One file of the lock: its Maven coordinate and what it must be."""
+
+    group: str
+    artifact: str
+    version: str
+    size: int
+    sha256: str
+
+    @property
+    def path(self) -> Path:
+        """Where it lies inside a Maven repository."""
+        name = f"{self.artifact}-{self.version}.jar"
+        return Path(*self.group.split("."), self.artifact, self.version, name)
+
+    def intact_in(self, folder: Path) -> bool:
+        """The jar is in `folder`, whole and unaltered."""
+        file = folder / self.path
+        if not file.is_file() or file.stat().st_size != self.size:
+            return False
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == self.sha256
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """The pinned broker: Kafka's version and its jars in class-path order."""
+
+    kafka: str
+    jars: tuple[Jar, ...]
+    digest: str
+
+
+class Progress:
+    """What the first download reports to; this one keeps silent."""
+
+    def begin(self, jars: int, size: int) -> None:
+        """So many jars and bytes are missing."""
+
+    def advance(self, size: int) -> None:
+        """So many more bytes have come."""
+
+    def end(self) -> None:
+        """Nothing more comes."""
+
+    def say(self, line: str) -> None:
+        """Something else happens that takes a while, or went wrong without harm."""
+
+
+@cache
+def lock() -> Pinned:
+    """Read the lock file."""
+    content = files("streams.broker").joinpath("jars.lock").read_bytes()
+    pinned = json.loads(content)
+    jars = tuple(_read_jar(line) for line in pinned["jars"])
+    return Pinned(pinned["kafka"], jars, hashlib.sha256(content).hexdigest()[:16])
+
+
+def _read_jar(line: dict[str, Any]) -> Jar:
+    group, artifact, version = line["jar"].split(":")
+    return Jar(group, artifact, version, line["size"], line["sha256"])
+
+
+def cache_folder() -> Path:
+    """Return the folder of everything that can be downloaded or made again."""
+    return user_cache_path("hb", appauthor=False) / "broker"
+
+
+def class_path(progress: Progress | None = None) -> str:
+    """Return the class path of the pinned broker, after fetching what is missing or damaged.
+
+    Every jar is hashed on every start: 44 MB take about 50 ms, far less than a start of the broker.
+    """
+    folder = cache_folder() / "jars"
+    if _missing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with alone(folder):
+            _fetch(_missing(folder), folder, progress or Progress())
+    return ":".join(str(folder / jar.path) for jar in lock().jars)
+
+
+def _missing(folder: Path) -> list[Jar]:
+    return [jar for jar in lock().jars if not jar.intact_in(folder)]
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time work in `folder`."""
+    # The kernel drops this lock with its process, so a crash leaves nothing behind.
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(jars: list[Jar], folder: Path, progress: Progress) -> None:
+    if not jars:  # another process fetched them while this one waited
+        return
+    progress.begin(len(jars), sum(jar.size for jar in jars))
+    try:
+        with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+            for _ in pool.map(_downloader(folder, progress), jars):
+                pass
+    finally:
+        progress.end()
+
+
+def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
+    # jgo takes a while to import and is needed once.
+    from jgo.config import GlobalSettings  # noqa: PLC0415 (see above)
+    from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 (see above)
+
+    one_by_one = Lock()
+
+    def advance(size: int) -> None:
+        with one_by_one:
+            progress.advance(size)
+
+    @contextmanager
+    def report(_name: str, _size: int) -> Iterator[Callable[[int], None]]:
+        yield advance
+
+    context = MavenContext(
+        resolver=PythonResolver(progress_callback=report), repo_cache=folder, timeout=30
+    )
+    # jgo's settings file may name further repositories, or a mirror in place of `central`.
+    context.remote_repos |= GlobalSettings.load().repositories
+
+    def download(jar: Jar) -> None:
+        # jgo writes in place and takes any file of that name for whole.
+        (folder / jar.path).unlink(missing_ok=True)
+        try:
+            context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve()
+        except (OSError, RuntimeError) as error:
+            raise BrokerError(
+                f"the broker's jars cannot be fetched ({type(error).__name__} at {jar.path.name}); "
+                "check the network, or set broker.bootstrap to a Kafka that runs already"
+            ) from error
+        if not jar.intact_in(folder):
+            (folder / jar.path).unlink(missing_ok=True)
+            raise BrokerError(
+                f"{jar.path.name} came with another checksum than the one in jars.lock; it was "
+                "removed: fetch it from a source that you trust"
+            )
+
+    return download

@@ -1,0 +1,70 @@
+"""How Java is called: small, quick to start, and from an archive of loaded classes where it can.
+
+Measured with Kafka 4.3 on two cores: with only the first compiler and the serial collector the
+broker starts in two thirds of the time and takes half the memory, and moves as many records.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+from streams.broker.jars import cache_folder, class_path, lock
+from streams.broker.java import find_java
+
+_LOG = "org.slf4j.simpleLogger"
+OPTIONS = (
+    "-Xms64m",
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",
+    "-Djava.awt.headless=true",
+    "-Djava.net.preferIPv4Stack=true",
+    f"-D{_LOG}.logFile=System.out",
+    f"-D{_LOG}.showDateTime=true",
+    f"-D{_LOG}.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+    f"-D{_LOG}.showThreadName=false",
+    # Hundreds of lines with every setting, at each start.
+    f"-D{_LOG}.log.org.apache.kafka.common.config.AbstractConfig=warn",
+)
+# Kafka's libraries still use what Java has begun to warn about.
+_WARNING_JAVA = 24
+_QUIET = ("--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-UNNAMED")
+# The first Java that writes and reads such an archive in one step (JEP 514).
+ARCHIVING_JAVA = 25
+
+
+def archive_file() -> Path | None:
+    """Return where the archive of loaded classes lies, or will lie; None if Java is too old."""
+    java = find_java()
+    if java.major < ARCHIVING_JAVA:
+        return None
+    # Java refuses an archive that another build, other options or other jars have written.
+    key = hashlib.sha256("\n".join([java.build, lock().digest, *_options()]).encode()).hexdigest()
+    return cache_folder() / f"classes-{key[:16]}.aot"
+
+
+def java_command(main: str, *arguments: str, folder: Path, record: Path | None = None) -> list[str]:
+    """Return the command that runs class `main`.
+
+    `folder` gets a report if Java itself crashes, `record` an archive when the program ends.
+    """
+    archive = archive_file()
+    options = [*_options(), f"-XX:ErrorFile={folder / 'crash.txt'}"]
+    if record is not None:
+        options += [f"-XX:AOTCacheOutput={record}"]
+    elif archive is not None and archive.is_file() and archive.stat().st_size:
+        # An archive in doubt is not used and nobody is harmed: only an error is worth a line.
+        options += [f"-XX:AOTCache={archive}", "-Xlog:disable", "-Xlog:all=error"]
+    return [str(find_java().program), *options, "-cp", class_path(), main, *arguments]
+
+
+def java_environment() -> dict[str, str]:
+    """Return the environment of such a program: no secrets of ours, no stray options for Java."""
+    names = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _options() -> list[str]:
+    return [*OPTIONS, *(_QUIET if find_java().major >= _WARNING_JAVA else ())]

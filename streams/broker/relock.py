@@ -1,0 +1,47 @@
+"""Make `jars.lock` anew: `python -m streams.broker.relock [KAFKA_VERSION]`, the newest if none."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jgo
+from jgo.maven import MavenContext
+
+LOCK = Path(__file__).with_name("jars.lock")
+
+
+def _newest(group: str, artifact: str) -> str:
+    project = MavenContext().project(group, artifact)
+    project.update()
+    versions = [
+        version for version in project.metadata.versions if version.replace(".", "").isdigit()
+    ]
+    return str(max(versions, key=lambda version: [int(part) for part in version.split(".")]))
+
+
+def _entry(artifact: Any) -> dict[str, Any]:
+    content = Path(artifact.resolve()).read_bytes()
+    return {
+        "jar": f"{artifact.groupId}:{artifact.artifactId}:{artifact.version}",
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def main(arguments: list[str]) -> None:
+    """Resolve Kafka and a log writer for it, download all jars and write down what they are."""
+    kafka = arguments[0] if arguments else _newest("org.apache.kafka", "kafka_2.13")
+    artifacts = jgo.resolve(f"org.apache.kafka:kafka_2.13:{kafka}")
+    # The log writer must be of the same release as the log interface that Kafka asks for.
+    slf4j = next(artifact.version for artifact in artifacts if artifact.artifactId == "slf4j-api")
+    artifacts += jgo.resolve(f"org.slf4j:slf4j-simple:{slf4j}")[:1]
+    jars = [_entry(artifact) for artifact in artifacts]
+    LOCK.write_text(json.dumps({"kafka": kafka, "jars": jars}, indent=1) + "\n")
+    size = sum(jar["size"] for jar in jars)
+    sys.stdout.write(f"Kafka {kafka}: {len(jars)} jars, {size / 1e6:.1f} MB\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

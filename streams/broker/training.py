@@ -1,0 +1,54 @@
+"""Everything that is done once per machine: fetch the jars, and train Java for fast starts.
+
+Java can write down, while a broker runs, which classes it loaded and how they are linked, and start
+the next one from that archive: in a third of the time (Java 25 and later; JEP 483 and 514).
+"""
+
+import os
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+
+from streams.broker.certificates import SecretFiles
+from streams.broker.jars import Progress, alone, cache_folder, class_path, lock
+from streams.broker.jvm import archive_file
+from streams.broker.node import Node
+from streams.broker.plan import new_plan
+from streams.errors import BrokerError
+
+# Writing the archive takes about eight seconds on two cores; a busy machine gets its time.
+_WRITE_SECONDS = 120.0
+
+
+def prepare(progress: Progress) -> None:
+    """Fetch and train what is missing on this machine."""
+    try:
+        class_path(progress)
+    except OSError as error:
+        raise BrokerError(f"{cache_folder()} cannot be used: {error.strerror}") from error
+    archive = archive_file()
+    if archive is None or archive.exists():
+        return
+    with alone(cache_folder()):
+        if not archive.exists():
+            progress.say("making the broker quick to start (once, about ten seconds)")
+            _train(archive, progress)
+
+
+def _train(archive: Path, progress: Progress) -> None:
+    folder = Path(mkdtemp(prefix="training-", dir=cache_folder()))
+    # Secure, so that the classes for that are in the archive too.
+    plan = new_plan(lock().kafka, 1, ("trainer",))
+    SecretFiles(folder / "secrets").make(plan.users)
+    node = Node(folder, plan, 1, record=folder / "archive")
+    try:
+        node.start()
+        node.stop(_WRITE_SECONDS)
+        os.replace(folder / "archive", archive)  # noqa: PTH105 - in one step, also over a loser
+    except (BrokerError, OSError) as error:
+        # Only slower without it. The empty file says: do not try again at every start.
+        progress.say(f"going on without quick starts ({error})")
+        archive.touch()
+    finally:
+        node.kill()
+        shutil.rmtree(folder)

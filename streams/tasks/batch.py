@@ -1,0 +1,54 @@
+"""A run of records of one partition, as columns: lists are what the decoders and numpy want."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of one topic partition in their order; the i-th of each list is the i-th record.
+
+    `base` is the offset that was asked for and `next` the one to ask for afterwards: offsets
+    between them that are in no list belong to aborted, compacted or control records. `end` is the
+    end of what was committed in the partition when the batch was fetched. Few records have
+    headers, so `headers` maps only their indexes.
+    """
+
+    topic: str
+    partition: int
+    base: int
+    next: int
+    end: int
+    offsets: list[int]
+    timestamps: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: Mapping[int, Headers] = field(default_factory=dict)
+    nbytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def split(self, size: int) -> Iterator["Batch"]:
+        """Return the batch in pieces of at most `size` records that join without a gap."""
+        if len(self) <= size:
+            yield self
+            return
+        base = self.base
+        for start in range(0, len(self), size):
+            stop = min(start + size, len(self))
+            after = self.next if stop == len(self) else self.offsets[stop]
+            yield replace(
+                self,
+                base=base,
+                next=after,
+                offsets=self.offsets[start:stop],
+                timestamps=self.timestamps[start:stop],
+                keys=self.keys[start:stop],
+                values=self.values[start:stop],
+                headers={i - start: h for i, h in self.headers.items() if start <= i < stop},
+                nbytes=self.nbytes * (stop - start) // len(self),
+            )
+            base = after

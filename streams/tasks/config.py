@@ -1,0 +1,56 @@
+"""What the engine needs to know, in one frozen object; it reads no file and no environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """How tasks of one application run. Times are in seconds, sizes in bytes.
+
+    `app` names the consumer group; `prefix` begins the names of topics and of transactional ids.
+    `client` holds the connection arguments that every aiokafka client takes (`bootstrap_servers`,
+    security). `max_records` is the most records in one transaction, `chunk_records` the most that
+    are processed before the event loop gets a turn. `backlog_bytes` bounds what a task holds
+    undone.
+    """
+
+    app: str
+    prefix: str
+    client: Mapping[str, Any]
+    state: Path
+    deadletters: str
+    max_records: int = 10_000
+    chunk_records: int = 1_000
+    backlog_bytes: int = 8 << 20
+    batch_bytes: int = 512 << 10
+    fetch_bytes: int = 2 << 20
+    request_timeout: float = 30.0
+    transaction_timeout: float = 60.0
+    commit_timeout: float = 45.0
+    session_timeout: float = 10.0
+    heartbeat: float = 0.5
+    flush_timeout: float = 5.0
+    retries: int = 3
+    backoff: float = 0.5
+    max_backoff: float = 10.0
+    tick: float = 0.1
+    stuck_after: float = 15.0
+
+    def transactional_id(self, agent: str, partition: int) -> str:
+        """Return the name under which a task writes: a new owner of the name fences the old one."""
+        return f"{self.prefix}{agent}.{partition}"
+
+    def changelog(self, agent: str) -> str:
+        """Return the topic that keeps what only the task itself reads."""
+        return f"{self.prefix}{agent}.changelog"
+
+    def shared_changelog(self, agent: str) -> str:
+        """Return the topic that keeps what other partitions read too."""
+        return f"{self.prefix}{agent}.shared"
+
+    def state_folder(self, agent: str, partition: int) -> Path:
+        """Return where a task's RocksDB folders are."""
+        return self.state / agent / str(partition)

@@ -1,0 +1,104 @@
+"""Collects what a transaction will send, as ready record batches.
+
+Records are encoded when they are emitted, while the last transaction is still being committed, so
+that sending is only a matter of handing buffers to the sockets.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from schemas.deadletters import PREFIX, headers, refused
+from schemas.errors import RecordError
+from streams.tasks.batch import Batch, Headers
+
+
+class Outbox:
+    """Outputs of one transaction, by topic and partition.
+
+    `create` makes an empty record batch of the producer. Outputs go to the task's own partition
+    number unless another is named, because one partition follows the patient.
+    """
+
+    def __init__(self, create: Callable[[], Any], partition: int, deadletters: str) -> None:
+        self._create = create
+        self._partition = partition
+        self._deadletters = deadletters
+        self.batches: dict[tuple[str, int], list[Any]] = {}
+        self.records = 0
+        self.dead_reasons: dict[str, int] = {}
+
+    def emit(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        *,
+        extra: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Send one record; `timestamp` in milliseconds, `extra` its headers."""
+        self._append(topic, partition, ((timestamp, key, value),), list(extra))
+
+    def emit_many(
+        self,
+        topic: str,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps: Sequence[int],
+        *,
+        partition: int | None = None,
+    ) -> None:
+        """Send records in their order."""
+        self._append(topic, partition, zip(timestamps, keys, values, strict=True), [])
+
+    def dead(self, batch: Batch, index: int, error: RecordError) -> None:
+        """Send a record that cannot be used to the dead letters, as it came, and say why."""
+        reason = error.reason.value
+        self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
+        letter = refused(
+            error,
+            topic=batch.topic,
+            partition=batch.partition,
+            offset=batch.offsets[index],
+            at=time.time_ns() // 1_000_000,
+        )
+        # What an earlier refusal said of a record that is tried again is no longer true.
+        own = [pair for pair in batch.headers.get(index, ()) if not pair[0].startswith(PREFIX)]
+        record = (batch.timestamps[index], batch.keys[index], batch.values[index])
+        self._append(self._deadletters, None, (record,), [*headers(letter), *own])
+
+    def _append(
+        self,
+        topic: str,
+        partition: int | None,
+        records: Iterable[tuple[int, bytes | None, bytes | None]],
+        extra: Sequence[tuple[str, bytes | None]],
+    ) -> None:
+        place = (topic, self._partition if partition is None else partition)
+        batches = self.batches.setdefault(place, [])
+        builder = batches[-1] if batches else self._add(batches)
+        # The builder's own wrapper costs as much again as the encoding, so it is passed by.
+        append, count = builder._builder.append, builder._relative_offset
+        before = count
+        for timestamp, key, value in records:
+            if append(count, timestamp, key, value, extra) is None:
+                self._close(builder, count)
+                self.records += count - before
+                builder = self._add(batches)
+                append, count, before = builder._builder.append, 0, 0
+                append(count, timestamp, key, value, extra)
+            count += 1
+        builder._relative_offset = count
+        self.records += count - before
+
+    def _add(self, batches: list[Any]) -> Any:
+        builder = self._create()
+        batches.append(builder)
+        return builder
+
+    @staticmethod
+    def _close(builder: Any, count: int) -> None:
+        builder._relative_offset = count
+        builder.close()

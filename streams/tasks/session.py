@@ -1,0 +1,295 @@
+"""One life of a task: from opening to the first error or to the closing.
+
+A session owns everything that must be thrown away together: the transactional producer, the store,
+the tables and the processor in memory. After any error whose outcome is not certain the session
+ends, and a new one starts from what the broker says was committed.
+
+Two loops share it. One processes batches as they come and piles the results up; the other commits
+the pile, one transaction after the other. So the next batches are decoded, processed and encoded
+while the last transaction is under way, and transactions grow with the load.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from streams.state.store import Store, open_free
+from streams.state.table import Table
+from streams.tasks.batch import Batch
+from streams.tasks.changelog import Changelogs
+from streams.tasks.commit import Hook, Step, Work, commit
+from streams.tasks.config import EngineConfig
+from streams.tasks.outbox import Outbox
+from streams.tasks.processor import AgentSpec, Processor, TaskContext
+from streams.tasks.producer import TransactionalProducer
+from streams.tasks.restore import Restored, restore
+from streams.tasks.source import Source
+
+_log = logging.getLogger(__name__)
+
+
+class ProcessingError(Exception):
+    """The processor raised: a bug, since bad records have a way of their own."""
+
+
+class Session:
+    """A task while it is open. Make it with `open_session`."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        spec: AgentSpec,
+        partition: int,
+        *,
+        source: Source,
+        hook: Hook,
+        producer: TransactionalProducer,
+        store: Store,
+    ) -> None:
+        self.spec, self.partition = spec, partition
+        self.restored = Restored()
+        self.positions: dict[str, int] = {}
+        self.committed: dict[str, int] = {}
+        self.commits = self.records = 0
+        self.last_commit = time.monotonic()
+        self._config, self._source, self._hook = config, source, hook
+        self._producer, self._store = producer, store
+        self._tables: list[Table] = list(spec.tables())
+        self._changelogs = _changelogs(config, spec, partition, self._tables, store)
+        self._processor: Processor | None = None
+        self._inbox: deque[Batch] = deque()
+        self._backlog = 0
+        self._delivered: dict[str, int] = {}
+        self._pending = 0
+        self._pending_since: float | None = None
+        self._flying_since: float | None = None
+        self._outbox = self._new_outbox()
+        self._arrived, self._piled, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._room.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._paused = False
+
+    async def restore(self, others: Any) -> None:
+        """Bring store and tables up to date, and make the processor."""
+        name = self._config.transactional_id(self.spec.name, self.partition)
+        self._changelogs.check_layout(self._store.layout, f"the folder {self._store.folder}")
+        self.restored = await restore(self._changelogs, self._config, name, self.spec.inputs)
+        for table in self._tables:
+            table.load(self._store)
+        stored = self._store.positions
+        self.positions = {topic: stored.get(topic, 0) for topic in self.spec.inputs}
+        self.committed = dict(self.positions)
+        self._delivered = dict(self.positions)
+        tables = {table.name: table for table in self._tables}
+        context = TaskContext(self.spec.name, self.partition, tables, others)
+        self._processor = self.spec.processor(context)
+
+    # Taking batches in.
+
+    def wants(self) -> bool:
+        """Tell whether there is room for more."""
+        return not self._paused and self._backlog < self._config.backlog_bytes
+
+    def deliver(self, batch: Batch) -> bool:
+        """Take a batch in; False if it does not follow what came before, so it is not taken."""
+        if self._paused or batch.base != self._delivered[batch.topic]:
+            return False
+        self._delivered[batch.topic] = batch.next
+        for piece in batch.split(self._config.chunk_records):
+            self._inbox.append(piece)
+        self._backlog += batch.nbytes
+        self._arrived.set()
+        return True
+
+    def expected(self) -> dict[str, int]:
+        """Return, per topic, the offset of the next batch that `deliver` takes."""
+        return dict(self._delivered)
+
+    # Work.
+
+    async def run(self) -> None:
+        """Process and commit until an error or until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._process_loop())
+                group.create_task(self._commit_loop())
+        except BaseExceptionGroup as errors:
+            first = errors.exceptions[0]
+            raise first from first.__cause__
+
+    async def _process_loop(self) -> None:
+        while True:
+            if not self._inbox or self._paused:
+                await self._wait_for_batch()
+                continue
+            await self._room.wait()
+            if self._inbox and not self._paused:
+                self._process(self._inbox.popleft())
+            await asyncio.sleep(0)
+
+    async def _wait_for_batch(self) -> None:
+        self._arrived.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._arrived.wait(), self._config.tick)
+            return
+        if not self._paused and self._room.is_set() and self._caught_up():
+            self._call(lambda out: self._need().tick(time.time_ns() // 1_000_000, out))
+            if self._outbox.records:
+                self._pile(0)
+
+    def _process(self, batch: Batch) -> None:
+        self._backlog -= batch.nbytes
+        self._call(lambda out: self._need().process(batch, out))
+        self.positions[batch.topic] = batch.next
+        if len(batch):
+            self._pile(len(batch))
+        if self._backlog < self._config.backlog_bytes // 2:
+            self._source.wake()
+
+    def _call(self, work: Callable[[Outbox], None]) -> None:
+        try:
+            work(self._outbox)
+        except Exception as error:
+            raise ProcessingError(f"{type(error).__name__} in agent {self.spec.name}") from error
+
+    def _pile(self, records: int) -> None:
+        self._pending += records
+        if self._pending_since is None:
+            self._pending_since = time.monotonic()
+        if self._pending >= self._config.max_records:
+            self._room.clear()
+        self._idle.clear()
+        self._piled.set()
+
+    def _caught_up(self) -> bool:
+        for topic, position in self.positions.items():
+            end = self._source.end_of(topic, self.partition)
+            if end is None or position < end:
+                return False
+        return not self._inbox
+
+    async def _commit_loop(self) -> None:
+        while True:
+            await self._piled.wait()
+            async with asyncio.timeout(self._config.commit_timeout):
+                await self._commit()
+
+    async def _commit(self) -> None:
+        # 1. Take. Nothing below may run between two of these lines.
+        work = Work(
+            self._outbox,
+            {table.name: table.drain() for table in self._tables},
+            dict(self.positions),
+            self._pending,
+            self._pending_since or time.monotonic(),
+        )
+        self._outbox, self._pending, self._pending_since = self._new_outbox(), 0, None
+        self._flying_since = work.since
+        self._piled.clear()
+        self._room.set()
+        await self._hook(Step.TAKEN)
+        # 2 to 7.
+        await commit(work, self._producer, self._changelogs, self._hook)
+        # 8. Done.
+        for table in self._tables:
+            table.settle()
+        self.committed = dict(work.positions)
+        self.commits += 1
+        self.records += work.records
+        self.last_commit = time.monotonic()
+        self._flying_since = None
+        if not self._pending and not self._piled.is_set():
+            self._idle.set()
+        await self._hook(Step.DONE)
+
+    @property
+    def oldest(self) -> float | None:
+        """Return since when the oldest processed record waits for its commit, None if none does."""
+        return self._flying_since if self._flying_since is not None else self._pending_since
+
+    # Stopping.
+
+    def pause(self) -> None:
+        """Process no more; what is processed is still committed."""
+        self._paused = True
+        self._inbox.clear()
+        self._backlog = 0
+        self._delivered = dict(self.positions)
+
+    def resume(self) -> None:
+        """Take batches in again, from the position that `expected` returns."""
+        self._paused = False
+
+    async def flush(self) -> None:
+        """Wait until everything processed is committed."""
+        await self._idle.wait()
+
+    async def close(self, *, clean: bool) -> None:
+        """Let go of the producer and the folder."""
+        self._paused = True
+        try:
+            if clean:
+                await asyncio.wait_for(self._producer.stop(), self._config.flush_timeout)
+            else:
+                await self._producer.abandon()
+        except TimeoutError:
+            await self._producer.abandon()
+        finally:
+            self._store.close()
+
+    def _need(self) -> Processor:
+        assert self._processor is not None, "restore comes first"  # noqa: S101  # for mypy
+        return self._processor
+
+    def _new_outbox(self) -> Outbox:
+        return Outbox(self._producer.create_batch, self.partition, self._config.deadletters)
+
+
+def _changelogs(
+    config: EngineConfig, spec: AgentSpec, partition: int, tables: list[Table], store: Store
+) -> Changelogs:
+    private, shared = config.changelog(spec.name), config.shared_changelog(spec.name)
+    return Changelogs(tables, store, partition, private, shared)
+
+
+async def open_session(
+    config: EngineConfig,
+    spec: AgentSpec,
+    partition: int,
+    *,
+    source: Source,
+    hook: Hook,
+    others: Any = None,
+) -> Session:
+    """Open a task. The order matters:
+
+    1. Start the producer. This fences whoever wrote under this name before, and ends what he began.
+    2. Open the store and read what the changelogs have beyond it; they cannot grow any more.
+    3. Load the tables, make the processor, and go to the positions that belong to that state.
+    """
+    name = config.transactional_id(spec.name, partition)
+    producer = TransactionalProducer(config, name)
+    session = None
+    try:
+        async with asyncio.timeout(2 * config.request_timeout):
+            await producer.start()
+        store = open_free(
+            config.state_folder(spec.name, partition), [t.name for t in spec.tables()]
+        )
+        session = Session(
+            config, spec, partition, source=source, hook=hook, producer=producer, store=store
+        )
+        await session.restore(others)
+        await source.rewind(partition, session.positions)
+    except BaseException:
+        if session is not None:
+            await session.close(clean=False)
+        else:
+            await producer.abandon()
+        raise
+    return session

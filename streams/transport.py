@@ -1,0 +1,241 @@
+"""Faust's transport for batch topics: agents get whole batches, other topics work as ever.
+
+Faust finds it through the entry point `faust.transports`, by the scheme of the broker's address:
+`hb://host:port`. The application's `engine` (a `TaskGroup`) says which topics are batch topics.
+
+What differs from Faust's aiokafka driver, for batch topics only:
+
+- Fetched records reach the agent as one event per partition whose value is a `Batch`.
+- A partition is read only while its task is open and has room, so memory is bounded by the
+  tasks' backlogs, and a slow task stops nobody else.
+- Positions come from the tasks. The group's committed offsets are written now and then for those
+  who display lag, and never read.
+- Before partitions are revoked, what the tasks have processed is committed.
+
+All topics are read committed, because other tasks write them in transactions.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from faust.types.tuples import ConsumerMessage
+from mode import Service
+
+from streams.consumer_thread import ConsumerThread
+from streams.tasks.batch import Batch
+from streams.tasks.group import TaskGroup
+
+_POLL = 0.05
+"""How long to wait for other partitions while one of them has no room, in seconds."""
+
+_SHOW_EVERY = 5.0
+_log = logging.getLogger(__name__)
+
+
+class ReadOffsets(defaultdict[Any, int | None]):
+    """Faust's note of what it has read; it drops what it believes to be old.
+
+    Batch topics are kept out of it: a seek back while a batch is on its way would otherwise make
+    Faust drop the batches after the seek, and no further record may come to show the gap.
+    """
+
+    def __init__(self, batch_topics: Collection[str]) -> None:
+        super().__init__(lambda: None)
+        self._batch_topics = batch_topics
+
+    def __setitem__(self, partition: Any, offset: int | None) -> None:
+        if partition.topic not in self._batch_topics:
+            super().__setitem__(partition, offset)
+
+    def update(self, *others: Any, **named: Any) -> None:
+        """Set several, by the same rule."""
+        for partition, offset in dict(*others, **named).items():
+            self[partition] = offset
+
+
+class Consumer(driver.Consumer):
+    """Faust's consumer with batch topics; the source of the application's tasks."""
+
+    _thread: ConsumerThread
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.engine: TaskGroup = self.app.engine  # type: ignore[attr-defined]  # see streams.app
+        self.engine.connect(self)
+        self._read_offset = ReadOffsets(self.engine.topics)
+        self._on_the_way: set[Any] = set()
+        self._arrived, self._awake = asyncio.Event(), asyncio.Event()
+        self._shown: dict[tuple[str, int], int] = {}
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    # From the broker to the agent.
+
+    async def _getmany(
+        self,
+        active_partitions: Any,
+        timeout: float,  # noqa: ASYNC109  # Faust calls it so
+    ) -> Any:
+        if active_partitions is None:
+            return await super()._getmany(active_partitions, timeout)
+        await self._wait_for_arrival()
+        wanted = {tp for tp in active_partitions if self._wants(tp)}
+        if not wanted:
+            self._awake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._awake.wait(), timeout)
+            return {}
+        patience = timeout if len(wanted) == len(active_partitions) else _POLL
+        found = await self._thread.getmany(wanted, patience)
+        self._on_the_way.update(tp for tp in found if tp.topic in self.engine.topics)
+        return found
+
+    def _wants(self, tp: Any) -> bool:
+        if tp.topic not in self.engine.topics:
+            return True
+        return tp not in self._on_the_way and self.engine.wants(tp.topic, tp.partition)
+
+    async def _wait_for_arrival(self) -> None:
+        """Let the agents take what is on its way: at most one batch of each partition may be."""
+        if self._on_the_way:
+            self._arrived.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._arrived.wait(), _POLL)
+
+    def _to_message(self, tp: Any, record: Any) -> Any:
+        if type(record) is not Batch:
+            return super()._to_message(tp, record)
+        return ConsumerMessage(
+            record.topic,
+            record.partition,
+            record.next - 1,
+            record.timestamps[-1] / 1000 if len(record) else 0.0,
+            0,
+            [],
+            None,
+            record,  # type: ignore[arg-type]  # Faust never looks into a value
+            None,
+            tp=tp,
+            generation_id=self.app.consumer_generation_id,
+        )
+
+    def highwater(self, tp: Any) -> int:
+        """Return the end of a partition; 0 for one that was just taken away (Faust would crash)."""
+        try:
+            return int(super().highwater(tp) or 0)
+        except (KeyError, AssertionError, KafkaError, AttributeError):
+            return 0
+
+    async def deliver(self, batch: Batch) -> None:
+        """Hand a batch that reached its agent to its task; called by the agent."""
+        tp = TP(batch.topic, batch.partition)
+        self._on_the_way.discard(tp)
+        if not self._on_the_way:
+            self._arrived.set()
+        if self.engine.deliver(batch):
+            return
+        expected = self.engine.expected(batch.topic, batch.partition)
+        if expected is not None and batch.base > expected and self.flow_active:
+            # A batch before this one was lost on the way, in a rebalance.
+            await self.rewind(batch.partition, {batch.topic: expected})
+
+    def verify_event_path(self, now: float, tp: Any) -> None:
+        """Leave Faust's watch over slow streams to normal topics; tasks are watched by /readyz."""
+        if tp.topic not in self.engine.topics:
+            super().verify_event_path(now, tp)
+
+    # What tasks ask for (see streams.tasks.source).
+
+    async def rewind(self, partition: int, positions: Mapping[str, int]) -> None:
+        """Go on reading a partition of some topics at the given offsets."""
+        places = {(topic, partition): offset for topic, offset in positions.items()}
+        await self._thread.seek_all(places)
+
+    def end_of(self, topic: str, partition: int) -> int | None:
+        """Return the end of what is committed in a partition as last heard."""
+        consumer: Any = self._thread._consumer
+        try:
+            end: int | None = consumer.last_stable_offset(TopicPartition(topic, partition))
+        except (KeyError, AssertionError, KafkaError, AttributeError):
+            return None  # not assigned any more
+        return end
+
+    def wake(self) -> None:
+        """Take note that a task has room again."""
+        self._awake.set()
+
+    # Rebalances and the end.
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        """Stop the flow, then commit what the tasks have processed."""
+        await super().on_partitions_revoked(revoked)
+        await self.engine.revoke()
+
+    async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
+        """Open, keep and close tasks; then let Faust start the flow."""
+        self._on_the_way.clear()
+        await self.engine.assign(tuple(tp) for tp in assigned)
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    async def seek_to_committed(self) -> Any:
+        """Seek each partition to where its processing stands."""
+        self._on_the_way.clear()
+        topics = self.engine.topics
+        assigned = self.assignment()
+        others = [tp for tp in assigned if tp.topic not in topics]
+        offsets = dict(await self._thread.seek_committed(others)) if others else {}
+        mine = {tp: self.engine.expected(*tp) for tp in assigned if tp.topic in topics}
+        known = {tp: at for tp, at in mine.items() if at is not None}
+        await self._thread.seek_all(known)
+        return {**offsets, **known}
+
+    @Service.task
+    async def _show_positions(self) -> None:
+        while not self.should_stop:
+            await self.sleep(_SHOW_EVERY)
+            await self._show()
+
+    async def _show(self) -> None:
+        now = {
+            (topic, status.partition): at
+            for status in self.engine.statuses()
+            for topic, at in status.positions.items()
+        }
+        new = {tp: at for tp, at in now.items() if self._shown.get(tp) != at}
+        if not new:
+            return
+        try:
+            await self._thread.show_positions(new)
+            self._shown = now
+        except KafkaError as error:
+            _log.debug("the group's offsets were not written: %s", error)
+
+    async def on_stop(self) -> None:
+        """Commit what the tasks have processed, close them, and only then leave the group."""
+        await self._show()
+        await self.engine.close()
+        await super().on_stop()
+
+
+class Producer(driver.Producer):
+    """Faust's own producer, for normal topics, with the engine's connection."""
+
+    def _settings_auth(self) -> Mapping[str, Any]:
+        engine: TaskGroup = self.app.engine  # type: ignore[attr-defined]  # see streams.app
+        return engine.config.client
+
+
+class Transport(driver.Transport):
+    """The transport behind `hb://` addresses."""
+
+    Consumer = Consumer
+    Producer = Producer

@@ -1,0 +1,219 @@
+import json
+from itertools import pairwise
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from learners.ledger import Codec, Context, JoinRules, Label, Ledger, Prediction, Step
+from tests.reference.ledger import SlowLedger
+from tests.strategies import cuts
+
+JSON = Codec(pack=json.dumps, unpack=json.loads)
+codecs = st.sampled_from([None, JSON])
+few = st.integers(1, 6)
+rules = st.builds(
+    JoinRules,
+    learners=st.integers(1, 3),
+    fusion_timeout=few,
+    label_ttl=st.sampled_from([1, 4, 15, 60]),
+    contextual=st.booleans(),
+    max_pending=st.one_of(few, st.just(1000)),
+    max_remembered=st.one_of(st.integers(0, 4), st.just(1000)),
+)
+
+
+@st.composite
+def streams(draw, ids="abcd", learners=3):
+    """Events of few instances, so that they meet in every order; some come out of time."""
+    events, now = [], 0
+    for _ in range(draw(st.integers(1, 50))):
+        now += draw(st.sampled_from([0, 0, 0, 1, 2, 7, 20]))
+        at = max(0, now - draw(st.sampled_from([0, 0, 0, 3])))
+        name, value = draw(st.sampled_from(ids)), draw(st.integers(0, 1))
+        kind = draw(st.sampled_from(["prediction", "prediction", "prediction", "context", "label"]))
+        if kind == "prediction":
+            events.append(Prediction(at, name, draw(st.integers(0, learners - 1)), value, "p"))
+        elif kind == "context":
+            events.append(Context(at, name, f"context {value}"))
+        else:
+            events.append(Label(at, name, value, "raw"))
+    return events
+
+
+cases = rules.flatmap(lambda rule: st.tuples(st.just(rule), streams(learners=rule.learners)))
+
+
+def batches(events, draw):
+    """Cut a stream anywhere, or after every event."""
+    if draw(st.booleans()):
+        return [[event] for event in events]
+    return [events[start:stop] for start, stop in pairwise(draw(cuts(len(events))))]
+
+
+def decisions(diagnoses):
+    """Decide by what is known at the diagnosis, so that a second run decides alike."""
+    return [f"{each.id} at {each.at}" for each in diagnoses]
+
+
+class Run:
+    """A ledger, everything it ever said, and what a caller would have on disk."""
+
+    def __init__(self, rules, codec=None):
+        self.rules, self.codec = rules, codec
+        self.ledger = Ledger(rules, codec)
+        self.said, self.settled = Step(), []
+        self.disk, self.head = {}, self.ledger.dump_head()
+
+    def batch(self, events, now=0):
+        step = self.ledger.apply(events, now)
+        self.settled += self.ledger.settle(decisions(step.diagnoses))
+        self.said.diagnoses += step.diagnoses
+        self.said.expiries += step.expiries
+        self.said.rejections += step.rejections
+        for name in self.ledger.touched():
+            self.disk[name] = self.ledger.dump(name)
+            if self.disk[name] is None:
+                del self.disk[name]
+        self.head = json.loads(json.dumps(self.ledger.dump_head()))
+
+    def crash(self, order):
+        """Lose the ledger and read it back from disk, in any order of keys."""
+        self.ledger = Ledger(self.rules, self.codec)
+        self.ledger.restore(self.head, [(name, self.disk[name]) for name in order(self.disk)])
+
+    def everything(self):
+        ledger = self.ledger
+        return self.said, self.settled, ledger.dump_head(), dict(ledger.dump_all()), ledger.sizes()
+
+
+@given(cases, codecs, st.data())
+def test_the_ledger_does_what_the_slow_one_does(case, codec, data):
+    rule, events = case
+    fast, slow = Ledger(rule, codec), SlowLedger(rule)
+    for batch in [*batches(events, data.draw), []]:
+        now = data.draw(st.sampled_from([0, 0, slow.clock + 3, slow.clock + 30]))
+        step = fast.apply(batch, now)
+        assert (step.diagnoses, step.expiries, step.rejections) == slow.apply(batch, now)
+        decided = decisions(step.diagnoses)
+        assert fast.settle(decided) == slow.settle(decided)
+        assert fast.counts == {name: slow.counts[name] for name in fast.counts}
+        assert fast.clock == slow.clock
+        assert fast.sizes() == {state: len(slow.among(state)) for state in fast.sizes()}
+        assert fast.parked_labels == sum(
+            bool(row.parked_label) for row in slow.among("parked") + slow.among("open")
+        )
+
+
+@given(cases, codecs, st.data())
+def test_batch_cuts_change_nothing(case, codec, data):
+    rule, events = case
+    whole, cut = Run(rule, codec), Run(rule, codec)
+    whole.batch(events)
+    for batch in batches(events, data.draw):
+        cut.batch(batch)
+    assert cut.everything() == whole.everything()
+
+
+@given(cases, st.data())
+def test_moving_the_clock_in_steps_or_at_once_is_the_same(case, data):
+    rule, events = case
+    once, steps = Run(rule), Run(rule)
+    for run in (once, steps):
+        run.batch(events)
+    now = once.ledger.clock
+    for step in sorted(data.draw(st.lists(st.integers(0, 40)))):
+        steps.batch([], now + step)
+    for run in (once, steps):
+        run.batch([], now + 40)
+    assert steps.everything() == once.everything()
+
+
+@given(cases, codecs, st.data())
+def test_crash_and_restore_at_any_point_change_nothing(case, codec, data):
+    rule, events = case
+    whole, broken = Run(rule, codec), Run(rule, codec)
+    for batch in batches(events, data.draw):
+        whole.batch(batch)
+        if data.draw(st.booleans()):
+            broken.ledger.apply(batch)  # a batch that is lost half way
+            broken.crash(lambda disk: data.draw(st.permutations(list(disk))))
+        broken.batch(batch)
+        assert broken.disk == dict(broken.ledger.dump_all())
+    assert broken.everything() == whole.everything()
+
+
+@given(cases)
+def test_every_event_is_accounted_for_once(case):
+    rule, events = case
+    run = Run(rule)
+    run.batch(events)
+    counts, sizes = run.ledger.counts, run.ledger.sizes()
+    for kind, event in (("prediction", Prediction), ("context", Context), ("label", Label)):
+        counted = sum(n for name, n in counts.items() if name.startswith(kind))
+        assert counted == sum(isinstance(each, event) for each in events)
+    rejected = ["conflict", "expired", "evicted", "pending_full"]
+    assert len(run.said.rejections) == (
+        sum(counts[f"label_{reason}"] for reason in rejected)
+        + counts["prediction_pending_full"]
+        + counts["context_pending_full"]
+        + counts["parked_label_unknown"]
+        + counts["parked_context_unknown"]
+    )
+    diagnosed = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
+    assert diagnosed == len(run.said.diagnoses)
+    assert len(run.settled) == counts["settled"]
+    assert len(run.said.expiries) == counts["expired"] + counts["evicted"]
+    assert diagnosed == counts["settled"] + len(run.said.expiries) + sizes["diagnosed"]
+    assert counts["settled"] == counts["label_matched"] + counts["parked_label_settled"]
+    assert sizes["over"] == counts["settled"] + len(run.said.expiries) - counts["forgotten"]
+
+
+@given(cases, st.data())
+def test_sizes_stay_within_their_bounds(case, data):
+    rule, events = case
+    run = Run(rule)
+    for batch in batches(events, data.draw):
+        run.batch(batch)
+        assert run.ledger.pending <= rule.max_pending
+        assert run.ledger.sizes()["over"] <= rule.max_remembered
+        assert len(run.disk) <= rule.max_pending + rule.max_remembered
+
+
+@given(cases)
+def test_no_diagnosis_is_made_of_nothing_and_all_say_what_is_missing(case):
+    rule, events = case
+    run = Run(rule)
+    run.batch(events)
+    for each in run.said.diagnoses:
+        assert any(label >= 0 for label in each.labels)
+        assert each.missing == tuple(i for i, label in enumerate(each.labels) if label < 0)
+        assert each.complete == (not each.missing and bool(each.context or not rule.contextual))
+
+
+@given(st.data())
+def test_any_order_or_repetition_of_labels_settles_each_decision_once(data):
+    names = [f"p{i}" for i in range(data.draw(st.integers(1, 6)))]
+    truth = {name: data.draw(st.integers(0, 2)) for name in names}
+    heard = [Prediction(1, name, i, 0, "p") for name in names for i in range(2)]
+    labels = [Label(1, name, truth[name]) for name in names]
+    labels += data.draw(st.lists(st.sampled_from(labels), max_size=8))
+    events = data.draw(st.permutations(heard + labels))
+    run = Run(JoinRules(learners=2, fusion_timeout=5, label_ttl=10))
+    for batch in batches(events, data.draw):
+        run.batch(batch)
+    assert sorted((each.id, each.label) for each in run.settled) == sorted(truth.items())
+    assert all(each.decision == f"{each.id} at 1" for each in run.settled)
+    assert run.ledger.counts["label_duplicate"] == len(labels) - len(names)
+    assert run.said.rejections == []
+
+
+@given(cases, st.data())
+def test_a_label_settles_nothing_twice_whatever_comes(case, data):
+    rule, events = case
+    assume(rule.max_remembered >= len(events))
+    run = Run(rule)
+    for batch in batches(events, data.draw):
+        run.batch(batch)
+    settled = [each.id for each in run.settled]
+    over = settled + [each.id for each in run.said.expiries]
+    assert len(over) == len(set(over))

@@ -1,0 +1,131 @@
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from learners.metrics import confusion, hindsight, rates
+from learners.regret import (
+    awake_regret,
+    contextual_regret,
+    ensemble_regret,
+    expected_while_heard,
+    local_regret_estimate,
+)
+from learners.shares import UNIT
+from learners.types import MISSING
+from learners.window import Window, merged
+from tests.strategies import cuts, generators
+
+sizes = st.integers(0, 40)
+labels = st.integers(2, 4)
+
+
+def outcomes(rng, n, scopes, classes):
+    return rng.integers(0, classes, n), rng.integers(MISSING, classes, (n, scopes))
+
+
+@given(generators, sizes, st.integers(1, 3), labels)
+def test_confusion_counts_one_by_one(rng, n, scopes, classes):
+    truth, predicted = outcomes(rng, n, scopes, classes)
+    expected = np.zeros((scopes, classes, classes), np.int64)
+    for scope in range(scopes):
+        for y, said in zip(truth, predicted[:, scope], strict=True):
+            if said != MISSING:
+                expected[scope, y, said] += 1
+    assert (confusion(truth, predicted.T, classes) == expected).all()
+
+
+@given(generators, sizes, labels, st.data())
+def test_confusions_of_the_parts_add_up_to_the_whole(rng, n, classes, data):
+    truth, predicted = outcomes(rng, n, 2, classes)
+    parts = [slice(*span) for span in pairwise(data.draw(cuts(n)))]
+    total = sum(confusion(truth[part], predicted[part].T, classes) for part in parts)
+    assert (total == confusion(truth, predicted.T, classes)).all()
+
+
+@given(generators, st.integers(1, 4), sizes, labels)
+def test_runs_are_independent_of_each_other(rng, runs, n, classes):
+    each = [outcomes(rng, n, 2, classes) for _ in range(runs)]
+    truth = np.stack([t for t, _ in each])
+    predicted = np.stack([p.T for _, p in each])
+    together = confusion(truth[:, None], predicted, classes)
+    alone = np.stack([confusion(t, p.T, classes) for t, p in each])
+    assert (together == alone).all()
+    found, best = rates(together, 0), hindsight(together, 0).best
+    for run in range(runs):
+        single = rates(alone[run], 0)
+        for name in ("per", "fpr", "fnr"):
+            expected = getattr(single, name)
+            assert np.array_equal(getattr(found, name)[run], expected, equal_nan=True)
+        assert np.array_equal(best.per[run], hindsight(alone[run], 0).best.per, equal_nan=True)
+
+
+@given(generators, st.integers(1, 40), labels, st.data())
+def test_rates_are_the_shares_of_errors(rng, n, classes, data):
+    positive = data.draw(st.integers(0, classes - 1))
+    truth, said = rng.integers(0, classes, n), rng.integers(0, classes, n)
+    found = rates(confusion(truth, said, classes), positive)
+    groups = {"per": truth >= 0, "fpr": truth != positive, "fnr": truth == positive}
+    for name, group in groups.items():
+        value = getattr(found, name)
+        if group.any():
+            assert value == (truth != said)[group].sum() / group.sum()
+        else:
+            assert np.isnan(value)
+
+
+@given(generators, sizes, st.integers(1, 12), labels, st.data())
+def test_a_window_is_the_tail_of_the_stream_however_it_was_cut(rng, n, size, classes, data):
+    truth, predicted = outcomes(rng, n, 3, classes)
+    window = Window(scopes=3, classes=classes, size=size)
+    for start, stop in pairwise(data.draw(cuts(n))):
+        part = slice(start, stop)
+        window.push(np.arange(start, stop), truth[part], predicted[part])
+        fresh = Window(scopes=3, classes=classes, size=size)
+        fresh.restore(window.state())
+        window = fresh
+    tail = slice(max(0, n - size), n)
+    assert window.rows()[0].tolist() == list(range(n)[tail])
+    assert (window.confusion() == confusion(truth[tail], predicted[tail].T, classes)).all()
+
+
+@given(generators, sizes, st.integers(1, 12), st.integers(1, 4))
+def test_windows_of_any_partitions_merge_into_the_window_of_the_stream(rng, n, size, partitions):
+    truth, predicted = outcomes(rng, n, 2, 2)
+    whole = Window(scopes=2, classes=2, size=size)
+    whole.push(np.arange(n), truth, predicted)
+    parts = [Window(scopes=2, classes=2, size=size) for _ in range(partitions)]
+    home = rng.integers(0, partitions, n)
+    for number, part in enumerate(parts):
+        mine = np.flatnonzero(home == number)
+        part.push(mine, truth[mine], predicted[mine])
+    for left, right in zip(merged(parts).rows(), whole.rows(), strict=True):
+        assert (left == right).all()
+
+
+@given(generators, st.integers(1, 30), st.integers(1, 4), st.integers(1, 3))
+def test_regrets_agree_where_the_paper_says_they_are_one(rng, n, learners, cubes):
+    wrong = rng.random((n, learners)) < 0.4
+    cells = rng.integers(0, cubes, n)
+    expected = rng.integers(0, UNIT + 1, n)
+    losses = np.stack([wrong[cells == p].sum(axis=0) for p in range(cubes)])
+    whole = ensemble_regret(expected.sum(), losses.sum(axis=0))
+    heard = np.ones((n, learners), np.bool_)
+    assert awake_regret(expected_while_heard(expected, heard), losses.sum(axis=0)) == whole
+    # The benchmark per cube is never worse than the one for all (the paper's lemma).
+    assert contextual_regret(expected.sum(), losses) >= whole
+    assert contextual_regret(expected.sum(), losses.sum(axis=0, keepdims=True)) == whole
+    per_cube = [ensemble_regret(expected[cells == p].sum(), losses[p]) * UNIT for p in range(cubes)]
+    assert round(sum(float(x) for x in per_cube)) == round(
+        float(contextual_regret(expected.sum(), losses)) * UNIT
+    )
+
+
+@given(generators, st.integers(0, 30), st.integers(1, 4))
+def test_the_local_estimate_is_never_negative_under_bandit_feedback(rng, cubes, rules):
+    trials = rng.integers(0, 20, (cubes, rules))
+    successes = rng.integers(0, trials + 1)
+    estimate = local_regret_estimate(np.concatenate([trials, successes], axis=1), rules)
+    assert estimate >= -1e-9
+    assert estimate <= trials.sum()

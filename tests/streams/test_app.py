@@ -1,0 +1,109 @@
+"""The application: pages on loopback only, no tables served, red when commits are stuck."""
+
+import asyncio
+import socket
+from datetime import timedelta
+
+import aiohttp
+import pytest
+from app_kit import worker
+from engine_kit import config, create_topics, done, ids, produce, spec, until
+from settings_kit import settings
+
+from streams.app import WebConfig, build_app, create_app, engine_config
+from streams.errors import HbError
+from streams.tasks.commit import Step
+from streams.tasks.task import Phase
+from streams.web import free_socket
+
+ANY = WebConfig(port=0)
+
+
+async def get(app, path):
+    host, port = app.web.address
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://{host}:{port}{path}") as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+async def test_pages_and_nothing_else(broker_address, prefix, tmp_path):
+    conf, agent = config(broker_address, prefix, tmp_path), spec(prefix)
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    async with worker(conf, agent, web=ANY) as app:
+        assert (await get(app, "/healthz"))[0] == 200
+        await until(lambda: not app.engine.trouble())
+        assert await get(app, "/readyz") == (200, '{"ready":true,"trouble":[]}')
+        for path in ("/", "/table/", "/tables/", "/router/", "/stats/", "/graph/"):
+            assert (await get(app, path))[0] == 404
+        assert app.web.address[0] == "127.0.0.1"
+
+
+async def test_a_stuck_commit_turns_readiness_red_and_back(broker_address, prefix, tmp_path):
+    conf, agent = config(broker_address, prefix, tmp_path, stuck_after=0.3), spec(prefix)
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    await produce(broker_address, prefix + "in", ids(range(10)))
+    stuck, go = asyncio.Event(), asyncio.Event()
+
+    async def hold(step):
+        if step is Step.BEGUN:
+            stuck.set()
+            await go.wait()
+
+    app = build_app(conf, ANY, hook=hold)
+    app.add_agent(agent)
+    app.finalize()
+    async with app:
+        await asyncio.wait_for(stuck.wait(), 20)
+        await until(app.engine.trouble)
+        status, text = await get(app, "/readyz")
+        assert status == 503
+        assert "task count/0 has not committed for" in text
+        go.set()
+        await until(lambda: done(app.engine, 10))
+        assert (await get(app, "/readyz"))[0] == 200
+
+
+async def test_a_failed_task_turns_readiness_red(broker_address, prefix, tmp_path):
+    conf, agent = config(broker_address, prefix, tmp_path, retries=0), spec(prefix)
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    await produce(broker_address, prefix + "in", [b'{"id":-1}'])
+    async with worker(conf, agent, web=ANY) as app:
+        await until(lambda: [s.phase for s in app.engine.statuses()] == [Phase.FAILED])
+        status, text = await get(app, "/readyz")
+    assert status == 503
+    assert "task count/0 is failed: RuntimeError in agent count" in text
+
+
+def test_the_next_free_port_is_taken():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        with free_socket("127.0.0.1", taken) as found:
+            assert taken < found.getsockname()[1] < taken + 100
+
+
+def test_an_address_that_is_not_ours_is_refused_in_one_sentence():
+    with pytest.raises(HbError, match=r"cannot serve web pages on 203\.0\.113\.1"):
+        free_socket("203.0.113.1", 6066)
+
+
+def test_settings_lead_to_the_engines_configuration(tmp_path):
+    found = engine_config(
+        settings(state=tmp_path, batch_size=77, session_timeout=timedelta(seconds=6))
+    )
+    assert found.app == "wdbc"
+    assert found.changelog("ensemble") == "wdbc.ensemble.changelog"
+    assert found.transactional_id("local.a", 3) == "wdbc.local.a.3"
+    assert found.deadletters == "wdbc.deadletter"
+    assert found.client["bootstrap_servers"] == ["localhost:9092"]
+    assert (found.max_records, found.session_timeout, found.state) == (77, 6.0, tmp_path)
+
+
+def test_an_agent_cannot_take_the_inputs_of_another(tmp_path):
+    app = create_app(settings(state=tmp_path))
+    app.add_agent(spec("x."))
+    with pytest.raises(HbError, match="taken"):
+        app.add_agent(spec("x.", name="other"))

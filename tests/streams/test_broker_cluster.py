@@ -1,0 +1,84 @@
+"""Three brokers: copies of everything, and life goes on without one of them."""
+
+import asyncio
+import time
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from streams.connection import admin_client
+from streams.topic_admin import create, find
+from streams.topics import Topic
+
+COPIES = {"min.insync.replicas": "2"}
+
+
+@pytest.fixture
+async def topic(three_brokers, prefix):
+    name = f"{prefix}copied"
+    async with admin_client(three_brokers.settings()) as admin:
+        await create(admin, [Topic(name, 3, 3, COPIES)])
+    return name
+
+
+async def in_sync(cluster, topic):
+    async with admin_client(cluster.settings()) as admin:
+        listed = [each for each in await admin.describe_topics() if each["topic"] == topic]
+    return [len(part["isr"]) for each in listed for part in each["partitions"]]
+
+
+async def write(cluster, topic, count):
+    """Write to every partition, in transactions, which need the coordinators' topics too."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=cluster.address, transactional_id=topic, request_timeout_ms=20_000
+    )
+    async with producer:
+        for _ in range(count):
+            async with producer.transaction():
+                for partition in range(3):
+                    await producer.send_and_wait(topic, b"x", partition=partition)
+
+
+async def all_in_sync_again(cluster, topic):
+    deadline = time.monotonic() + 40
+    while await in_sync(cluster, topic) != [3, 3, 3]:
+        assert time.monotonic() < deadline, "the node did not catch up"
+        await asyncio.sleep(0.2)
+
+
+async def test_everything_has_three_copies(three_brokers, topic):
+    await write(three_brokers, topic, 1)
+    internal = "__transaction_state"
+    async with admin_client(three_brokers.settings()) as admin:
+        found = await find(admin, [topic, internal])
+    assert {each.replication for each in found.values()} == {3}
+    assert {each.config["min.insync.replicas"] for each in found.values()} == {"2"}
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+async def test_writing_goes_on_while_a_node_is_gone(three_brokers, topic, end):
+    await write(three_brokers, topic, 1)
+    node = three_brokers.nodes[1]
+    ended = getattr(node, end)()
+    assert not node.alive
+    assert ended in (None, True), "it did not stop cleanly"
+    await write(three_brokers, topic, 2)
+    node.start()
+    await all_in_sync_again(three_brokers, topic)
+
+
+async def test_starting_the_cluster_starts_what_is_missing(three_brokers, topic):
+    others = [three_brokers.nodes[number].process.find().pid for number in (1, 2)]
+    three_brokers.nodes[0].kill()
+    assert three_brokers.up() == three_brokers.address
+    assert three_brokers.nodes[0].alive
+    assert [three_brokers.nodes[number].process.find().pid for number in (1, 2)] == others
+    await all_in_sync_again(three_brokers, topic)
+
+
+def test_a_frozen_node_is_alive_and_goes_on(three_brokers):
+    node = three_brokers.nodes[2]
+    node.pause()
+    assert node.process.find().status() == "stopped"
+    node.resume()
+    assert node.process.find().status() != "stopped"

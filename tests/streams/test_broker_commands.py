@@ -1,0 +1,140 @@
+"""`hb broker`, as a user runs it."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import pytest
+
+from streams.broker import EmbeddedBroker
+from streams.settings.broker import BrokerSettings
+from tests.cli_runs import Hb
+
+HB = [sys.executable, "-c", "from cli.main import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("broker") / "data"
+    yield folder
+    EmbeddedBroker(folder).destroy()
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys, data):
+    monkeypatch.setenv("COLUMNS", "200")
+    run = Hb(monkeypatch, capsys)
+    return lambda command, *rest: run("broker", command, "--data", data, *rest)
+
+
+def test_a_life(hb, data):
+    nothing = hb("status", "--json")
+    assert (nothing.code, nothing.json["running"], nothing.json["nodes"]) == (1, False, [])
+    assert hb("down").out == "it was not running\n"
+
+    up = hb("up", "--json")
+    assert up.code == 0
+    address = up.json["address"]
+    assert up.json["secure"] is False
+    assert up.json["nodes"][0]["memory_mb"] > 0
+    assert tomllib.loads(up.json["settings"][0]) == {"broker": {"bootstrap": address}}
+    assert f"is up at {address}" in hb("up").out
+
+    status = hb("status")
+    assert status.code == 0
+    assert f"up and answering at {address}" in status.out
+    assert len(hb("logs", "-n", "3").out.splitlines()) == 3
+    assert "STARTED" in hb("logs", "-n", "1000").out
+    assert hb("logs", "--node", "2").code == 3
+
+    refused = hb("up", "--foreground")
+    assert refused.code == 4
+    assert "runs already" in refused.err
+    assert hb("up", "--brokers", "3").code == 4
+
+    assert hb("down").out == "stopped\n"
+    assert hb("status").code == 1
+    assert hb("down", "--json").json == {"was_running": False, "killed": []}
+
+
+def test_resetting_asks_first(hb, data):
+    hb("up")
+    asked = hb("reset")
+    assert asked.code == 3
+    assert "to do so add --yes" in asked.err
+    assert hb("status").code == 0
+    assert hb("reset", "--yes", "--json").json == {"deleted": True, "data": str(data)}
+    assert not data.exists()
+    assert hb("reset", "--yes").out == "there was nothing to delete\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_in_the_foreground_it_stops_with_its_command(data, number):
+    command = [*HB, "broker", "up", "--foreground", "--data", str(data)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = ""
+    while "Ctrl-C stops it" not in said:
+        assert select.select([process.stderr], [], [], 60)[0]
+        line = process.stderr.readline()
+        assert line, "it ended too early"
+        said += line
+    broker = EmbeddedBroker(data)
+    assert broker.running
+    process.send_signal(number)
+    out, err = process.communicate(timeout=40)
+    assert process.returncode == 0
+    assert "is up at" in out
+    assert "stopped" in err
+    assert not broker.running
+    assert "shut down completed" in broker.nodes[0].log.read_text()
+
+
+def test_an_interrupted_start_leaves_nothing_running(data):
+    broker = EmbeddedBroker(data)
+    process = subprocess.Popen([*HB, "broker", "up", "--data", str(data)], stdout=subprocess.PIPE)
+    while not broker.running:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=40)
+    assert process.returncode == 130
+    assert not broker.running
+
+
+def test_a_secure_one_says_what_a_settings_file_needs(secure_broker, monkeypatch, capsys):
+    hb = Hb(monkeypatch, capsys)
+    shown = hb("broker", "status", "--data", secure_broker.data, "--json").json["settings"]
+    sections = [tomllib.loads(text)["broker"] for text in shown]
+    assert [section["security"]["protocol"] for section in sections] == ["sasl_ssl", "ssl"]
+    assert BrokerSettings.model_validate(sections[0]) == secure_broker.settings()
+    assert BrokerSettings.model_validate(sections[1]) == secure_broker.certificate_settings()
+    printed = hb("broker", "up", "--data", secure_broker.data).out
+    assert all(text.strip() in printed for text in shown)
+
+
+def test_without_an_address_the_embedded_broker_is_meant(tmp_path):
+    """In a process of its own: where the user's data folder is, is the environment's to say."""
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    code = (
+        "from streams.broker import EmbeddedBroker; from streams.security import client_arguments;"
+        "from streams.settings.broker import BrokerSettings;"
+        "broker = EmbeddedBroker(); address = broker.up();"
+        "print(client_arguments(BrokerSettings())['bootstrap_servers'] == [address]);"
+        "broker.destroy()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
+    assert not list((tmp_path / "hb").rglob("node-*"))
+
+
+def test_the_help_names_every_command(hb, monkeypatch, capsys):
+    said = Hb(monkeypatch, capsys)("broker", "--help").out
+    for command in ("up", "down", "status", "logs", "reset"):
+        assert re.search(rf"\b{command}\b", said)

@@ -1,0 +1,191 @@
+"""Encrypted and authenticated connections, against a broker that demands them."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import TopicAuthorizationFailedError
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization as s
+
+from streams.connection import admin_client, await_broker, explained
+from streams.errors import BrokerError, SettingsError
+from streams.security import client_arguments, protection
+from streams.settings.base import Secret
+from streams.settings.broker import BrokerSettings, SecuritySettings
+from streams.topic_admin import create
+from streams.topics import Topic
+
+
+def changed(settings, bootstrap=None, **changes):
+    """Return settings with other security, validated anew."""
+    values = {**settings.security.model_dump(exclude_none=True), **changes}
+    kept = {key: value for key, value in values.items() if value is not None}
+    return BrokerSettings(
+        bootstrap=bootstrap or settings.bootstrap, security=SecuritySettings(**kept)
+    )
+
+
+def ways_in(broker):
+    password, certificate = broker.settings(), broker.certificate_settings()
+    shown = certificate.security
+    both = changed(password, cert_file=shown.cert_file, key_file=shown.key_file)
+    return {"password": password, "certificate": certificate, "both": both}
+
+
+@pytest.mark.parametrize("way", ["password", "certificate", "both"])
+async def test_a_record_goes_through(secure_broker, prefix, way):
+    settings = ways_in(secure_broker)[way]
+    topic = f"{prefix}secret"
+    async with admin_client(settings) as admin:
+        await create(admin, [Topic(topic, 1, 1)])
+    arguments = client_arguments(settings)
+    async with AIOKafkaProducer(**arguments, transactional_id=topic) as producer:
+        async with producer.transaction():
+            await producer.send_and_wait(topic, b"value")
+    consumer = AIOKafkaConsumer(
+        topic,
+        **arguments,
+        group_id=topic,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
+    async with consumer:
+        assert (await consumer.getone()).value == b"value"
+
+
+def wrong_settings(broker, plain, folder: Path):
+    """Return what is wrong, the settings that are so, and what must be said of it."""
+    good, certificate = broker.settings(), broker.certificate_settings()
+    (folder / "wrong").write_text("guess")
+    wrong = Secret(file=folder / "wrong")
+    no_login = {"username": None, "password": None}
+    bare = {**no_login, "ca_file": None, "protocol": "plaintext"}
+    return {
+        "wrong password": (changed(good, password=wrong), "does not accept the user name and pass"),
+        "unknown user": (
+            changed(good, username="nobody"),
+            "does not accept the user name and pass",
+        ),
+        "other mechanism": (changed(good, mechanism="SCRAM-SHA-256"), "does not offer"),
+        "unknown authority": (changed(good, ca_file=None), "certificate is not trusted"),
+        "no encryption": (changed(good, **bare), "it ends the connection"),
+        "no log-in": (changed(good, protocol="ssl", **no_login), "it ends the connection"),
+        "no certificate": (
+            changed(certificate, cert_file=None, key_file=None),
+            "certificate required",
+        ),
+        "log-in where none is": (
+            changed(good, plain, protocol="sasl_plaintext", ca_file=None),
+            "does not ask for a password",
+        ),
+        "encryption where none is": (changed(good, plain), "it ends the connection"),
+    }
+
+
+MISTAKES = [
+    "wrong password",
+    "unknown user",
+    "other mechanism",
+    "unknown authority",
+    "no encryption",
+    "no log-in",
+    "no certificate",
+    "log-in where none is",
+    "encryption where none is",
+]
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+async def test_each_mistake_is_said_in_one_sentence(secure_broker, broker_address, tmp_path, case):
+    settings, said = wrong_settings(secure_broker, broker_address, tmp_path)[case]
+    with pytest.raises(BrokerError, match=said) as caught:
+        await await_broker(settings, 0.6)
+    assert "\n" not in str(caught.value)
+    assert settings.addresses[0] in str(caught.value)
+    assert "guess" not in str(caught.value)
+
+
+async def test_a_wrong_password_is_not_tried_again_and_again(secure_broker, tmp_path):
+    settings, _ = wrong_settings(secure_broker, "127.0.0.1:1", tmp_path)["wrong password"]
+    with pytest.raises(BrokerError, match="cannot use the broker"):
+        await await_broker(settings, 3600)
+
+
+async def test_who_has_no_rights_is_told_so(secure_broker, prefix):
+    guest = secure_broker.settings("guest")
+    await await_broker(guest)
+    with pytest.raises(BrokerError, match=r"does not let guest do this \(TopicAuthorization"):
+        async with admin_client(guest) as admin:
+            await create(admin, [Topic(f"{prefix}forbidden", 1, 1)])
+
+
+def test_the_settings_hold_no_secret_and_the_files_are_private(secure_broker):
+    text = repr(secure_broker.settings())
+    password = secure_broker.settings().security.password.read()
+    assert password not in text
+    folder = secure_broker.data / "secrets"
+    assert {path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())} == {0}
+    for node in secure_broker.nodes:
+        assert password not in node.log.read_text()
+        assert password not in node.properties.read_text()
+
+
+def test_the_certificates_vouch_for_loopback_only(secure_broker):
+    folder = secure_broker.data / "secrets"
+    server = x509.load_pem_x509_certificates((folder / "server.pem").read_bytes())[0]
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    assert all(ip.is_loopback for ip in names.get_values_for_type(x509.IPAddress))
+    assert not list(folder.glob("ca*.key"))
+
+
+def test_tls_arguments(secure_broker):
+    context = protection(secure_broker.certificate_settings().security)["ssl_context"]
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+    trusting = changed(secure_broker.settings(), check_hostname=False).security
+    assert not protection(trusting)["ssl_context"].check_hostname
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "cannot be read: No such file"), ("no PEM", "must be PEM")]
+)
+@pytest.mark.parametrize("key", ["ca_file", "cert_file"])
+def test_unusable_files_are_named(tmp_path, key, content, said):
+    file = tmp_path / "file.pem"
+    if content:
+        file.write_text(content)
+    files = {key: file} if key == "ca_file" else {"cert_file": file, "key_file": file}
+    with pytest.raises(SettingsError, match=f"broker.security.{key}: {file}.*{said}"):
+        protection(SecuritySettings(protocol="ssl", **files))
+
+
+def test_a_locked_key_opens_with_its_password_only(secure_broker, tmp_path):
+    given = secure_broker.certificate_settings().security
+    key = s.load_pem_private_key(given.key_file.read_bytes(), None)
+    locked = tmp_path / "locked.pem"
+    lock = s.BestAvailableEncryption(b"open sesame")
+    locked.write_bytes(key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, lock))
+    for word, opens in (("open sesame", True), ("wrong", False), (None, False)):
+        secret = None
+        if word:
+            (tmp_path / "word").write_text(word)
+            secret = Secret(file=tmp_path / "word")
+        settings = changed(secure_broker.certificate_settings(), key_file=locked)
+        security = settings.security.model_copy(update={"key_password": secret})
+        if opens:
+            assert "ssl_context" in protection(security)
+        else:
+            with pytest.raises(SettingsError, match="key_password"):
+                protection(security)
+
+
+def test_an_error_of_the_client_becomes_one_sentence():
+    settings = BrokerSettings(bootstrap="127.0.0.1:1")
+    said = str(explained(TopicAuthorizationFailedError("topic-name"), settings))
+    assert said == (
+        "the broker at 127.0.0.1:1 does not let this client do this (TopicAuthorizationFailedError)"
+    )

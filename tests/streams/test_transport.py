@@ -1,0 +1,241 @@
+"""Batches through Faust: exactly once over rebalances, bounded memory, normal topics beside."""
+
+import asyncio
+import dataclasses
+from collections import Counter
+
+import orjson
+import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from app_kit import worker
+from engine_kit import (
+    Counting,
+    committed,
+    config,
+    create_topics,
+    done,
+    ids,
+    produce,
+    spec,
+    until,
+)
+
+from streams.assignor import TogetherAssignor, spread
+from streams.tasks.task import Phase
+
+PARTS = 4
+
+
+async def prepare(address, prefix, folder, per_partition, **changes):
+    conf, agent = config(address, prefix, folder, session_timeout=6.0, **changes), spec(prefix)
+    await create_topics(address, conf, [agent], prefix + "out", prefix + "plain", partitions=PARTS)
+    for number in range(PARTS):
+        await produce(address, prefix + "in", ids(range(per_partition)), number)
+    return conf, agent
+
+
+async def outputs(address, prefix):
+    found = await committed(address, prefix + "out")
+    return Counter((r.partition, orjson.loads(r.value)["id"]) for r in found)
+
+
+def once(per_partition):
+    return Counter((number, n) for number in range(PARTS) for n in range(per_partition))
+
+
+async def test_agents_get_batches_and_commit_exactly_once(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 5_000)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 5_000))
+    assert await outputs(broker_address, prefix) == once(5_000)
+
+
+async def test_workers_come_and_go_while_busy(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 0, max_records=50)
+    fed, enough = 0, asyncio.Event()
+
+    async def feed():
+        nonlocal fed
+        while not enough.is_set():
+            for number in range(PARTS):
+                await produce(broker_address, prefix + "in", ids(range(fed, fed + 200)), number)
+            fed += 200
+
+    async with worker(conf, agent) as first:
+        feeding = asyncio.create_task(feed())
+        await until(lambda: done(first.engine, 500))
+        async with worker(conf, agent) as second:
+            await until(lambda: len(second.engine.tasks) == PARTS // 2)
+            await until(lambda: done(second.engine, 500))
+            assert len(first.engine.tasks) == PARTS // 2
+        await until(lambda: running_tasks(first.engine) == PARTS)
+        before = total(first)
+        await until(lambda: total(first) > before + 500)
+        enough.set()
+        await feeding
+        ends = Counter(r.partition for r in await committed(broker_address, prefix + "in"))
+        await until(lambda: done_at(first.engine, prefix, ends))
+    assert await outputs(broker_address, prefix) == Counter(
+        (number, n) for number, end in ends.items() for n in range(end)
+    )
+
+
+def done_at(engine, prefix, ends):
+    return {s.partition: s.positions.get(prefix + "in") for s in engine.statuses()} == ends
+
+
+async def test_a_clean_stop_hands_over_within_two_seconds(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 10)
+    loop = asyncio.get_running_loop()
+    async with worker(conf, agent) as first:
+        async with worker(conf, agent) as second:
+            await until(lambda: len(second.engine.tasks) == PARTS // 2)
+            await until(lambda: done(first.engine, 1) or done(second.engine, 1))
+            leaving = loop.time()
+        await until(lambda: running_tasks(first.engine) == PARTS)
+        assert loop.time() - leaving < 2.0
+
+
+def running_tasks(engine):
+    return sum(status.phase is Phase.RUNNING for status in engine.statuses())
+
+
+async def test_memory_is_bounded_however_large_the_backlog(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(
+        broker_address, prefix, tmp_path, 40_000, backlog_bytes=50_000, fetch_bytes=50_000
+    )
+    seen = []
+
+    class Slow(Counting):
+        def process(self, batch, out):
+            seen.append(len(batch))
+            super().process(batch, out)
+
+    slow = dataclasses.replace(agent, processor=lambda context: Slow(context, prefix + "out"))
+    async with worker(conf, slow) as app:
+        await until(lambda: running_tasks(app.engine) == PARTS)
+        sessions = [task.session for task in app.engine.tasks.values()]
+        largest = 0
+        while not done(app.engine, PARTS * 40_000):
+            held = max(session._backlog for session in sessions)
+            largest = max(largest, held)
+            await asyncio.sleep(0.002)
+    # The limit, and the one batch that was under way when it was reached.
+    assert 0 < largest <= 2 * 50_000 + 200_000
+    assert sum(seen) == PARTS * 40_000
+    assert await outputs(broker_address, prefix) == once(40_000)
+
+
+async def test_normal_topics_work_beside(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    got = []
+
+    def setup(app):
+        topic = app.topic(prefix + "plain", value_type=bytes, value_serializer="raw")
+
+        @app.agent(topic)
+        async def plain(stream):
+            async for event in stream.events():
+                got.append((event.message.partition, event.value))  # noqa: PERF401  # it never ends
+
+    await produce(broker_address, prefix + "plain", [b"a", b"b"], 1)
+    async with worker(conf, agent, setup=setup) as app:
+        await until(lambda: len(got) == 2)
+        await app.topic(prefix + "plain").send(key=b"k", value=b"c", partition=2)
+        await until(lambda: len(got) == 3)
+        await until(lambda: done(app.engine, PARTS * 100))
+        await app.consumer.commit()
+    assert got == [(1, b"a"), (1, b"b"), (2, b"c")]
+    # Faust acknowledged the normal topic: a second worker does not get it again.
+    got.clear()
+    async with worker(conf, agent, setup=setup) as app:
+        await produce(broker_address, prefix + "plain", [b"d"], 3)
+        await until(lambda: got)
+    assert got == [(3, b"d")]
+    assert await outputs(broker_address, prefix) == once(100)
+
+
+async def test_uncommitted_input_is_not_seen(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 0)
+    async with worker(conf, agent) as app:
+        await until(lambda: running_tasks(app.engine) == PARTS)
+        producer = AIOKafkaProducer(bootstrap_servers=broker_address, transactional_id=prefix)
+        async with producer:
+            for value, keep in ((b'{"id":1}', False), (b'{"id":2}', True), (b'{"id":3}', False)):
+                await producer.begin_transaction()
+                await producer.send_and_wait(prefix + "in", value, partition=0)
+                await (producer.commit_transaction() if keep else producer.abort_transaction())
+        await until(lambda: done(app.engine, 1))
+        # Aborted records and markers are passed, so that nothing looks like lag.
+        session = app.engine.tasks["count", 0].session
+        await until(lambda: session.positions[prefix + "in"] == 6)
+    assert await outputs(broker_address, prefix) == Counter({(0, 2): 1})
+
+
+async def test_the_groups_offsets_show_the_lag(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 50)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 50))
+    admin = AIOKafkaAdminClient(bootstrap_servers=broker_address)
+    await admin.start()
+    offsets = await admin.list_consumer_group_offsets(conf.app)
+    await admin.close()
+    shown = {tp: found.offset for tp, found in offsets.items()}
+    assert shown == {TopicPartition(prefix + "in", n): 50 for n in range(PARTS)}
+
+
+async def test_inputs_of_one_agent_stay_together(broker_address, prefix, tmp_path):
+    conf = config(broker_address, prefix, tmp_path, session_timeout=6.0)
+    agent = spec(prefix, inputs=("a", "b", "c"))
+    await create_topics(broker_address, conf, [agent], prefix + "out", partitions=PARTS)
+    async with worker(conf, agent) as first, worker(conf, agent) as second:
+        await until(
+            lambda: running_tasks(first.engine) == running_tasks(second.engine) == PARTS // 2
+        )
+        for number in range(PARTS):
+            for topic in ("a", "b", "c"):
+                await produce(broker_address, prefix + topic, ids([number]), number)
+        await until(lambda: total(first, second) == 3 * PARTS)
+    found = await committed(broker_address, prefix + "out")
+    assert Counter((r.partition, orjson.loads(r.value)["before"]) for r in found) == Counter(
+        (number, before) for number in range(PARTS) for before in range(3)
+    )
+
+
+def total(*apps):
+    return sum(status.records for app in apps for status in app.engine.statuses())
+
+
+@pytest.mark.parametrize("members", range(1, 6))
+@pytest.mark.parametrize("partitions", [1, 2, 4, 7])
+def test_a_spread_is_even_whoever_held_what(members, partitions):
+    names = [f"m{n}" for n in range(members)]
+    held = {name: [] for name in names}
+    load = dict.fromkeys(names, 0)
+    for gone in [*names[1:], None]:
+        now = {name: mine for name, mine in held.items() if name != gone}
+        given = spread(list(range(partitions)), now, load)
+        sizes = [len(mine) for mine in given.values()]
+        assert sorted(n for mine in given.values() for n in mine) == list(range(partitions))
+        assert max(sizes) - min(sizes) <= 1
+        kept = sum(len(set(now[name]) & set(given[name])) for name in now)
+        assert kept == sum(min(len(now[name]), len(given[name])) for name in now)
+        held = {**{name: [] for name in names}, **given}
+
+
+def test_workers_of_different_roles_share_a_group():
+    class Cluster:
+        def partitions_for_topic(self, topic):
+            return {0, 1}
+
+    def member(*groups):
+        assignor = TogetherAssignor(lambda: groups, dict)
+        return assignor, assignor.metadata([topic for group in groups for topic in group])
+
+    one, both = member(("a", "b")), member(("a", "b"), ("c",))
+    given = one[0].assign(Cluster(), {"one": one[1], "both": both[1]})
+    parts = {name: dict(found.assignment) for name, found in given.items()}
+    assert parts["both"]["c"] == [0, 1]
+    assert parts["one"]["a"] == parts["one"]["b"]
+    assert sorted(parts["one"]["a"] + parts["both"]["a"]) == [0, 1]

@@ -1,0 +1,176 @@
+"""What the engine leans on inside Faust and aiokafka; an upgrade that changes it fails here."""
+
+import asyncio
+import inspect
+
+import faust
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.consumer import fetcher
+from aiokafka.errors import ProducerFenced
+from aiokafka.producer import sender
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from engine_kit import config, create_topics, ids, produce, spec
+from faust.tables import recovery
+from faust.transport import by_url, conductor
+from faust.transport import consumer as faust_consumer
+from faust.transport.drivers import aiokafka as driver
+from faust.web import base
+
+from streams.transport import Transport
+
+
+def source(thing):
+    return inspect.getsource(thing)
+
+
+def test_faust_finds_the_transport_by_its_entry_point():
+    assert by_url("hb://localhost:9092") is Transport
+    assert by_url("kafka://localhost:9092") is driver.Transport
+
+
+def test_faust_asks_the_consumer_for_batches_the_way_the_transport_answers():
+    waiting = source(faust_consumer.Consumer._wait_next_records)
+    assert "self._getmany(" in waiting
+    getmany = source(faust_consumer.Consumer.getmany)
+    assert "self.scheduler.iterate(records)" in getmany
+    assert "to_message = self._to_message" in getmany
+    assert "self.highwater(tp)" in getmany
+    assert "await self.perform_seek()" in getmany
+    assert "self.seek_to_committed()" in source(faust_consumer.Consumer.perform_seek)
+    assert "self._fetch_records" in source(driver.AIOKafkaConsumerThread.getmany)
+    assert "self._create_worker_consumer(" in source(driver.AIOKafkaConsumerThread._create_consumer)
+    assert "self._new_consumer_thread()" in source(faust_consumer.ThreadDelegateConsumer.__init__)
+
+
+def test_faust_drops_what_it_believes_to_be_old():
+    """So batch topics are kept out of its note of read offsets, which it binds once."""
+    drain = source(faust_consumer.Consumer._drain_messages)
+    assert "self._read_offset.__getitem__" in drain
+    assert "self._read_offset.__setitem__" in drain
+    assert "offset >= r_offset" in drain
+
+
+def test_faust_seeks_after_each_rebalance_and_before_the_flow_starts():
+    resume = source(recovery.Recovery._resume_streams)
+    assert resume.index("consumer.perform_seek()") < resume.index("consumer.resume_flow()")
+    assert "stop_flow" in source(faust.App._on_partitions_revoked)
+    assert "flow_control.clear" in source(faust.App._on_partitions_revoked)
+
+
+def test_faust_raises_for_a_partition_without_a_callback():
+    assert "self._tp_to_callback.__getitem__" in source(
+        conductor.Conductor._compile_message_handler
+    )
+
+
+def test_faust_reads_uncommitted_unless_told():
+    """So the transport makes its own aiokafka consumer."""
+    made = source(driver.AIOKafkaConsumerThread._create_worker_consumer)
+    assert 'isolation_level: str = "read_uncommitted"' in made
+
+
+def test_faust_serves_tables_and_listens_everywhere_unless_told():
+    assert ("/table", "faust.web.apps.tables.blueprint") in list(base.DEFAULT_BLUEPRINTS)
+    names = ("default", "production", "debug", "optional")
+    assert all(hasattr(base.Web, f"{name}_blueprints") for name in names)
+
+
+def test_an_empty_set_of_partitions_means_all_to_aiokafka():
+    assert "if partitions and tp not in partitions" in source(fetcher.Fetcher.fetched_records)
+
+
+def test_the_producer_has_the_parts_that_are_replaced():
+    parameters = inspect.signature(sender.Sender.__init__).parameters
+    assert set(parameters) == {
+        "self",
+        "client",
+        "acks",
+        "txn_manager",
+        "message_accumulator",
+        "retry_backoff_ms",
+        "request_timeout_ms",
+    }
+    assert "self._do_add_partitions_to_txn(tps)" in source(
+        sender.Sender._maybe_do_transactional_request
+    )
+    assert "return BACKOFF_OVERRIDE" in source(sender.AddPartitionsToTxnHandler.handle_response)
+
+
+async def test_builders_take_raw_records_and_refuse_the_one_that_is_too_much(broker_address):
+    async with AIOKafkaProducer(bootstrap_servers=broker_address, max_batch_size=1_000) as producer:
+        batch = producer.create_batch()
+        assert isinstance(batch._builder, DefaultRecordBatchBuilder)
+        taken = 0
+        while batch._builder.append(taken, 5, b"k", bytes(100), []) is not None:
+            taken += 1
+        assert 5 <= taken <= 9
+        batch._relative_offset = taken
+        assert batch.record_count() == taken
+        # The first record always fits, so that a large one can be sent at all.
+        assert producer.create_batch()._builder.append(0, 5, b"k", bytes(5_000), []) is not None
+
+
+async def test_fetched_records_wait_in_the_fetcher_as_compiled_batches(
+    broker_address, prefix, tmp_path
+):
+    conf, agent = config(broker_address, prefix, tmp_path), spec(prefix)
+    await create_topics(broker_address, conf, [agent])
+    await produce(broker_address, prefix + "in", ids(range(3)))
+    place = TopicPartition(prefix + "in", 0)
+    async with AIOKafkaConsumer(
+        bootstrap_servers=broker_address, isolation_level="read_committed", enable_auto_commit=False
+    ) as consumer:
+        consumer.assign([place])
+        consumer.seek(place, 0)
+        found = consumer._fetcher
+        async with asyncio.timeout(10):
+            while place not in found._records:
+                await asyncio.wait([found._create_fetch_waiter()], timeout=0.1)
+        result = found._records[place]
+        assert type(result) is fetcher.FetchResult
+        assert result.check_assignment(place)
+        records = result._partition_records
+        assert records.next_fetch_offset == 0
+        assert records._isolation_level == fetcher.READ_COMMITTED
+        batch = records._records.next_batch()
+        assert (batch.base_offset, batch.next_offset, batch.is_control_batch) == (0, 3, False)
+        assert batch.validate_crc()
+        assert [record.value for record in batch] == ids(range(3))
+        state = result._assignment.state_value(place)
+        assert (state.lso, state.highwater) == (3, 3)
+
+
+async def test_a_commit_does_not_notice_a_failed_batch(broker_address, prefix, tmp_path):
+    """So the engine waits for every batch before it commits."""
+    conf, agent = config(broker_address, prefix, tmp_path), spec(prefix)
+    await create_topics(broker_address, conf, [agent])
+    producer = AIOKafkaProducer(
+        bootstrap_servers=broker_address, transactional_id=prefix, max_batch_size=4 << 20
+    )
+    async with producer:
+        await producer.begin_transaction()
+        await (await _send(producer, prefix + "in", b"small"))
+        too_large = await _send(producer, prefix + "in", bytes(2 << 20))
+        await producer.commit_transaction()
+        with pytest.raises(Exception, match="MessageSizeTooLarge"):
+            await too_large
+
+
+async def _send(producer, topic, value):
+    batch = producer.create_batch()
+    batch.append(timestamp=1, key=None, value=value)
+    return await producer.send_batch(batch, topic, partition=0)
+
+
+async def test_a_second_producer_of_a_name_fences_the_first(broker_address, prefix, tmp_path):
+    conf, agent = config(broker_address, prefix, tmp_path), spec(prefix)
+    await create_topics(broker_address, conf, [agent])
+    first = AIOKafkaProducer(bootstrap_servers=broker_address, transactional_id=prefix)
+    second = AIOKafkaProducer(bootstrap_servers=broker_address, transactional_id=prefix)
+    async with first:
+        await first.begin_transaction()
+        await first.send_and_wait(prefix + "in", b"lost", partition=0)
+        async with second:
+            with pytest.raises(ProducerFenced):
+                await first.commit_transaction()
