@@ -124,7 +124,7 @@ def _per_cube(
     wrong = labels != truth.T[:, :, None]
     at = np.take_along_axis(cubes, draws, axis=1).T
     inside = (at[:, :, None] == np.arange(2**CONTEXTS))[:, :, :, None]
-    losses = np.cumsum(wrong[:, :, None] & inside, axis=0, dtype=np.int32)
+    losses = np.cumsum(wrong[:, :, None] & inside, axis=0, dtype=np.int64)
     return contextual_regret(np.cumsum(expected[:, 0], axis=0), losses)
 
 
