@@ -89,7 +89,7 @@ def sweep(
             (
                 f"The printed index is c = 1 with bandit feedback: a PER of {_theory(figures):.2f}"
                 f" at best (paper: {PRINTED}). Under full feedback all rules of a cube have the"
-                " same count, so c makes no difference there."
+                " same count, so c makes no difference at h = 1; else h scales c's term too."
             ),
             (
                 "First visits and repeats: the same decisions, split by whether the run had drawn"

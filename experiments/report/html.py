@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from experiments.report.findings import summary
 from experiments.report.markdown import cell
 from experiments.report.result import Chart, Result, Table
 from experiments.report.words import INTRODUCTION, setting_words
@@ -24,7 +25,8 @@ def page(results: Mapping[str, Result]) -> str:
     # A closing tag inside the data would end the script.
     data = orjson.dumps(charts).decode().replace("</", "<\\/")
     return _PAGE.format(
-        style=_STYLE, links=links, introduction=escape(INTRODUCTION), body=body, data=data,
+        style=_STYLE, links=links, introduction=escape(INTRODUCTION),
+        summary=_table(summary(results)), body=body, data=data,
         library=_library(),
     )  # fmt: skip
 
@@ -109,7 +111,7 @@ summary{cursor:pointer;font-weight:600}
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Hedged Bandits: results</title>
 <meta name="viewport" content="width=device-width,initial-scale=1"><style>{style}</style></head>
-<body><nav>{links}</nav><main><h1>Results</h1><p>{introduction}</p>{body}</main>
+<body><nav>{links}</nav><main><h1>Results</h1><p>{introduction}</p>{summary}{body}</main>
 <script>{library}</script>
 <script>const charts={data};
 for(const [id,c] of Object.entries(charts))
