@@ -53,6 +53,7 @@ BAYES = {"kind": "bayes"}
 RECIPES = {
     "kdi": Recipe(),
     "bayes": Recipe(rules=(BAYES,)),
+    "fourier": Recipe(rules=({**BAYES, "fourier": 60, "spread": 0.3},)),
     "cubes": Recipe(
         rules=(
             {"kind": "constant", "label": "benign", "name": "benign"},
@@ -70,6 +71,7 @@ OURS = {
     "kdi, confidence votes": Ours("kdi", "confidence"),
     "kdi, WM": Ours("kdi", "wm"),
     "kdi, majority": Ours("kdi", "majority"),
+    "bayes with Fourier features, stack": Ours("fourier", "stack"),
     "bayes, stack": Ours("bayes", "stack"),
     "bayes, WM": Ours("bayes", "wm"),
     "bayes and constants in cubes with back-off, WM": Ours("cubes", "wm"),
