@@ -96,4 +96,7 @@ CATALOGUE: dict[str, Experiment] = {
     "delay": Experiment("experiments.drift:delay", "Late labels", 70, 600),
     "drift": Experiment("experiments.drift:drift", "Labels swap, the best expert changes", 45, 220),
     "theory": Experiment("experiments.theory:theory", "Regret, coverage, doubling", 60, 90),
+    "speed": Experiment(
+        "experiments.paper.speed:speed", "The simulation against a plain loop", 6, 3, steps=False
+    ),
 }
