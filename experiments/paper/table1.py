@@ -51,7 +51,10 @@ def table1(
         title="Table I: comparison with offline methods",
         settings={"runs": count, "steps": steps, "seed": seed, **asdict(settings)},
         figures=figures,
-        tables=[Table("Table I (percent, FNR just below 3 %)", COMPARED, _rows(tuned))],
+        tables=[
+            Table("Table I (percent, FNR just below 3 %)", COMPARED, _rows(tuned)),
+            _deviations(tuned),
+        ],
         charts=[_chart(tuned)],
         notes=_notes(tuned),
     )
@@ -72,6 +75,16 @@ def _rows(tuned: dict[str, Tuned]) -> list[Row]:
         one = tuned[name]
         rows.append(compared(name, paper, one.rates, round(one.h, 4), printed[key]["sd"]))
     return rows
+
+
+def _deviations(tuned: dict[str, Tuned]) -> Table:
+    printed = published()["table1"]
+    columns = ["method", *(f"{metric}{of}" for metric in METRICS for of in (" paper", ""))]
+    rows: list[Row] = []
+    for name, key in {**PRINTED, **RAW}.items():
+        pairs = zip(printed[key]["sd"], tuned[name].rates.sd.tolist(), strict=True)
+        rows.append([name, *(value for pair in pairs for value in pair)])
+    return Table("Standard deviations over the runs (percent)", columns, rows)
 
 
 def _chart(tuned: dict[str, Tuned]) -> Chart:

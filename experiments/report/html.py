@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from experiments.report.findings import summary
+from experiments.report.findings import improvements, summary
 from experiments.report.markdown import cell
 from experiments.report.result import Chart, Result, Table
 from experiments.report.words import INTRODUCTION, setting_words
@@ -26,7 +26,7 @@ def page(results: Mapping[str, Result]) -> str:
     data = orjson.dumps(charts).decode().replace("</", "<\\/")
     return _PAGE.format(
         style=_STYLE, links=links, introduction=escape(INTRODUCTION),
-        summary=_table(summary(results)), body=body, data=data,
+        summary=_table(summary(results)) + _table(improvements(results)), body=body, data=data,
         library=_library(),
     )  # fmt: skip
 

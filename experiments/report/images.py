@@ -16,7 +16,8 @@ def draw(chart: Chart, path: Path) -> None:
         figure = Figure(SIZE, layout="constrained")
         axes = figure.subplots()
         (_bars if chart.kind == "bar" else _lines)(axes, chart)
-        axes.set(xlabel=chart.x, ylabel=chart.y, title=chart.title)
+        x, y = (chart.y, "") if _lying(chart) else (chart.x, chart.y)
+        axes.set(xlabel=x, ylabel=y, title=chart.title)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
         figure.savefig(path, metadata={"Date": None})
@@ -37,17 +38,25 @@ def _lines(axes: object, chart: Chart) -> None:
 
 
 def _bars(axes: object, chart: Chart) -> None:
+    """Draw bars side by side, or lying if their names are long."""
     from matplotlib.axes import Axes
 
     assert isinstance(axes, Axes)  # noqa: S101 - as above
+    names = [str(x) for x in chart.series[0].x]
     width = 0.8 / len(chart.series)
     for k, one in enumerate(chart.series):
-        places = [i + (k - (len(chart.series) - 1) / 2) * width for i in range(len(one.x))]
-        heights = [0.0 if value is None else value for value in one.y]
-        axes.bar(places, heights, width, yerr=one.error, label=one.name, capsize=2)
-    names = [str(x) for x in chart.series[0].x]
-    turned = sum(map(len, names)) > 70
-    axes.set_xticks(range(len(names)), names, rotation=25 if turned else 0)
-    if turned:
-        for label in axes.get_xticklabels():
-            label.set_horizontalalignment("right")
+        places = [i + (k - (len(chart.series) - 1) / 2) * width for i in range(len(names))]
+        sizes = [0.0 if value is None else value for value in one.y]
+        if _lying(chart):
+            axes.barh(places, sizes, width, xerr=one.error, label=one.name)
+        else:
+            axes.bar(places, sizes, width, yerr=one.error, label=one.name, capsize=2)
+    if _lying(chart):
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+    else:
+        axes.set_xticks(range(len(names)), names)
+
+
+def _lying(chart: Chart) -> bool:
+    return chart.kind == "bar" and sum(len(str(x)) for x in chart.series[0].x) > 75

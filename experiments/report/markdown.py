@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.report.findings import summary
+from experiments.report.findings import improvements, summary
 from experiments.report.result import Cell, Result, Table
 from experiments.report.words import INTRODUCTION, setting_words
 
 
 def document(results: Mapping[str, Result], images: Mapping[str, Sequence[str]]) -> str:
     """Return the whole report; `images` are the files of each result's charts."""
-    parts = ["# Results\n", INTRODUCTION, markdown_table(summary(results)), _contents(results)]
+    tables = [markdown_table(make(results)) for make in (summary, improvements)]
+    parts = ["# Results\n", INTRODUCTION, *tables, _contents(results)]
     for name, result in results.items():
         parts.append(section(name, result, images[name]))
     return "\n".join(parts).rstrip() + "\n"

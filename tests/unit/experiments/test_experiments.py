@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from experiments.catalogue import CATALOGUE, Options
+from experiments.report.findings import improvements, summary
 from experiments.report.result import Chart, Result, Series, Table
 from experiments.report.store import Store, code_digest
 from experiments.report.write import write_report
@@ -41,8 +42,12 @@ def test_experiments_run_and_repeat(name):
     assert all(isinstance(value, float) for value in first.figures.values())
     if name == "past":
         assert short(name).figures == first.figures
+    rows = summary({name: first}).rows
+    assert all(row[-1] in {"yes", "no"} for row in rows)
     if name == "table1":
         check_table1(first.figures)
+        assert rows
+        assert improvements({name: first}).rows[0][1] == 0.51
 
 
 def check_table1(figures):
@@ -51,6 +56,14 @@ def check_table1(figures):
         for metric in ("PER", "FPR", "FNR"):
             assert 0 <= figures[f"{method}.{metric}"] <= 100
     assert figures["Best LL.PER"] <= figures["Worst LL.PER"]
+
+
+def test_findings_are_computed_not_told():
+    figures = {"WM.M=3.PER": 3.0, "WM.M=30.PER": 9.0}
+    result = Result("learners", "", {}, figures)
+    assert summary({"learners": result}).rows[0][-1] == "yes"
+    result.figures["WM.M=30.PER"] = 2.0
+    assert summary({"learners": result}).rows[0][-1] == "no"
 
 
 def example():
