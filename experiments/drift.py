@@ -24,6 +24,10 @@ from learners.regret import ensemble_regret
 from learners.types import Floats
 
 Tick = Callable[[], object]
+KINDS = {
+    "bandit": LocalSettings(),
+    "full": LocalSettings(feedback=Feedback.FULL, exploration=0.0),
+}
 DELAYS = (0, 10, 100, 1000, 5000)
 RATES = {"first": (0.05, 0.2, 0.35), "second": (0.35, 0.2, 0.05)}
 FOLLOWERS = {
@@ -40,32 +44,16 @@ def delay(
 ) -> Result:
     """PER and regret by delay, under bandit and full feedback."""
     runs = make_runs(count, steps=steps, seed=seed)
-    kinds = {
-        "bandit": LocalSettings(),
-        "full": LocalSettings(feedback=Feedback.FULL, exploration=0.0),
-    }
     figures: dict[str, float] = {}
     rows: list[Row] = []
-    for wait in (d for d in DELAYS if d < steps):
-        for kind, settings in kinds.items():
-            votes = simulate_learners(runs, settings, np.ones(1), delay=wait, tick=tick)
-            for name in ("WM", "AH"):
-                fused = run_method(
-                    FUSIONS[name], runs, settings, votes, delay=wait, losses=True, tick=tick
-                )
-                found = rates(fused.labels[:, 0], runs.truth)
-                regret = pseudo_regret(runs, votes, fused.expected)
-                key = f"{name}.{kind}.delay={wait}"
-                figures |= {**found.figures(key), f"{key}.regret": float(regret[-1].mean())}
-                rows.append(
-                    [wait, kind, name, *found.mean.tolist(), float(found.se[0]),
-                     float(regret[-1].mean()), float(regret[-1].max())]
-                )  # fmt: skip
+    waits = [d for d in DELAYS if d < steps]
+    for wait in waits:
+        for kind in KINDS:
+            _delayed(runs, wait, kind, figures=figures, rows=rows, tick=tick)
     columns = [
         "delay", "feedback", "method", "PER", "FPR", "FNR", "PER ±", "pseudo-regret", "largest",
     ]  # fmt: skip
     bound = hedge_regret(steps, 3)
-    waits = [d for d in DELAYS if d < steps]
     series = [
         Series(
             f"{name}, {kind}",
@@ -73,7 +61,7 @@ def delay(
             [figures[f"{name}.{kind}.delay={d}.PER"] for d in waits],
         )
         for name in ("WM", "AH")
-        for kind in kinds
+        for kind in KINDS
     ]
     return Result(
         name="delay",
@@ -86,6 +74,24 @@ def delay(
         ],
         notes=[f"The bound of Theorem 2, for labels without delay, is {bound:.0f} errors."],
     )
+
+
+def _delayed(
+    runs: Runs, wait: int, kind: str, *, figures: dict[str, float], rows: list[Row], tick: Tick
+) -> None:
+    """Run WM and AH with one delay and one kind of feedback."""
+    settings = KINDS[kind]
+    votes = simulate_learners(runs, settings, np.ones(1), delay=wait, tick=tick)
+    for name in ("WM", "AH"):
+        fused = run_method(FUSIONS[name], runs, settings, votes, delay=wait, losses=True, tick=tick)
+        found = rates(fused.labels[:, 0], runs.truth)
+        regret = pseudo_regret(runs, votes, fused.expected)[-1]
+        key = f"{name}.{kind}.delay={wait}"
+        figures |= {**found.figures(key), f"{key}.regret": float(regret.mean())}
+        rows.append(
+            [wait, kind, name, *found.mean.tolist(), float(found.se[0]), float(regret.mean()),
+             float(regret.max())]
+        )  # fmt: skip
 
 
 def pseudo_regret(runs: Runs, votes: Votes, expected: np.ndarray | None) -> Floats:
@@ -104,24 +110,14 @@ def drift(
     rows: list[Row] = []
     charts = []
     for title, (runs, votes) in _streams(count, seed, steps, tick).items():
-        truth = runs.told
         series = []
         for name, method in FOLLOWERS.items():
-            settings = LocalSettings()
-            fused = run_method(method, runs, settings, votes, tick=tick)
-            wrong = (fused.labels[:, 0] != truth.T).mean(axis=1)
-            x, y = _windows(wrong, max(1, steps // 40))
-            series.append(Series(name, x, y))
-            half = steps // 2
-            parts = (
-                wrong[half - steps // 10 : half].mean(),
-                wrong[half : half + steps // 10].mean(),
-                wrong[-steps // 10 :].mean(),
-                wrong.mean(),
-            )
-            rows.append([title, name, *(100.0 * float(part) for part in parts)])
-            for key, part in zip(("before", "after", "end", "PER"), parts, strict=True):
-                figures[f"{title}.{name}.{key}"] = 100.0 * float(part)
+            fused = run_method(method, runs, LocalSettings(), votes, tick=tick)
+            wrong = (fused.labels[:, 0] != runs.told.T).mean(axis=1)
+            series.append(Series(name, *_windows(wrong, max(1, steps // 40))))
+            parts = _around(wrong)
+            rows.append([title, name, *parts.values()])
+            figures |= {f"{title}.{name}.{key}": value for key, value in parts.items()}
         charts.append(Chart(f"Drift: {title}", "patients", "PER in a window (percent)", series))
     tenth = f"{steps // 10} patients"
     columns = [
@@ -145,11 +141,22 @@ def drift(
     )
 
 
+def _around(wrong: Floats) -> dict[str, float]:
+    """Return the PER of a tenth of the stream before the change, after it and at the end."""
+    half, tenth = len(wrong) // 2, len(wrong) // 10
+    parts = {
+        "before": wrong[half - tenth : half],
+        "after": wrong[half : half + tenth],
+        "end": wrong[-tenth:],
+        "PER": wrong,
+    }
+    return {key: 100.0 * float(part.mean()) for key, part in parts.items()}
+
+
 def _streams(count: int, seed: int, steps: int, tick: Tick) -> dict[str, tuple[Runs, Votes]]:
     runs = make_runs(count, steps=steps, seed=seed)
     swapped = swap_group(runs)
-    full = LocalSettings(feedback=Feedback.FULL, exploration=0.0)
-    votes = simulate_learners(swapped, full, np.ones(1), tick=tick)
+    votes = simulate_learners(swapped, KINDS["full"], np.ones(1), tick=tick)
     return {
         "labels swap for a group": (swapped, votes),
         "the best expert changes": (runs, given_experts(runs, seed)),

@@ -217,21 +217,26 @@ def _local_regret(
             trials.append(run_iup(d, steps, clock, c, [seed, d, r]))
             tick()
         curves = np.array([one.regret for one in trials])
-        key = f"IUP d={d}, {name}"
-        figures |= {
-            f"{key}.regret": float(curves[:, -1].mean()),
-            f"{key}.epsilon fails": float(np.mean([one.epsilon_fails for one in trials])),
-            f"{key}.interval misses": float(np.mean([one.interval_misses for one in trials])),
-        }
         known = isinstance(clock, Horizon)
+        found = _outcome(trials)
+        figures |= {f"IUP d={d}, {name}.{key}": value for key, value in found.items()}
         rows.append(
-            [d, c, "yes" if known else "no", trials[0].m, float(curves[:, -1].mean()),
-             float(curves[:, -1].max()), float(curves[:, -1].mean() / steps),
-             bound if known else None,
-             "no" if is_vacuous(bound, steps) else "yes", figures[f"{key}.epsilon fails"],
-             figures[f"{key}.interval misses"] if known else None]
+            [d, c, "yes" if known else "no", trials[0].m, found["regret"], found["largest"],
+             found["regret"] / steps, bound if known else None,
+             "no" if is_vacuous(bound, steps) else "yes", found["epsilon fails"],
+             found["interval misses"] if known else None]
         )  # fmt: skip
         series.append(Series(name, at.tolist(), curves[:, at - 1].mean(axis=0).tolist()))
     series.append(Series("T: no regret can exceed it", at.tolist(), at.tolist(), dashed=True))
     title = f"IUP's regret against a known oracle, d = {d} (bound at the end: {bound:.0f})"
     return Chart(title, "patients", "regret", series, log_x=True, log_y=True)
+
+
+def _outcome(trials: list[Trial]) -> dict[str, float]:
+    last = [float(one.regret[-1]) for one in trials]
+    return {
+        "regret": float(np.mean(last)),
+        "largest": max(last),
+        "epsilon fails": float(np.mean([one.epsilon_fails for one in trials])),
+        "interval misses": float(np.mean([one.interval_misses for one in trials])),
+    }

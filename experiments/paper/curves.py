@@ -43,8 +43,6 @@ def labels(
         clean = figures[f"{name}.missing=0.PER"]
         figures[f"{name}.loss at 50% missing"] = figures[f"{name}.missing=0.5.PER"] - clean
         figures[f"{name}.loss at 10% flipped"] = figures[f"{name}.flipped=0.1.PER"] - clean
-    lost = [figures[f"{name}.loss at 50% missing"] for name in BASE]
-    wrong = [figures[f"{name}.loss at 10% flipped"] for name in BASE]
     columns = ["labels", "rate", "method", "PER", "FPR", "FNR", "PER ±"]
     return Result(
         name="labels",
@@ -56,17 +54,20 @@ def labels(
             _label_chart(figures, "missing", MISSING),
             _label_chart(figures, "flipped", FLIPPED),
         ],
-        notes=[
-            (
-                f"Half of the labels missing costs WM {lost[0]:.2f} and AH {lost[1]:.2f} points"
-                " of PER (paper: about 1)."
-            ),
-            (
-                f"10 % flipped labels cost WM {wrong[0]:.2f} and AH {wrong[1]:.2f} points (paper:"
-                " below 2)."
-            ),
-        ],
+        notes=_label_notes(figures),
     )
+
+
+def _label_notes(figures: dict[str, float]) -> list[str]:
+    lost = [figures[f"{name}.loss at 50% missing"] for name in BASE]
+    wrong = [figures[f"{name}.loss at 10% flipped"] for name in BASE]
+    return [
+        (
+            f"Half of the labels missing costs WM {lost[0]:.2f} and AH {lost[1]:.2f} points of PER"
+            " (paper: about 1)."
+        ),
+        f"10 % flipped labels cost WM {wrong[0]:.2f}, AH {wrong[1]:.2f} points (paper: below 2).",
+    ]
 
 
 def _together(cases: list[Runs], count: int, tick: Tick) -> list[dict[str, Rates]]:

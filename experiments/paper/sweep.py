@@ -85,18 +85,22 @@ def sweep(
         figures=figures,
         tables=[Table("One setting changed at a time; WM tuned to FNR <= 3 %", COLUMNS, rows)],
         charts=[_chart(curve)],
-        notes=[
-            (
-                f"The printed index is c = 1 with bandit feedback: a PER of {_theory(figures):.2f}"
-                f" at best (paper: {PRINTED}). Under full feedback all rules of a cube have the"
-                " same count, so c makes no difference at h = 1; else h scales c's term too."
-            ),
-            (
-                "First visits and repeats: the same decisions, split by whether the run had drawn"
-                " the patient before."
-            ),
-        ],
+        notes=_notes(figures),
     )
+
+
+def _notes(figures: dict[str, float]) -> list[str]:
+    return [
+        (
+            f"The printed index is c = 1 with bandit feedback: a PER of {_theory(figures):.2f} at"
+            f" best (paper: {PRINTED}). Under full feedback all rules of a cube have the same"
+            " count, so c makes no difference at h = 1; else h scales c's term too."
+        ),
+        (
+            "First visits and repeats: the same decisions, split by whether the run had drawn the"
+            " patient before."
+        ),
+    ]
 
 
 def _theory(figures: dict[str, float]) -> float:

@@ -37,28 +37,9 @@ def control(
     plain = fuse(OURS[PROPOSED].maker(3, 2, 1), heard, orders)
     figures: dict[str, float] = {}
     rows: list[Row] = []
-    hindsight = at_limit(plain, truth)
-    for name, said in {
-        "no control": plain.labels,
-        "threshold in hindsight": _above(plain, hindsight[1]) if hindsight else None,
-    }.items():
-        if said is not None:
-            found = rates(said, truth)
-            figures |= found.figures(f"single pass.{name}")
-            rows.append(["single pass", name, *found.mean.tolist(), None])
-    for step in STEPS:
-        said = np.stack(
-            [_live(plain.odds[:, r], truth[:, r], step)[0] for r in range(count)], axis=1
-        )
-        found = rates(said, truth)
-        figures |= found.figures(f"single pass.step={step:g}")
-        positives = int((truth[:, 0] == 1).sum())
-        bound = 100 * FnrControl(1, target=TARGET, step=step).bound(positives)
-        rows.append(["single pass", f"step {step:g}", *found.mean.tolist(), bound])
-        tick()
-    charts = []
-    for title, (odds, labels) in _long(plain, truth, seed, 20_000 if not quick else 2_000).items():
-        charts.append(_stream(title, odds, labels, figures, rows))
+    _passes(plain, truth, figures, rows)
+    streams = _long(plain, truth, seed, 20_000 if not quick else 2_000)
+    charts = [_stream(title, *one, figures, rows) for title, one in streams.items()]
     columns = ["stream", "method", "PER", "FPR", "FNR", "FNR within target by (bound)"]
     return Result(
         name="control",
@@ -75,6 +56,23 @@ def control(
             ),
         ],
     )
+
+
+def _passes(plain: Pass, truth: Ints, figures: dict[str, float], rows: list[Row]) -> None:
+    """Judge the single passes: as they are, with hindsight, and under control."""
+    said: dict[str, tuple[np.ndarray, float | None]] = {"no control": (plain.labels, None)}
+    hindsight = at_limit(plain, truth)
+    if hindsight is not None:
+        said["threshold in hindsight"] = _above(plain, hindsight[1]), None
+    positives = int((truth[:, 0] == 1).sum())
+    for step in STEPS:
+        live = [_live(plain.odds[:, r], truth[:, r], step)[0] for r in range(truth.shape[1])]
+        bound = 100 * FnrControl(1, target=TARGET, step=step).bound(positives)
+        said[f"step {step:g}"] = np.stack(live, axis=1), bound
+    for name, (labels, bound_) in said.items():
+        found = rates(labels, truth)
+        figures |= found.figures(f"single pass.{name}")
+        rows.append(["single pass", name, *found.mean.tolist(), bound_])
 
 
 def _above(plain: Pass, threshold: float) -> Ints:

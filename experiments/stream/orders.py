@@ -14,7 +14,7 @@ from learners.seeds import seeds_of
 from learners.types import Floats, Ints, Seeds
 
 REPORTED = 2017
-TUNED = 41
+TUNED = 99
 """Seed of the orders that the proposed settings were chosen on."""
 
 
