@@ -7,7 +7,7 @@ from typing import Any
 from experiments.report.findings import improvements, summary
 from experiments.report.markdown import cell
 from experiments.report.result import Chart, Result, Table
-from experiments.report.words import INTRODUCTION, setting_words
+from experiments.report.words import INTRODUCTION, UNSAID, setting_words
 from streams.errors import InputError
 
 
@@ -26,9 +26,15 @@ def page(results: Mapping[str, Result]) -> str:
     data = orjson.dumps(charts).decode().replace("</", "<\\/")
     return _PAGE.format(
         style=_STYLE, links=links, introduction=escape(INTRODUCTION),
-        summary=_table(summary(results)) + _table(improvements(results)), body=body, data=data,
+        summary=_opening(results), body=body, data=data,
         library=_library(),
     )  # fmt: skip
+
+
+def _opening(results: Mapping[str, Result]) -> str:
+    unsaid = "".join(f"<li>{escape(sentence)}</li>" for sentence in UNSAID)
+    tables = _table(summary(results)) + _table(improvements(results))
+    return f"{tables}<p>What the paper leaves unsaid, and what follows:</p><ul>{unsaid}</ul>"
 
 
 def _library() -> str:

@@ -4,16 +4,21 @@ from collections.abc import Mapping, Sequence
 
 from experiments.report.findings import improvements, summary
 from experiments.report.result import Cell, Result, Table
-from experiments.report.words import INTRODUCTION, setting_words
+from experiments.report.words import INTRODUCTION, UNSAID, setting_words
 
 
 def document(results: Mapping[str, Result], images: Mapping[str, Sequence[str]]) -> str:
     """Return the whole report; `images` are the files of each result's charts."""
     tables = [markdown_table(make(results)) for make in (summary, improvements)]
-    parts = ["# Results\n", INTRODUCTION, *tables, _contents(results)]
+    unsaid = "\n".join(["What the paper leaves unsaid, and what follows:\n", *_list(UNSAID), ""])
+    parts = ["# Results\n", INTRODUCTION, *tables, unsaid, _contents(results)]
     for name, result in results.items():
         parts.append(section(name, result, images[name]))
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _list(sentences: Sequence[str]) -> list[str]:
+    return [f"- {sentence}" for sentence in sentences]
 
 
 def _contents(results: Mapping[str, Result]) -> str:
