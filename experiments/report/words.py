@@ -13,18 +13,27 @@ the paper's in standard errors (of ours, and of the paper's where it prints devi
 
 UNSAID = (
     "The paper prints no numbers for its figures: only their shapes can be compared.",
-    "It does not say how features are scaled, which c and h were used, what the features of the"
-    " contextual EL are, or the settings of SVM and AdaBoost. What was used here stands with each"
-    " result; the sweep shows how much it matters.",
-    "With c = 1 the index's second term is above 1 until a rule has about a hundred trials in its"
-    " cube. Cubes have far fewer, so the rules take turns whatever their accuracy: the printed"
-    " tables cannot come from the printed index.",
-    "At patient 1001, under bandit feedback, many cubes have tried the positive rule once or never."
-    " No h then brings the FNR below 3 % without calling most of the healthy ill. Under full"
-    " feedback it can be done, and is.",
-    "Each of the 284 patients is drawn about 35 times, so the paper's protocol mostly measures how"
-    " well a patient seen before is remembered. First visits are shown apart, and the single pass"
-    " leaves repeats out.",
+    (
+        "It does not say how features are scaled, which c and h were used, what the features of"
+        " the contextual EL are, or the settings of SVM and AdaBoost. What was used here stands"
+        " with each result; the sweep shows how much it matters."
+    ),
+    (
+        "With c = 1 the index's second term is above 1 until a rule has about ninety trials in its"
+        " cube. Cubes have far fewer, so the rules take turns whatever their accuracy: the printed"
+        " tables cannot come from the printed index."
+    ),
+    (
+        "Under bandit feedback a positive rule that failed its one trial in a cube has the mean 0,"
+        " which no h can raise: only c's term can, and then in all cubes at once. So at patient"
+        " 1001 the FNR cannot be brought below 3 % without calling many of the healthy ill. Under"
+        " full feedback it can."
+    ),
+    (
+        "Each of the 284 patients is drawn about 35 times, so the paper's protocol mostly measures"
+        " how well a patient seen before is remembered. First visits are shown apart, and the"
+        " single pass leaves repeats out."
+    ),
 )
 """Why some of it cannot be reproduced, in words."""
 
