@@ -11,9 +11,9 @@ venv=${HB_VENV:-$root/.venv}
 say() { printf 'hb: %s\n' "$*" >&2; }
 die() { say "$*"; exit 3; }
 
-# The tests and the checks need more packages than the product.
+# The tests, the checks and the experiments need more packages than the product.
 case "${1:-}" in
-    test | check) layer=dev ;;
+    test | check | experiments) layer=dev ;;
     *) layer=run ;;
 esac
 

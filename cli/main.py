@@ -11,6 +11,7 @@ from cli import (
     deadletters,
     dev,
     diagnoses,
+    experiments,
     features,
     init,
     label,
@@ -50,6 +51,7 @@ produce.register(app)
 label.register(app)
 diagnoses.register(app)
 deadletters.register(app)
+experiments.register(app)
 bench.register(app)
 dev.register(app)
 

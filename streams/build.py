@@ -1,6 +1,7 @@
 """From settings to learners: the one place that turns a description into objects that learn."""
 
 from learners.errors import LearnerError
+from learners.fnr_control import Controlled, FnrControl
 from learners.fusion import Fusion
 from learners.iup import Feedback, IupConfig
 from learners.local import LocalLearner
@@ -58,5 +59,10 @@ def clock(learner: LearnerSettings) -> Clock:
 
 
 def fusion(settings: Settings) -> Fusion:
-    """Return the untaught fusion rule of the ensemble learner."""
-    return settings.ensemble.build(len(settings.learners), settings.labels)
+    """Return the untaught fusion rule of the ensemble learner, under FNR control if wanted."""
+    ensemble = settings.ensemble
+    made = ensemble.build(len(settings.learners), settings.labels)
+    if not ensemble.fnr_control or ensemble.fnr_target is None:
+        return made
+    positive = list(settings.labels).index(settings.positive)
+    return Controlled(made, FnrControl(positive, target=ensemble.fnr_target))

@@ -85,6 +85,11 @@ class EnsembleSettings(Section):
     fnr_target: float | None = Field(
         default=None, gt=0, lt=1, description="The false negative rate to keep below, as 0.03."
     )
+    fnr_control: bool = Field(
+        default=False,
+        description="Move the bar for the positive label after each labelled positive, so that the"
+        " long-run false negative rate is fnr_target on any stream.",
+    )
     per_target: float | None = Field(
         default=None, gt=0, lt=1, description="The error rate above which an alert is raised."
     )
@@ -109,6 +114,13 @@ class EnsembleSettings(Section):
                 if name not in known:
                     raise problem(f"mode {mode} takes {', '.join(known) or 'no options'}", name)
         return options
+
+    @field_validator("fnr_control")
+    @classmethod
+    def _check_control(cls, wanted: bool, info: ValidationInfo) -> bool:
+        if wanted and info.data.get("fnr_target") is None:
+            raise problem("needs fnr_target, the rate to keep")
+        return wanted
 
     @field_validator("label_ttl")
     @classmethod

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from learners.fnr_control import Controlled
 from learners.iup import Feedback
 from learners.phases import Doubling, Horizon
 from learners.seeds import seeds_of
@@ -54,3 +55,14 @@ def test_unfitted_features_say_what_to_run(tmp_path):
     text = TOY.replace(', scale = "zlog", mean = 0.0, std = 1.0', "")
     with pytest.raises(SettingsError, match="hb features fit"):
         local_learner(toy(tmp_path, text=text), "b")
+
+
+def test_fnr_control_wraps_the_fusion_rule(tmp_path):
+    plain = fusion(toy(tmp_path, "ensemble.fnr_target=0.05"))
+    assert "fnr_control" not in plain.tables()
+    made = fusion(toy(tmp_path, "ensemble.fnr_target=0.05", "ensemble.fnr_control=true"))
+    assert isinstance(made, Controlled)
+    assert made.control.target == 0.05
+    assert made.control.positive == 1
+    with pytest.raises(SettingsError, match="fnr_target"):
+        toy(tmp_path, "ensemble.fnr_control=true")

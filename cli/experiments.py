@@ -1,0 +1,208 @@
+"""`hb experiments`: the evidence, from one command. The work is in `experiments`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import JsonOption, err, out, print_json, table
+
+if TYPE_CHECKING:
+    from experiments.catalogue import Options, Tick
+    from experiments.report.result import Result, Table
+
+group = typer.Typer(
+    no_args_is_help=True,
+    help="Reproduce the paper's evaluation, and what goes beyond it. All seeded.",
+)
+Runs = Annotated[int, typer.Option(min=2, help="Independent runs; the paper has 50.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is random.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few, short runs: does it work?")]
+QUICK_RUNS = 4
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `hb`."""
+    app.add_typer(group, name="experiments", rich_help_panel="Evidence")
+
+
+@group.command(name="list")
+def list_(as_json: JsonOption = False) -> None:
+    """List the experiments and what they take."""
+    from experiments.catalogue import CATALOGUE
+
+    if as_json:
+        print_json({"experiments": {name: asdict(one) for name, one in CATALOGUE.items()}})
+        return
+    made = table("Experiments", "name", "shows", "about", right=("about",))
+    for name, one in CATALOGUE.items():
+        made.add_row(name, one.summary, f"{one.seconds:.0f} s")
+    out.print(made)
+
+
+@group.command(name="all")
+def all_(  # noqa: PLR0917 - options, which nobody passes by position
+    runs: Runs = 50,
+    seed: Seed = 2017,
+    quick: Quick = False,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this one; may be repeated.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do again what is stored already.")
+    ] = False,
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where results and report go.")
+    ] = Path("docs/results"),
+    as_json: JsonOption = False,
+) -> None:
+    """Run all experiments and write the report: one HTML page, and Markdown with images.
+
+    What was finished is kept in DIR; an interrupted run goes on where it stopped.
+    """
+    from experiments.catalogue import CATALOGUE
+    from experiments.report.store import Store
+    from experiments.report.write import write_report
+
+    names = only or list(CATALOGUE)
+    store = Store(folder / "json")
+    options = _options(runs, seed, quick)
+    made = {name: _stored(store, name, options, fresh) for name in _known(names)}
+    todo = [name for name, result in made.items() if result is None]
+    with _bars(todo, options) as (overall, tick_of):
+        for name in todo:
+            made[name] = result = _run(name, options, tick_of(name))
+            store.save(name, _key(name, options), result)
+            overall(name)
+    every = {name: store.latest(name) for name in CATALOGUE}
+    paths = write_report({n: r for n, r in every.items() if r is not None}, folder)
+    if as_json:
+        print_json({"figures": {n: r.figures for n, r in made.items() if r is not None}})
+        return
+    for path in paths:
+        err.print(f"wrote {path}", highlight=False)
+
+
+def _one(name: str) -> Any:
+    def command(
+        runs: Runs = 50, seed: Seed = 2017, quick: Quick = False, as_json: JsonOption = False
+    ) -> None:
+        options = _options(runs, seed, quick)
+        with _bars([name], options) as (_, tick_of):
+            result = _run(name, options, tick_of(name))
+        if as_json:
+            print_json(
+                {"figures": result.figures, "settings": result.settings, "notes": result.notes,
+                 "seconds": result.seconds}
+            )  # fmt: skip
+        else:
+            show(result)
+
+    return command
+
+
+def _register_each() -> None:
+    from experiments.catalogue import CATALOGUE
+
+    for name, one in CATALOGUE.items():
+        group.command(name=name, help=f"{one.summary}.")(_one(name))
+
+
+def _options(runs: int, seed: int, quick: bool) -> "Options":
+    from experiments.catalogue import Options
+
+    return Options(min(runs, QUICK_RUNS) if quick else runs, seed, quick)
+
+
+def _known(names: list[str]) -> list[str]:
+    from experiments.catalogue import CATALOGUE
+    from streams.errors import InputError
+
+    for name in names:
+        if name not in CATALOGUE:
+            raise InputError(f"no experiment is called {name}; there are {', '.join(CATALOGUE)}")
+    return names
+
+
+def _key(name: str, options: "Options") -> dict[str, Any]:
+    from experiments.catalogue import CATALOGUE
+    from experiments.report.store import code_digest
+
+    return {**asdict(options), "code": code_digest(CATALOGUE[name].function.split(":")[0])}
+
+
+def _stored(store: Any, name: str, options: "Options", fresh: bool) -> "Result | None":
+    found: Result | None = None if fresh else store.load(name, _key(name, options))
+    return found
+
+
+def _run(name: str, options: "Options", tick: "Tick") -> "Result":
+    from experiments.catalogue import CATALOGUE
+
+    started = perf_counter()
+    result = CATALOGUE[name].run(options, tick)
+    result.seconds = perf_counter() - started
+    return result
+
+
+@contextmanager
+def _bars(names: list[str], options: "Options") -> Iterator[Any]:
+    """Show a bar for the whole, weighed by expected time, and one for the present experiment."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from experiments.catalogue import CATALOGUE
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=err, transient=True) as bar:
+        total = sum(int(CATALOGUE[name].seconds) for name in names)
+        whole = bar.add_task("all", total=total, visible=len(names) > 1)
+
+        def tick_of(name: str) -> "Tick":
+            ticks = CATALOGUE[name].ticks * (options.steps / 10_000)
+            task = bar.add_task(name, total=max(1, round(ticks)))
+            return lambda: bar.advance(task)
+
+        def done(name: str) -> None:
+            bar.advance(whole, int(CATALOGUE[name].seconds))
+
+        yield done, tick_of
+
+
+def show(result: "Result") -> None:
+    """Print a result for people."""
+    out.print(f"[bold]{result.title}[/bold]  ({result.seconds:.0f} s)", highlight=False)
+    for one in result.tables:
+        out.print(_rich(one))
+    for note in result.notes:
+        out.print(f"  - {note}", highlight=False, markup=False)
+
+
+def _rich(one: "Table") -> Any:
+    from experiments.report.markdown import cell
+
+    numbers = tuple(
+        column
+        for k, column in enumerate(one.columns)
+        if all(not isinstance(row[k], str) for row in one.rows)
+    )
+    made = table(one.title, *one.columns, right=numbers)
+    for row in one.rows:
+        made.add_row(*(cell(value, one.digits) for value in row))
+    return made
+
+
+_register_each()

@@ -1,0 +1,102 @@
+"""Every experiment by its name: what `hb experiments` can run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from experiments.report.result import Result
+
+Tick = Callable[[], object]
+SEED = 2017
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an experiment shall run; `quick` shortens everything to see that it works."""
+
+    runs: int = 50
+    seed: int = SEED
+    quick: bool = False
+
+    @property
+    def steps(self) -> int:
+        """Return the paper's horizon, or a short one."""
+        return 1_000 if self.quick else 10_000
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment: where its function is, what it shows, and how long it takes.
+
+    seconds    with 50 runs on one free core, about: weighs the progress bar of `all`
+    ticks      how often it reports progress with 50 runs of 10000 steps, about
+    steps      whether the function takes `steps`
+    """
+
+    function: str
+    summary: str
+    seconds: float
+    ticks: int
+    steps: bool = True
+
+    def run(self, options: Options, tick: Tick = lambda: None) -> Result:
+        """Run it."""
+        module, name = self.function.split(":")
+        function: Callable[..., Result] = getattr(import_module(module), name)
+        more: dict[str, Any] = {"steps": options.steps} if self.steps else {}
+        if not self.steps:
+            more["quick"] = options.quick
+        return function(options.runs, seed=options.seed, tick=tick, **more)
+
+
+CATALOGUE: dict[str, Experiment] = {
+    "table1": Experiment(
+        "experiments.paper.table1:table1", "Table I: against offline methods", 50, 120
+    ),
+    "table2": Experiment(
+        "experiments.paper.table2:table2",
+        "Table II: fusion rules at patient 1001",
+        50,
+        80,
+        steps=False,
+    ),
+    "active": Experiment(
+        "experiments.paper.extensions:active", "Exploration apart, Active EL", 30, 200
+    ),
+    "cel": Experiment("experiments.paper.extensions:contextual", "Contextual EL", 80, 600),
+    "alpha": Experiment("experiments.paper.extensions:alpha", "alpha: m = 2 and 3", 60, 480),
+    "sweep": Experiment(
+        "experiments.paper.sweep:sweep", "c, scaling, feedback, ties, eta", 190, 2000
+    ),
+    "composition": Experiment(
+        "experiments.paper.curves:composition", "Figure: training-set composition", 20, 50
+    ),
+    "learners": Experiment(
+        "experiments.paper.curves:learners", "Figure: 2 to 30 local learners", 120, 840
+    ),
+    "past": Experiment("experiments.paper.curves:past", "Figure: past patients", 8, 60),
+    "labels": Experiment(
+        "experiments.paper.curves:labels", "Figure: missing and erroneous labels", 20, 60
+    ),
+    "single": Experiment(
+        "experiments.stream.single_pass:single_pass",
+        "Single pass: ours beside River",
+        200,
+        420,
+        steps=False,
+    ),
+    "others": Experiment(
+        "experiments.stream.others:others", "Single pass: other data", 300, 120, steps=False
+    ),
+    "best": Experiment("experiments.best:best", "Our best variants", 180, 260, steps=False),
+    "control": Experiment(
+        "experiments.stream.control:control", "Online FNR control", 30, 30, steps=False
+    ),
+    "delay": Experiment("experiments.drift:delay", "Late labels", 60, 600),
+    "drift": Experiment("experiments.drift:drift", "Labels swap, the best expert changes", 40, 220),
+    "theory": Experiment("experiments.theory:theory", "Regret, coverage, doubling", 40, 90),
+    "speed": Experiment(
+        "experiments.paper.speed:speed", "The simulation against a plain loop", 6, 3, steps=False
+    ),
+}

@@ -1,0 +1,1 @@
+"""The paper's evaluation (its section VIII), with the learners that the product runs."""

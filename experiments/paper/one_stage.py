@@ -1,0 +1,18 @@
+"""The search in one stage: a finer grid at once, where many settings are compared.
+
+Fourteen values of h a factor of 1.37 apart take half the time of two stages. Near the limit the
+FNR changes by about 0.1 points from one to the next, less than its standard error.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.paper.search import Evaluate, Tuned, tune
+
+FINE = np.geomspace(0.7, 40.0, 14)
+
+
+def tune_once(names: Sequence[str], evaluate: Evaluate) -> dict[str, Tuned]:
+    """Run the search for every method named."""
+    return tune(names, evaluate, FINE, refine=0)

@@ -1,0 +1,148 @@
+"""The paper's runs: who is drawn when, and which features each local learner (LL) sees.
+
+Experiments 1 and 2: in each run 285 random patients train the offline methods and T = 10000 draws,
+with replacement, from the other 284 are diagnosed by everybody. Other experiments draw from all
+569. Features are dealt to the LLs at random, anew in each run, no feature to two LLs. Labels may go
+missing or be flipped before anybody learns from them; results are always judged by the true ones.
+
+All that is random comes from one seed and the run's number, so a run is the same whatever other
+runs are made with it. Instance ids are `<run>/<t>`: ties and draws of the learners hang on them, as
+in a live stream.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from experiments.data import Dataset, wdbc
+from learners.seeds import seeds_of
+from learners.types import Bools, Floats, Ints, Seeds
+
+TRAINING = 285
+T = 10_000
+
+
+@dataclass(frozen=True)
+class Runs:
+    """R runs over one data set.
+
+    train     (R, 285) patients that offline methods learn from; none where all 569 are drawn
+    test      (R, n) patients that the draws come from
+    draws     (R, T) the patient of each step
+    order     (R, d) the features, shuffled; LLs get consecutive parts
+    seeds     (R, T) from the instance ids
+    told      (R, T) the label that learners are told
+    silent    (R, T) the label never comes
+    """
+
+    data: Dataset
+    train: Ints
+    test: Ints
+    draws: Ints
+    order: Ints
+    seeds: Seeds
+    told: Ints
+    silent: Bools
+
+    @property
+    def count(self) -> int:
+        """Return R."""
+        return len(self.draws)
+
+    @property
+    def steps(self) -> int:
+        """Return T."""
+        return int(self.draws.shape[1])
+
+    @property
+    def truth(self) -> Ints:
+        """(R, T) the true label of each step."""
+        return self.data.truth[self.draws]
+
+    @property
+    def first_visits(self) -> Bools:
+        """(R, T): the run has not drawn this patient before."""
+        first = np.zeros(self.draws.shape, np.bool_)
+        for row, draws in zip(first, self.draws, strict=True):
+            row[np.unique(draws, return_index=True)[1]] = True
+        return first
+
+    def columns(self, learners: int) -> list[Ints]:
+        """Return, for each LL, its (R, d_i) features: equal parts, give or take one."""
+        return np.array_split(self.order, learners, axis=1)
+
+    def with_labels(self, *, missing: float = 0.0, flipped: float = 0.0, seed: int = 0) -> "Runs":
+        """Return the same runs, but with part of the labels missing and part of them wrong."""
+        rng = np.random.default_rng([seed, 1])
+        lost, wrong = rng.random((2, *self.draws.shape))
+        told = np.where(wrong < flipped, 1 - self.truth, self.truth)
+        return replace(self, told=told, silent=lost < missing)
+
+    def cut(self, steps: int) -> "Runs":
+        """Return the first steps of the runs."""
+        return replace(
+            self,
+            draws=self.draws[:, :steps],
+            seeds=self.seeds[:, :steps],
+            told=self.told[:, :steps],
+            silent=self.silent[:, :steps],
+        )
+
+
+def stacked(parts: Sequence[Runs]) -> Runs:
+    """Return the runs of several sets as one, so that they are simulated together."""
+    fields = ("train", "test", "draws", "order", "seeds", "told", "silent")
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in fields
+    }
+    return replace(parts[0], **joined)
+
+
+def make_runs(
+    count: int = 50,
+    *,
+    steps: int = T,
+    seed: int = 2017,
+    split: bool = True,
+    data: Dataset | None = None,
+) -> Runs:
+    """Draw the runs; `split` keeps 285 patients apart, as Experiments 1 and 2 do.
+
+    >>> runs = make_runs(2, steps=5)
+    >>> runs.train.shape, runs.test.shape, runs.draws.shape
+    ((2, 285), (2, 284), (2, 5))
+    >>> bool((make_runs(3, steps=5).draws[:2] == runs.draws).all())
+    True
+    """
+    data = data or wdbc()
+    size = len(data.rows)
+    kept = TRAINING if split else 0
+    parts = [_one_run(np.random.default_rng([seed, r]), data, kept, steps) for r in range(count)]
+    patients, draws, order = (np.array(column) for column in zip(*parts, strict=True))
+    seeds = seeds_of(f"{seed}/{r}/{t}" for r in range(count) for t in range(steps))
+    return Runs(
+        data=data,
+        train=patients[:, :kept],
+        test=patients[:, kept:size],
+        draws=draws,
+        order=order,
+        seeds=seeds.reshape(count, steps),
+        told=data.truth[draws],
+        silent=np.zeros((count, steps), np.bool_),
+    )
+
+
+def _one_run(
+    rng: np.random.Generator, data: Dataset, kept: int, steps: int
+) -> tuple[Ints, Ints, Ints]:
+    patients = rng.permutation(len(data.rows))
+    order = rng.permutation(data.rows.shape[1])
+    return patients, rng.choice(patients[kept:], steps), order
+
+
+def training_rows(runs: Runs, run: int) -> tuple[Floats, Ints]:
+    """Return features and labels of a run's training patients."""
+    patients = runs.train[run]
+    return runs.data.rows[patients], runs.data.truth[patients]

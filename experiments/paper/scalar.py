@@ -1,0 +1,123 @@
+"""One run, one instance at a time, with the product's own objects: what the lanes must agree with.
+
+This is the loop that a worker performs: rows of raw features go to each `LocalLearner`, their
+predictions to the fusion rule, and the label back to all of them. It is also the pace to beat.
+"""
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
+from experiments.paper.protocol import Runs, make_runs
+from learners.fusion import Ballot, Fusion, Verdict
+from learners.fusions import make_fusion
+from learners.local import LocalLearner, Predictions
+from learners.rules.constant import Constant
+from learners.types import Bools, Ints
+
+
+@dataclass(frozen=True)
+class ScalarRun:
+    """Labels (T, M) and exploring (T, M) of the LLs, labels (T,) of the EL."""
+
+    labels: Ints
+    exploring: Bools
+    fused: Ints
+
+
+def local_learners(runs: Runs, run: int, settings: LocalSettings, h: float) -> list[LocalLearner]:
+    """Return the run's LLs as the product builds them."""
+    rules = [Constant(0, classes=2), Constant(1, classes=2)]
+    made = []
+    for columns in runs.columns(settings.learners):
+        space = runs.data.space(columns[run], settings.scaling)
+        config = replace(settings.config(space.d), weights=(1.0, h))
+        made.append(LocalLearner(space, rules, config, classes=2))
+    return made
+
+
+def simulate_scalar(
+    runs: Runs,
+    run: int,
+    settings: LocalSettings,
+    h: float,
+    fusion: Fusion,
+    *,
+    contexts: Ints | None = None,
+    delay: int = 0,
+) -> ScalarRun:
+    """Stream one run, step by step."""
+    loop = _Loop(runs, run, settings, h, fusion, contexts=contexts)
+    steps = [loop.step(t) for t in range(min(delay, runs.steps))]
+    for t in range(len(steps), runs.steps):
+        steps.append(loop.step(t))
+        loop.settle(t - delay, *steps[t - delay])
+    labels = np.array([ballot.labels[0] for _, ballot, _ in steps])
+    exploring = np.array([ballot.exploring[0] for _, ballot, _ in steps])
+    return ScalarRun(labels, exploring, np.array([verdict.labels[0] for *_, verdict in steps]))
+
+
+class _Loop:
+    def __init__(
+        self,
+        runs: Runs,
+        run: int,
+        settings: LocalSettings,
+        h: float,
+        fusion: Fusion,
+        *,
+        contexts: Ints | None,
+    ) -> None:
+        self.runs, self.run, self.fusion, self.contexts = runs, run, fusion, contexts
+        self.learners = local_learners(runs, run, settings, h)
+        self.columns = [columns[run] for columns in runs.columns(settings.learners)]
+
+    def step(self, t: int) -> tuple[list[Predictions], Ballot, Verdict]:
+        patient = self.runs.draws[self.run, t]
+        row, seeds = self.runs.data.rows[patient], self.runs.seeds[self.run, t : t + 1]
+        said = [
+            learner.decide(row[columns][None], seeds)
+            for learner, columns in zip(self.learners, self.columns, strict=True)
+        ]
+        cells = None if self.contexts is None else self.contexts[self.run, patient][None]
+        ballot = Ballot.of(
+            np.array([[one.labels[0] for one in said]]),
+            seeds,
+            classes=2,
+            cells=cells,
+            exploring=np.array([[one.choices.exploring[0] for one in said]]),
+        )
+        return said, ballot, self.fusion.decide(ballot)
+
+    def settle(self, t: int, said: list[Predictions], ballot: Ballot, verdict: Verdict) -> None:
+        if self.runs.silent[self.run, t]:
+            return
+        told = self.runs.told[self.run, t : t + 1]
+        for learner, one in zip(self.learners, said, strict=True):
+            chosen = one.choices
+            learner.learn(
+                phase=chosen.phase,
+                cubes=chosen.cubes,
+                rules=chosen.rules,
+                votes=one.votes,
+                truth=told,
+            )
+        self.fusion.learn(ballot, verdict, told)
+
+
+def race(count: int = 50, steps: int = 300, seed: int = 1) -> dict[str, float]:
+    """Return instances per second of the lanes and of the scalar loop, on the same runs.
+
+    The scalar loop is timed on one run; all runs cost it the same.
+    """
+    runs, settings = make_runs(count, steps=steps, seed=seed), LocalSettings()
+    started = perf_counter()
+    votes = simulate_learners(runs, settings, np.ones(1))
+    simulate_fusion(lambda cubes: make_fusion("wm", 3, 2, cubes=cubes, prefer=1), runs, votes)
+    lanes = count * steps / (perf_counter() - started)
+    started = perf_counter()
+    simulate_scalar(runs, 0, settings, 1.0, make_fusion("wm", 3, 2, prefer=1))
+    scalar = steps / (perf_counter() - started)
+    return {"lanes_per_s": lanes, "scalar_per_s": scalar, "ratio": lanes / scalar}

@@ -1,0 +1,83 @@
+"""A run as the product meets it: a settings file, instance records and labels.
+
+So a run of an experiment can be streamed through the real pipeline and give the same predictions.
+"""
+
+from collections.abc import Iterator
+
+from experiments.data import Dataset
+from experiments.paper.lanes import LocalSettings
+from experiments.paper.protocol import Runs
+from learners.features import Real
+from learners.scaling import ZLogistic
+from schemas.records import Instance, Label
+
+
+def settings_text(runs: Runs, run: int, settings: LocalSettings, h: float, mode: str = "wm") -> str:
+    """Return the settings file of one run."""
+    data = runs.data
+    names = ", ".join(f'"{label}"' for label in data.labels)
+    ties = "hash" if settings.preferred is None else data.labels[settings.preferred]
+    m = settings.config(runs.columns(settings.learners)[0].shape[1]).cuts
+    lines = [
+        "version = 1",
+        f'name = "{data.name}"',
+        f"labels = [{names}]",
+        f'positive = "{data.labels[1]}"',
+        "[defaults]",
+        f"horizon = {settings.horizon}",
+        f"alpha = {settings.alpha}",
+        f'feedback = "{settings.feedback}"',
+        f"exploration = {settings.exploration!r}",
+        f'ties = "{ties}"',
+        f"cuts = {m}",
+    ]
+    for label, weight in zip(data.labels, (1.0, h), strict=True):
+        lines += [f"[defaults.rules.{label}]", 'kind = "constant"', f'label = "{label}"']
+        lines.append(f"weight = {float(weight)!r}")
+    for i, columns in enumerate(runs.columns(settings.learners)):
+        features = ", ".join(_features(data, columns[run].tolist()))
+        lines += [f"[learners.{learner_name(i)}]", f"features = [{features}]"]
+    return "\n".join([*lines, "[ensemble]", f'mode = "{mode}"', ""])
+
+
+def learner_name(i: int) -> str:
+    """Return what the settings call the i-th local learner."""
+    return f"ll{i + 1}"
+
+
+def _features(data: Dataset, columns: list[int]) -> Iterator[str]:
+    space = data.space()
+    for j in columns:
+        feature = space.features[j]
+        assert isinstance(feature, Real)  # noqa: S101 - WDBC has numbers only
+        assert isinstance(feature.scaling, ZLogistic)  # noqa: S101 - the default scaling
+        fitted = f"mean = {feature.scaling.mean!r}, std = {feature.scaling.std!r}"
+        yield f'{{name = "{feature.name}", scale = "zlog", {fitted}}}'
+
+
+def instance_id(seed: int, run: int, t: int) -> str:
+    """Return the id that the run's seeds were made from."""
+    return f"{seed}/{run}/{t}"
+
+
+def instances(runs: Runs, seed: int, run: int, learners: int = 3) -> Iterator[dict[str, Instance]]:
+    """Return, step by step, what each local learner is sent; times are the steps."""
+    names = [name for name, _ in runs.data.features]
+    for t, patient in enumerate(runs.draws[run].tolist()):
+        row = runs.data.rows[patient]
+        yield {
+            learner_name(i): Instance(
+                instance_id(seed, run, t),
+                {names[j]: float(row[j]) for j in columns[run].tolist()},
+                t,
+            )
+            for i, columns in enumerate(runs.columns(learners))
+        }
+
+
+def labels(runs: Runs, seed: int, run: int) -> Iterator[Label]:
+    """Return the labels that come, in order."""
+    for t, (told, silent) in enumerate(zip(runs.told[run], runs.silent[run], strict=True)):
+        if not silent:
+            yield Label(instance_id(seed, run, t), runs.data.labels[int(told)], t)

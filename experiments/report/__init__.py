@@ -1,0 +1,1 @@
+"""What experiments hand back, and how it is stored and shown."""

@@ -1,0 +1,83 @@
+"""Results on disk: one JSON file per experiment, so that an interrupted `all` goes on.
+
+A stored result counts only if it was made with the same options by the same code: the key holds a
+digest of the sources that the experiment leads to.
+"""
+
+import re
+from functools import cache
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from experiments.report.result import Result
+
+_IMPORT = re.compile(r"^\s*(?:from|import) ((?:experiments|learners)[\w.]*)", re.MULTILINE)
+
+
+class Store:
+    """A folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self, name: str, key: dict[str, Any]) -> Result | None:
+        """Return a result made with exactly this key, if there is one."""
+        stored = self._read(name)
+        return Result.from_dict(stored["result"]) if stored and stored["key"] == key else None
+
+    def latest(self, name: str) -> Result | None:
+        """Return a result whatever its key."""
+        stored = self._read(name)
+        return Result.from_dict(stored["result"]) if stored else None
+
+    def save(self, name: str, key: dict[str, Any], result: Result) -> None:
+        """Write a result; a reader never sees half of it."""
+        import orjson
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_INDENT_2
+        text = orjson.dumps({"key": key, "result": result.to_dict()}, option=options)
+        half = self.folder / f".{name}.json.part"
+        half.write_bytes(text)
+        half.replace(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        import orjson
+
+        try:
+            stored: dict[str, Any] = orjson.loads(self._path(name).read_bytes())
+        except FileNotFoundError:
+            return None
+        except orjson.JSONDecodeError:
+            return None  # cut off by a crash of an earlier version: made again
+        return stored
+
+
+@cache
+def code_digest(module: str) -> str:
+    """Return a digest of a module and all of the project's modules that it leads to."""
+    digest = blake2b(digest_size=8)
+    for name in sorted(_reached(module)):
+        digest.update(_source(name).encode())
+    return digest.hexdigest()
+
+
+def _reached(module: str) -> set[str]:
+    found, todo = set(), [module]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += _IMPORT.findall(_source(name))
+    return {name for name in found if not name.startswith("experiments.report")}
+
+
+@cache
+def _source(module: str) -> str:
+    place = find_spec(module)
+    return Path(place.origin).read_text(encoding="utf-8") if place and place.origin else ""

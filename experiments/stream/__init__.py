@@ -1,0 +1,1 @@
+"""Streams as a user meets them: every patient once, predicted before its label."""

@@ -1,0 +1,108 @@
+"""Local learners (LLs) in a single pass, one instance at a time, as in the product."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from experiments.stream.orders import Order, make_order
+from learners.iup import Feedback, IupConfig
+from learners.local import LocalLearner
+from learners.phases import Horizon
+from learners.rules.registry import make_rule
+from learners.types import Bools, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How every LL is set up: its rules as in the settings file, and IUP's settings.
+
+    The defaults are those that `hb init` proposes, but for cuts: with one rule there is nothing to
+    choose between.
+    """
+
+    rules: tuple[Mapping[str, Any], ...] = ({"kind": "committee", "preset": "kdi"},)
+    cuts: int = 1
+    exploration: float = 0.01
+    backoff: float = 20.0
+    feedback: Feedback = Feedback.FULL
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def learner(self, order: Order, columns: Ints) -> LocalLearner:
+        """Return an untaught LL for some of the features."""
+        space = order.data.space(columns)
+        rules = [make_rule(rule, space, order.data.labels) for rule in self.rules]
+        config = IupConfig(
+            rules=len(rules),
+            clock=Horizon(10_000),
+            exploration=self.exploration,
+            feedback=self.feedback,
+            cuts=self.cuts,
+            backoff=self.backoff,
+            **self.options,
+        )
+        return LocalLearner(space, rules, config, classes=order.data.classes)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What M LLs said in one pass: labels and accuracy (N, M), log-odds (N, M, K)."""
+
+    labels: Ints
+    exploring: Bools
+    accuracy: Floats
+    log_odds: Floats
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pass to make: plain data, so that it can go to another process."""
+
+    data: str
+    seed: int
+    number: int
+    recipe: Recipe = field(default_factory=Recipe)
+    learners: int = 3
+    flipped: float = 0.0
+
+    def order(self) -> Order:
+        """Return the order of the pass."""
+        return make_order(
+            self.data, self.seed, self.number, learners=self.learners, flipped=self.flipped
+        )
+
+
+def listen(task: Task) -> Heard:
+    """Make one pass with all LLs."""
+    order = task.order()
+    said = [_pass(task.recipe.learner(order, mine), order, mine) for mine in order.columns]
+    return Heard(
+        np.stack([one.labels for one in said], axis=1),
+        np.stack([one.exploring for one in said], axis=1),
+        np.stack([one.accuracy for one in said], axis=1),
+        np.stack([one.log_odds for one in said], axis=1),
+    )
+
+
+def _pass(learner: LocalLearner, order: Order, columns: Ints) -> Heard:
+    """Make one pass with one LL; the arrays lack the axis of LLs."""
+    rows = np.ascontiguousarray(order.rows[:, columns])
+    n = len(rows)
+    labels, exploring = np.empty(n, np.int64), np.empty(n, np.bool_)
+    accuracy, odds = np.empty(n), np.empty((n, order.data.classes))
+    for t in range(n):
+        row = rows[t : t + 1]
+        said = learner.decide(row, order.seeds[t : t + 1])
+        chosen = said.choices
+        labels[t], exploring[t] = said.labels[0], chosen.exploring[0]
+        accuracy[t], odds[t] = chosen.accuracy[0], said.log_odds[0]
+        learner.learn(
+            phase=chosen.phase,
+            cubes=chosen.cubes,
+            rules=chosen.rules,
+            votes=said.votes,
+            truth=order.told[t : t + 1],
+            rows=row,
+        )
+    return Heard(labels, exploring, accuracy, odds)

@@ -1,0 +1,41 @@
+"""Independent pieces of work on several cores; the outcome does not depend on how many."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+def cores() -> int:
+    """Return how many processes to use: HB_JOBS, or one per core."""
+    return max(1, int(os.environ.get("HB_JOBS", os.cpu_count() or 1)))
+
+
+def spread(
+    work: Callable[[Item], Made],
+    items: Iterable[Item],
+    *,
+    jobs: int | None = None,
+    tick: Callable[[], object] = lambda: None,
+) -> list[Made]:
+    """Return `work` of each item, in order; with one job, in this process."""
+    return list(_each(work, list(items), jobs or cores(), tick))
+
+
+def _each(
+    work: Callable[[Item], Made], items: list[Item], jobs: int, tick: Callable[[], object]
+) -> Iterator[Made]:
+    if jobs == 1 or len(items) == 1:
+        for item in items:
+            yield work(item)
+            tick()
+        return
+    # A fresh interpreter per worker: a fork would copy the threads of numerical libraries.
+    with ProcessPoolExecutor(min(jobs, len(items)), mp_context=get_context("spawn")) as pool:
+        for made in pool.map(work, items):
+            yield made
+            tick()

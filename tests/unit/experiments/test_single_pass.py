@@ -1,0 +1,139 @@
+"""Single passes: the product's learners in a loop, River beside them, and the controller live."""
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from experiments.paper.rates import rates
+from experiments.stream.control import _live
+from experiments.stream.locals import Recipe, Task, _pass, listen
+from experiments.stream.orders import REPORTED, TUNED, make_order
+from experiments.stream.passes import Pass, at_limit, fuse, truths
+from experiments.stream.river_peers import PEERS, river_model, river_pass
+from experiments.stream.single_pass import OURS, RECIPES, as_runs, paper_scores
+from experiments.workers import spread
+from learners.fnr_control import FnrControl
+from learners.fusion import Ballot
+
+LOGISTIC = Recipe(rules=({"kind": "logistic"},))
+
+
+def test_orders_depend_on_seed_and_number_only():
+    a, b = make_order("wdbc", 1, 4), make_order("wdbc", 1, 4)
+    assert (a.patients == b.patients).all()
+    assert sorted(a.patients) == list(range(569))
+    assert (make_order("wdbc", 2, 4).patients != a.patients).any()
+    assert REPORTED != TUNED
+    flipped = make_order("segments", 1, 0, flipped=0.2)
+    assert (flipped.told != flipped.truth).mean() == pytest.approx(0.2, abs=0.03)
+
+
+def test_each_patient_is_predicted_before_its_label():
+    task = Task("wdbc", 1, 0, LOGISTIC)
+    heard = listen(task)
+    order = task.order()
+    # The first prediction knows nothing, so all log-odds are even.
+    assert (heard.log_odds[0] == 0).all()
+    accuracy = (heard.labels[100:] == order.truth[100:, None]).mean()
+    assert accuracy > 0.85
+
+
+def test_a_label_changes_only_what_is_said_after_it():
+    order = make_order("wdbc", 1, 0)
+    told = order.told.copy()
+    told[50] = 1 - told[50]
+    columns = order.columns[0]
+    said = [
+        _pass(LOGISTIC.learner(order, columns), one, columns).log_odds
+        for one in (order, replace(order, told=told))
+    ]
+    assert (said[0][:51] == said[1][:51]).all()
+    assert (said[0][51:] != said[1][51:]).any()
+
+
+def test_passes_in_one_batch_equal_passes_alone():
+    tasks = [Task("wdbc", 3, number, LOGISTIC) for number in range(3)]
+    orders = [task.order() for task in tasks]
+    heard = spread(listen, tasks, jobs=1)
+    for name in ("kdi, stack", "kdi, odds", "kdi, WM"):
+        maker = OURS[name].maker(3, 2, 1)
+        together = fuse(maker, heard, orders)
+        for r, (one, order) in enumerate(zip(heard, orders, strict=True)):
+            fusion = maker(1)
+            for t in range(569):
+                at = slice(t, t + 1)
+                ballot = Ballot.of(
+                    one.labels[at],
+                    order.seeds[at],
+                    classes=2,
+                    accuracy=one.accuracy[at],
+                    log_odds=one.log_odds[at],
+                )
+                verdict = fusion.decide(ballot)
+                assert verdict.labels[0] == together.labels[t, r]
+                fusion.learn(ballot, verdict, order.told[at])
+
+
+def test_work_on_two_cores_is_the_same_and_in_order():
+    numbers = [float(n) for n in range(20)]
+    assert (
+        spread(sqrt, numbers, jobs=2) == spread(sqrt, numbers, jobs=1) == list(map(sqrt, numbers))
+    )
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_rivers_models_learn(name):
+    model = river_model(name, 2)
+    rng = np.random.default_rng(0)
+    right = 0
+    for t in range(150):
+        x = {"a": float(rng.normal()), "b": float(rng.normal())}
+        y = int(x["a"] > 0)
+        said = model.predict_proba_one(x)
+        right += int(t >= 75 and said.get(y, 0.0) > 0.5)
+        model.learn_one(x, y)
+    assert right > 50
+
+
+def test_river_sees_all_features_and_no_label_early():
+    labels, odds = river_pass((Task("wdbc", 1, 0), PEERS[0], None))
+    assert odds[0] == 0
+    truth = Task("wdbc", 1, 0).order().truth
+    assert (labels[100:] != truth[100:]).mean() < 0.08
+
+
+def test_the_papers_learners_run_in_single_passes():
+    orders = [Task("wdbc", 1, number).order() for number in range(2)]
+    runs = as_runs(orders)
+    assert (runs.draws == [order.patients for order in orders]).all()
+    for score in paper_scores(orders).values():
+        assert 5 < score.plain.mean[0] < 40
+
+
+def test_the_limit_is_kept_with_the_lowest_per():
+    truth = np.array([[1], [1], [0], [0]])
+    one = Pass(np.zeros((4, 1), int), np.array([[2.0], [-1.0], [-2.0], [0.0]]))
+    found = at_limit(one, truth)
+    assert found is not None
+    assert found[0].mean[2] == 0
+    assert found[0].mean[1] == 50
+
+
+def test_proposed_recipe_is_the_products_preset():
+    task = Task("wdbc", 1, 0)
+    order = task.order()
+    learner = RECIPES["kdi"].learner(order, order.columns[0])
+    assert [rule.name for rule in learner.rules] == ["committee"]
+    assert truths([order]).shape == (569, 1)
+
+
+def test_live_control_keeps_the_bound_on_real_scores():
+    task = Task("wdbc", 1, 0, LOGISTIC)
+    order = task.order()
+    plain = fuse(OURS["kdi, stack"].maker(3, 2, 1), [listen(task)], [order])
+    said, path = _live(plain.odds[:, 0], order.truth, step=1.0)
+    fnr = rates(said[:, None], order.truth[None]).mean[2] / 100
+    assert abs(fnr - 0.03) <= FnrControl(1, step=1.0).bound(212)
+    assert len(set(path.tolist())) > 1
