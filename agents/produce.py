@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,11 +77,15 @@ class Production:
         trial: Trial,
         *,
         notice: Callable[[Sequence[str], Sequence[str]], None] = lambda _ids, _labels: None,
+        gate: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`notice` is told the ids that are sent, and their true labels ("" if unknown)."""
+        """`notice` is told what will be sent: ids, and their true labels ("" if unknown).
+
+        `gate` is awaited before every piece; so others can slow it down.
+        """
         self.done = Published()
         self._settings, self._source, self._trial = settings, source, trial
-        self._notice = notice
+        self._notice, self._gate = notice, gate
         self._splitter = Splitter(settings, texts=source.texts)
         self._topic = Topics.of(settings).labels
         self._labelled = trial.labels and source.labelled
@@ -97,6 +101,8 @@ class Production:
             start = time.monotonic()
             for piece in self._pieces():
                 await self._wait_for_turn(sender, start, tick)
+                if self._gate is not None:
+                    await self._gate()
                 await self._send(sender, piece)
                 await self._send_labels(sender)
                 self.done.seconds = time.monotonic() - began
@@ -174,8 +180,8 @@ class Production:
         labels = self._true_labels(piece, split)
         if split.faults or len(labels) < len(split.rows):
             piece, split, labels = self._without_bad(piece, split, at)
-        await sender.send_many([name.encode() for name in split.ids], split.values, at)
         self._notice(split.ids, labels)
+        await sender.send_many([name.encode() for name in split.ids], split.values, at)
         if self._labelled:
             self._schedule(split.ids, labels)
         self.done.patients += len(split.ids)

@@ -17,7 +17,7 @@ from streams.settings import Settings
 from streams.state.table import split_key
 from streams.tasks.changelog import META_KEY
 
-_FIRST_STEP = 500
+_FIRST_STEP = 20
 _GROWTH = 8
 
 

@@ -9,6 +9,7 @@ from cli import (
     bench,
     broker,
     deadletters,
+    demo,
     dev,
     diagnoses,
     experiments,
@@ -36,6 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+demo.register(app)
 init.register(app)
 settings.register(app)
 features.register(app)

@@ -7,14 +7,13 @@ import re
 import signal
 import stat
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import orjson
 import pytest
 from engine_kit import committed
-from user_kit import PATIENT, ensemble, worker_process
+from user_kit import HB, PATIENT, ensemble, worker_process
 
 from agents.sending import Sender, partition_of
 from streams.settings import load_settings
@@ -102,7 +101,7 @@ def until(ask, good, seconds=60):
 
 def start(*arguments):
     """Start `hb` as a process of its own."""
-    command = [sys.executable, "-c", "from cli.main import main; main()", *map(str, arguments)]
+    command = [*HB, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
