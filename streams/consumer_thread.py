@@ -112,6 +112,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         for (topic, number), offset in positions.items():
             consumer.seek(TopicPartition(topic, number), offset)
 
+    def position_of(self, tp: Any) -> int | None:
+        """Return where a partition is read next, None if that is not known now."""
+        assignment = self._ensure_consumer()._subscription.subscription.assignment
+        place = TopicPartition(*tp)
+        if assignment is None or place not in assignment.tps:
+            return None
+        state = assignment.state_value(place)
+        return state.position if state.has_valid_position else None
+
     async def seek_committed(self, partitions: Collection[Any]) -> Any:
         """Seek some partitions to the group's committed offsets."""
         consumer = self._ensure_consumer()

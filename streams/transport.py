@@ -101,7 +101,24 @@ class Consumer(driver.Consumer):
         found = await self._thread.getmany(wanted, patience)
         now = time.monotonic()
         self._on_the_way.update({tp: now for tp in found if tp.topic in self.engine.topics})
+        if not found and not self._on_the_way:
+            await self._realign(wanted)
         return found
+
+    async def _realign(self, partitions: Collection[Any]) -> None:
+        """Read on where the tasks stand; called when nothing is fetched and nothing on its way.
+
+        Then both are the same, unless a call to the fetching thread was given up in a rebalance and
+        what it had fetched went nowhere.
+        """
+        stray = {}
+        for tp in partitions:
+            expected = self.engine.expected(*tp)
+            if expected is not None and self._thread.position_of(tp) not in (None, expected):
+                stray[tp] = expected
+        if stray:
+            _log.info("%d partitions were read past what their tasks got; seeking back", len(stray))
+            await self._thread.seek_all(stray)
 
     def _wants(self, tp: Any) -> bool:
         if tp.topic not in self.engine.topics:

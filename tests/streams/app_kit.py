@@ -1,5 +1,6 @@
 """Runs Faust applications inside a test."""
 
+import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator
@@ -26,12 +27,26 @@ async def worker(
     try:
         yield app
     except TimeoutError:
-        consumer: Any = app.consumer
-        sys.stderr.write(
-            f"{app.engine.statuses()} joined={app.engine.joined} rebalancing={app.rebalancing}"
-            f" flow={consumer.flow_active} on the way={consumer._on_the_way}"
-            f" active={consumer._active_partitions} assigned={consumer.assignment()}\n"
-        )
+        sys.stderr.write(describe(app))
         raise
     finally:
         await app.stop()
+
+
+def describe(app: EngineApp) -> str:
+    """Return what is needed to see why a worker stands still."""
+    consumer: Any = app.consumer
+    plain = consumer._thread._consumer
+    fetcher, assignment = plain._fetcher, plain._subscription.subscription.assignment
+    lines = [
+        f"joined={app.engine.joined} rebalancing={app.rebalancing} flow={consumer.flow_active}",
+        f"on the way={consumer._on_the_way} active={consumer._active_partitions}",
+        f"fetches under way={fetcher._in_flight} fetched={list(fetcher._records)}",
+        *[str(status) for status in app.engine.statuses()],
+        *[f"{tp}: {vars(assignment.state_value(tp))}" for tp in plain.assignment()],
+    ]
+    for loop in (app.loop, plain._client._loop):
+        for task in asyncio.all_tasks(loop):
+            stack = [f"{frame.f_code.co_name}:{frame.f_lineno}" for frame in task.get_stack()]
+            lines.append(f"{task.get_name()} {task.get_coro()} {stack}")
+    return "\n".join(lines) + "\n"

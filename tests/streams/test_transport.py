@@ -159,6 +159,23 @@ async def test_a_batch_that_begins_too_early_is_cut(broker_address, prefix, tmp_
     assert found == once(100) + Counter((0, n) for n in range(100, 150))
 
 
+async def test_what_was_fetched_and_went_nowhere_is_fetched_again(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100))
+        thread = app.consumer._thread
+        await thread.seek_all({(prefix + "in", 0): 0})
+        await until(lambda: thread.position_of((prefix + "in", 0)) == 100)
+        task = app.engine.tasks["count", 0]
+        # As if a batch had been taken for it and lost: the task stands before where the thread is.
+        task.session.pause()
+        task.session.positions[prefix + "in"] = task.session._delivered[prefix + "in"] = 60
+        task.session.resume()
+        await until(lambda: done(app.engine, PARTS * 100 + 40))
+    found = await outputs(broker_address, prefix)
+    assert found == once(100) + Counter((0, n) for n in range(60, 100))
+
+
 async def test_normal_topics_work_beside(broker_address, prefix, tmp_path):
     conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
     got = []
