@@ -69,7 +69,7 @@ def init(
         raise InputError(_EXISTS.format(file=output))
     if csv is None:
         _refuse_csv_options(label=label, positive=positive, id=id_column)
-        proposal = _for_wdbc(learners, seed, paper)
+        proposal = for_wdbc(learners, seed, paper)
     elif dataset is not None:
         raise typer.BadParameter("--dataset and --csv exclude each other")
     else:
@@ -102,7 +102,7 @@ def _refuse_csv_options(**given: str | None) -> None:
             raise typer.BadParameter(f"--{name} belongs to --csv")
 
 
-def _for_wdbc(learners: int | None, seed: int, paper: bool) -> "Proposal":
+def for_wdbc(learners: int | None, seed: int, paper: bool) -> "Proposal":
     """Deal the 30 features out at random, as the paper does; scales are fitted to all 569 rows."""
     import numpy as np
     from sklearn.datasets import load_breast_cancer

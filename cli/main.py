@@ -4,7 +4,27 @@ from typing import Annotated
 
 import typer
 
-from cli import bench, broker, dev, experiments, features, init, plan, schema, settings, topics
+from cli import (
+    audit,
+    bench,
+    broker,
+    deadletters,
+    demo,
+    dev,
+    diagnoses,
+    experiments,
+    features,
+    init,
+    label,
+    plan,
+    produce,
+    replay,
+    schema,
+    settings,
+    status,
+    topics,
+    worker,
+)
 from cli.output import guarded
 
 app = typer.Typer(
@@ -17,6 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+demo.register(app)
 init.register(app)
 settings.register(app)
 features.register(app)
@@ -24,6 +45,14 @@ plan.register(app)
 schema.register(app)
 broker.register(app)
 topics.register(app)
+worker.register(app)
+status.register(app)
+audit.register(app)
+replay.register(app)
+produce.register(app)
+label.register(app)
+diagnoses.register(app)
+deadletters.register(app)
 experiments.register(app)
 bench.register(app)
 dev.register(app)

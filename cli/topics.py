@@ -28,7 +28,7 @@ def create(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
     """Create the topics that are missing; those that exist stay as they are."""
-    created, differences = asyncio.run(_create(load(settings, set_)))
+    created, differences = asyncio.run(create_missing(load(settings, set_)))
     if json:
         print_json({"created": created, "differences": [_flat(each) for each in differences]})
         return
@@ -91,7 +91,8 @@ def describe(
     out.print(shown)
 
 
-async def _create(settings: "Settings") -> tuple[list[str], list["Difference"]]:
+async def create_missing(settings: "Settings") -> tuple[list[str], list["Difference"]]:
+    """Create the topics that are missing; return them, and how the others differ."""
     from streams.connection import admin_client
     from streams.topic_admin import compare, create, find
     from streams.topics import declared

@@ -31,12 +31,21 @@ class Backoff:
             for level in (partition.coarser if pseudo_trials else ())
         ]
 
-    def means(self, cubes: Ints, trials: Floats, successes: Floats) -> Floats:
-        """Return (F, n) smoothed means; `trials` and `successes` are the cubes' own, (F, n)."""
+    def means(
+        self, cubes: Ints, trials: Floats, successes: Floats, more: "Backoff | None" = None
+    ) -> Floats:
+        """Return (F, n) smoothed means; `trials` and `successes` are the cubes' own, (F, n).
+
+        `more` holds coarse counts of other partitions, to be added.
+        """
         F = self._rules
         mean = np.full((F, len(cubes)), _PRIOR_MEAN)
-        for level, table in reversed(self._levels):
-            counts = table.rows(level.cells(cubes)).T
+        for index in reversed(range(len(self._levels))):
+            level, table = self._levels[index]
+            coarse = level.cells(cubes)
+            counts = table.rows(coarse).T
+            if more is not None:
+                counts = counts + more._levels[index][1].rows(coarse).T
             mean = (counts[F : 2 * F] + self._k * mean) / (counts[:F] + self._k)
         return np.asarray((successes[:F] + self._k * mean) / (trials + self._k))
 
@@ -48,15 +57,17 @@ class Backoff:
         if bandit:
             used = np.arange(self._rules) == rules[:, None]
         deltas = np.concatenate([used, used & correct], axis=1).astype(np.int64)
-        self._add(cubes, deltas)
+        self.add(cubes, deltas)
 
     def rebuild(self, table: CellTable) -> None:
         """Compute the coarse counts anew from the cubes' counts."""
         for index, (level, coarse) in enumerate(self._levels):
             self._levels[index] = level, table_for(level.size, coarse.width)
         cubes, rows = table.items()
-        self._add(cubes, rows[:, : 2 * self._rules])
+        self.add(cubes, rows)
 
-    def _add(self, cubes: Ints, deltas: Ints) -> None:
+    def add(self, cubes: Ints, rows: Ints) -> None:
+        """Add the counts of cubes; a row may hold more than trials and successes."""
+        deltas = rows[:, : 2 * self._rules]
         for level, table in self._levels:
             table.add(level.cells(cubes), deltas)

@@ -12,105 +12,20 @@ learning adds to them: a decision may run far ahead of its label, and an instanc
 comes leaves no trace. Counts are integers, so learners of several partitions merge exactly.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-
 import numpy as np
 
 from learners.backoff import Backoff
 from learners.bounds import log_term
+from learners.choices import Choices, Elsewhere, Feedback, IupConfig
 from learners.errors import LearnerError
 from learners.features import FeatureSpace
 from learners.partition import Partition, cuts_for
-from learners.phases import Clock, Horizon
+from learners.phases import Horizon
 from learners.tables import DENSE_LIMIT, CellTable, table_for
 from learners.ties import argmax, largest
 from learners.types import Bools, Floats, Ints, Seeds
 
-
-class Feedback(StrEnum):
-    """Whose counts a label changes: the chosen rule's, or those of every rule."""
-
-    BANDIT = "bandit"
-    FULL = "full"
-
-
-@dataclass(frozen=True)
-class IupConfig:
-    """What IUP is told beforehand.
-
-    rules        |F_i|, how many rules there are to choose from
-    clock        a known horizon T, or doubling phases
-    alpha        exponent of the Hölder condition; sets the number of cuts
-    exploration  c, the scale of the index's second term; 1 is the paper's theory
-    feedback     bandit or full
-    weights      w_f per rule; the paper's h_IUP is the positive rule's weight
-    preferred    the rule that wins ties it is part of; None: a hash of the instance id decides
-    cuts         m itself, instead of the paper's formula
-    max_cuts     M_i, the memory bound on m
-    backoff      pseudo-trials that a cube borrows from coarser cells; 0 is the paper
-    """
-
-    rules: int
-    clock: Clock = field(default_factory=lambda: Horizon(10_000))
-    alpha: float = 1.0
-    exploration: float = 1.0
-    feedback: Feedback = Feedback.BANDIT
-    weights: Sequence[float] | None = None
-    preferred: int | None = None
-    cuts: int | None = None
-    max_cuts: int | None = None
-    backoff: float = 0.0
-
-    def __post_init__(self) -> None:
-        weights = self.weights or (1.0,) * self.rules
-        checks = {
-            "there must be at least one rule": self.rules >= 1,
-            "alpha must be above 0": self.alpha > 0,
-            "exploration must be 0 or greater": self.exploration >= 0,
-            "there must be one weight above 0 per rule": len(weights) == self.rules
-            and all(0 < w < np.inf for w in weights),
-            "the preferred rule does not exist": self.preferred is None
-            or 0 <= self.preferred < self.rules,
-            "cuts and max_cuts must be at least 1": all(
-                limit is None or limit >= 1 for limit in (self.cuts, self.max_cuts)
-            ),
-            "backoff must be 0 or greater": 0 <= self.backoff < np.inf,
-        }
-        for message, holds in checks.items():
-            if not holds:
-                raise LearnerError(f"IUP: {message}")
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """What IUP chose for a batch: one entry per instance.
-
-    phase       the phase they were made in (the same for the whole batch)
-    cubes       the cell of each instance in that phase's partition
-    rules       index of the chosen rule
-    exploring   whether the choice explores
-    trials      N of the chosen rule in the cube
-    successes   S of the chosen rule in the cube
-    smoothed    with back-off, the chosen rule's smoothed mean
-    """
-
-    phase: int
-    cubes: Ints
-    rules: Ints
-    exploring: Bools
-    trials: Ints
-    successes: Ints
-    smoothed: Floats | None = None
-
-    @property
-    def accuracy(self) -> Floats:
-        """Return the estimated accuracy of the chosen rule: S/N, nan where N = 0, or smoothed."""
-        if self.smoothed is not None:
-            return self.smoothed
-        known = self.trials > 0
-        return np.where(known, self.successes / np.maximum(self.trials, 1), np.nan)
+__all__ = ["Choices", "Elsewhere", "Feedback", "Iup", "IupConfig"]
 
 
 class _Phase:
@@ -157,6 +72,7 @@ class Iup:
         self.copies = copies
         self.config = config
         self.labelled = 0
+        self.elsewhere: Elsewhere | None = None
         self._weights = np.array(config.weights or (1.0,) * config.rules)[:, None]
         self._phases: dict[int, _Phase] = {}
         self.phase(1)
@@ -170,7 +86,8 @@ class Iup:
     @property
     def current(self) -> int:
         """Return the phase of the next instance."""
-        return self.config.clock.phase(self.labelled)
+        elsewhere = 0 if self.elsewhere is None else self.elsewhere.labelled
+        return self.config.clock.phase(self.labelled + elsewhere)
 
     def tables(self) -> dict[int, CellTable]:
         """Return the counts of each phase; a row is N per rule, S per rule (and hits, if full)."""
@@ -192,9 +109,11 @@ class Iup:
         few = phase.size <= len(cubes) and weights is None
         among, at = (phase.cells, cubes) if few else (cubes, np.arange(len(cubes)))
         rows = phase.table.rows(among)
+        if self.elsewhere is not None:
+            rows = rows + self.elsewhere.rows(number, among)
         # Rules along the first axis: every step below then runs along contiguous memory.
         counts = rows.T.astype(np.float64, order="C")
-        means, index = self._index(phase, among, counts[:F], counts[F : 2 * F])
+        means, index = self._index(number, among, counts[:F], counts[F : 2 * F])
         if weights is not None or self.config.weights is not None:
             index *= self._weights if weights is None else weights
         rules = argmax(index, at, seeds, self.config.preferred)
@@ -210,13 +129,22 @@ class Iup:
             smoothed=chosen if self.config.backoff else None,
         )
 
+    def _coarse(self, number: int) -> Backoff | None:
+        """Return what other partitions counted, in coarse cells."""
+        if self.elsewhere is None:
+            return None
+        coarse = Backoff(self.phase(number).partition, self.config.rules, self.config.backoff)
+        coarse.add(*self.elsewhere.items(number))
+        return coarse
+
     def _index(
-        self, phase: _Phase, cubes: Ints, trials: Floats, successes: Floats
+        self, number: int, cubes: Ints, trials: Floats, successes: Floats
     ) -> tuple[Floats, Floats]:
         """Return (F, n) means and indices."""
+        phase = self.phase(number)
         if self.config.backoff:
             n = trials + self.config.backoff
-            means = phase.backoff.means(cubes, trials, successes)
+            means = phase.backoff.means(cubes, trials, successes, self._coarse(number))
         else:
             n = np.maximum(trials, 1.0)
             means = successes / n

@@ -94,12 +94,17 @@ class LocalLearner:
         """Tell whether a rule needs the features again when the label comes."""
         return any(rule.learns for rule in self.rules)
 
-    def decide(self, rows: Floats, seeds: Seeds) -> Predictions:
-        """Predict a batch of (n, d) rows; raises RuleError if a rule fails on it."""
+    def decide(
+        self, rows: Floats, seeds: Seeds, rules: Sequence[Rule] | None = None
+    ) -> Predictions:
+        """Predict a batch of (n, d) rows; raises RuleError if a rule fails on it.
+
+        `rules` are asked in place of the learner's own, where several partitions pool theirs.
+        """
         choices = self.iup.decide(self.space.unit(rows), seeds)
         votes = np.empty((len(rows), len(self.rules)), np.int64)
         log_odds = np.full((len(rows), self.classes), np.nan)
-        for f, rule in enumerate(self.rules):
+        for f, rule in enumerate(self.rules if rules is None else rules):
             if rule.learns:
                 votes[:, f], odds = rule.judge(rows)
                 log_odds = np.where(choices.rules[:, None] == f, odds, log_odds)

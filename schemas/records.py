@@ -138,6 +138,16 @@ class Diagnosis(Record, frozen=True):
         dict[Name, Opinion], Meta(description="What each learner contributed, by name.")
     ]
     at: At
+    context: Annotated[
+        Cube | None, Meta(description="Cube of the context, if one was heard in time.")
+    ] = None
+    votes: Annotated[
+        dict[Name, Name] | None,
+        Meta(
+            description="What each expert of the fusion rule said, if its experts are others than"
+            " the learners."
+        ),
+    ] = None
 
 
 class Feedback(Record, frozen=True):

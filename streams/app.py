@@ -1,14 +1,18 @@
 """From settings to a Faust application whose agents get batches and commit exactly once."""
 
+import logging
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import faust
 
 from streams import health
-from streams.connection import quiet_client
+from streams.connection import await_broker, quiet_client
+from streams.errors import BrokerError
 from streams.schema import BatchSchema
-from streams.security import client_arguments
+from streams.security import client_arguments, located
 from streams.settings import Settings
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
@@ -16,6 +20,12 @@ from streams.tasks.group import TaskGroup
 from streams.tasks.processor import AgentSpec
 from streams.topics import Topics
 from streams.web import Web
+
+Reach: TypeAlias = Callable[[float], Awaitable[None]]
+"""Returns when the broker answers, or raises BrokerError after so many seconds, or at once."""
+
+_PATIENCE = 10.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +44,27 @@ class EngineApp(faust.App):
 
     engine: TaskGroup
     pages: WebConfig
+    reach: Reach | None = None
 
     def _new_web(self) -> Any:
         return Web(self, self.pages.host or "127.0.0.1", self.pages.port)
+
+    async def on_first_start(self) -> None:
+        """Wait for the broker before anything else starts; say why, and give up only for cause."""
+        if self.reach is not None:
+            await self._await_broker(self.reach)
+        await super().on_first_start()
+
+    async def _await_broker(self, reach: Reach) -> None:
+        while True:
+            started = time.monotonic()
+            try:
+                await reach(_PATIENCE)
+                break
+            except BrokerError as error:
+                if time.monotonic() - started < _PATIENCE / 2:
+                    raise  # it did not even wait: time does not heal this
+                _log.warning("%s; still trying", error)
 
     def _create_directories(self) -> None:
         self.engine.config.state.mkdir(parents=True, exist_ok=True)  # Faust makes only the last one
@@ -78,7 +106,10 @@ def engine_config(settings: Settings) -> EngineConfig:
 def create_app(settings: Settings) -> EngineApp:
     """Return the application of these settings; add agents with `add_agent`, then start it."""
     web = WebConfig(settings.worker.web_host, settings.worker.web_port)
-    return build_app(engine_config(settings), web)
+    app = build_app(engine_config(settings), web)
+    broker = located(settings.broker)
+    app.reach = lambda patience: await_broker(broker, patience)
+    return app
 
 
 def build_app(

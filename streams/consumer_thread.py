@@ -53,6 +53,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             # sent waits until it is answered.
             fetch_max_wait_ms=100,
             request_timeout_ms=int(config.request_timeout * 1000),
+            # Topics that are made after the worker started are found within this time.
+            metadata_max_age_ms=30_000,
             session_timeout_ms=int(config.session_timeout * 1000),
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
             heartbeat_interval_ms=int(config.heartbeat * 1000),
@@ -109,6 +111,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         consumer = self._ensure_consumer()
         for (topic, number), offset in positions.items():
             consumer.seek(TopicPartition(topic, number), offset)
+
+    def position_of(self, tp: Any) -> int | None:
+        """Return where a partition is read next, None if that is not known now."""
+        assignment = self._ensure_consumer()._subscription.subscription.assignment
+        place = TopicPartition(*tp)
+        if assignment is None or place not in assignment.tps:
+            return None
+        state = assignment.state_value(place)
+        return state.position if state.has_valid_position else None
 
     async def seek_committed(self, partitions: Collection[Any]) -> Any:
         """Seek some partitions to the group's committed offsets."""

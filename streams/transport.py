@@ -18,6 +18,7 @@ All topics are read committed, because other tasks write them in transactions.
 import asyncio
 import contextlib
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -37,6 +38,8 @@ _POLL = 0.05
 """How long to wait for other partitions while one of them has no room, in seconds."""
 
 _SHOW_EVERY = 5.0
+_OVERDUE = 3.0
+"""When a batch that Faust was given counts as lost, in seconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -71,7 +74,7 @@ class Consumer(driver.Consumer):
         self.engine: TaskGroup = self.app.engine  # type: ignore[attr-defined]  # see streams.app
         self.engine.connect(self)
         self._read_offset = ReadOffsets(self.engine.topics)
-        self._on_the_way: set[Any] = set()
+        self._on_the_way: dict[Any, float] = {}
         self._arrived, self._awake = asyncio.Event(), asyncio.Event()
         self._shown: dict[tuple[str, int], int] = {}
 
@@ -96,8 +99,26 @@ class Consumer(driver.Consumer):
             return {}
         patience = timeout if len(wanted) == len(active_partitions) else _POLL
         found = await self._thread.getmany(wanted, patience)
-        self._on_the_way.update(tp for tp in found if tp.topic in self.engine.topics)
+        now = time.monotonic()
+        self._on_the_way.update({tp: now for tp in found if tp.topic in self.engine.topics})
+        if not found and not self._on_the_way:
+            await self._realign(wanted)
         return found
+
+    async def _realign(self, partitions: Collection[Any]) -> None:
+        """Read on where the tasks stand; called when nothing is fetched and nothing on its way.
+
+        Then both are the same, unless a call to the fetching thread was given up in a rebalance and
+        what it had fetched went nowhere.
+        """
+        stray = {}
+        for tp in partitions:
+            expected = self.engine.expected(*tp)
+            if expected is not None and self._thread.position_of(tp) not in (None, expected):
+                stray[tp] = expected
+        if stray:
+            _log.info("%d partitions were read past what their tasks got; seeking back", len(stray))
+            await self._thread.seek_all(stray)
 
     def _wants(self, tp: Any) -> bool:
         if tp.topic not in self.engine.topics:
@@ -110,6 +131,17 @@ class Consumer(driver.Consumer):
             self._arrived.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._arrived.wait(), _POLL)
+        overdue = time.monotonic() - _OVERDUE
+        for tp in [tp for tp, since in self._on_the_way.items() if since < overdue]:
+            await self._fetch_again(tp)
+
+    async def _fetch_again(self, tp: Any) -> None:
+        """Read on where the task stands; Faust drops events in rebalances without a word."""
+        del self._on_the_way[tp]
+        expected = self.engine.expected(*tp)
+        if expected is not None:
+            _log.info("a batch of %s/%d did not reach its agent; reading it again", *tp)
+            await self.rewind(tp.partition, {tp.topic: expected})
 
     def _to_message(self, tp: Any, record: Any) -> Any:
         if type(record) is not Batch:
@@ -138,14 +170,14 @@ class Consumer(driver.Consumer):
     async def deliver(self, batch: Batch) -> None:
         """Hand a batch that reached its agent to its task; called by the agent."""
         tp = TP(batch.topic, batch.partition)
-        self._on_the_way.discard(tp)
+        self._on_the_way.pop(tp, None)
         if not self._on_the_way:
             self._arrived.set()
         if self.engine.deliver(batch):
             return
         expected = self.engine.expected(batch.topic, batch.partition)
-        if expected is not None and batch.base > expected and self.flow_active:
-            # A batch before this one was lost on the way, in a rebalance.
+        if expected is not None and batch.next > expected and self.flow_active:
+            # What the task needs next was lost on the way, or is inside a batch that began earlier.
             await self.rewind(batch.partition, {batch.topic: expected})
 
     def verify_event_path(self, now: float, tp: Any) -> None:

@@ -11,7 +11,7 @@ settings.load_profile("default")
 
 
 def need_tool(command: str, package: str) -> str:
-    """Return the path of `command`; without it skip the test, or fail it where tools are demanded."""
+    """Return the path of `command`; without it skip the test, or fail where tools are demanded."""
     found = shutil.which(command)
     if found is None:
         message = f"{command} is not installed: apt install {package}"

@@ -13,6 +13,7 @@ from uuid import uuid4
 from experiments.bench.engine_rivals import Missing, Rival, rivals
 from experiments.bench.workload import Result, create, fill, measure, wait_for_outputs
 from streams.broker.keeper import temporary_broker
+from streams.connection import quiet_client
 from streams.errors import HbError
 
 _PATIENCE = 60.0
@@ -26,6 +27,7 @@ def steps(rounds: int) -> int:
 
 def run(rounds: int, quick: bool, tick: Callable[[], object]) -> dict[str, Any]:
     """Measure everybody `rounds` times in turn; the best run of each counts."""
+    quiet_client()
     results: dict[str, list[Result]] = {}
     skipped: dict[str, str] = {}
     with temporary_broker() as broker:

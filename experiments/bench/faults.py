@@ -24,6 +24,7 @@ from experiments.bench.faults_schedule import Event, Fault, Plan, schedule
 from experiments.bench.faults_worker import AGENT, config
 from streams.broker import EmbeddedBroker
 from streams.broker.keeper import temporary_broker
+from streams.connection import quiet_client
 from streams.errors import HbError
 
 _IDS = 20_000
@@ -42,6 +43,7 @@ def run(plan: Plan, seed: int, say: Say) -> dict[str, Any]:
 
 def run_on(cluster: EmbeddedBroker, plan: Plan, seed: int, say: Say) -> dict[str, Any]:
     """Run the torment on a cluster that is up; all its nodes are up again afterwards."""
+    quiet_client()
     with tempfile.TemporaryDirectory(prefix="hb-faults-") as folder:
         return asyncio.run(_Torment(cluster, plan, Path(folder), say).run(seed))
 
@@ -219,7 +221,6 @@ class _Torment:
         found = [await check.read_all(self._address, self._prefix + topic) for topic in topics]
         verdict = check.judge(*found)
         outputs = found[1]
-        kills = [(a, b) for fault, a, b in self._history if fault is Fault.KILL_WORKER]
         logs = "".join(log.read_text(errors="replace") for log in self._folder.glob("*.log"))
         return {
             "settings": {"seed": seed, "records": self._plan.records, "faults": len(self._history)},
@@ -229,11 +230,18 @@ class _Torment:
                 "differing": verdict.differing,
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),
-                "kill_gap_seconds": _longest(outputs, kills),
+                "session_timeout_seconds": self._plan.session_timeout,
+                "kill_gap_seconds": self._gap(outputs, Fault.KILL_WORKER),
+                "pause_gap_seconds": self._gap(outputs, Fault.PAUSE_WORKER),
+                "broker_kill_gap_seconds": self._gap(outputs, Fault.KILL_BROKER),
+                "broker_bounce_gap_seconds": self._gap(outputs, Fault.BOUNCE_BROKER),
                 "clean_stop_gap_seconds": _longest(outputs, self._handovers),
             },
             "ratios": {},
         }
+
+    def _gap(self, outputs: list[check.Record], fault: Fault) -> float:
+        return _longest(outputs, [(a, b) for found, a, b in self._history if found is fault])
 
 
 def _longest(outputs: list[check.Record], windows: list[tuple[float, float]]) -> float:

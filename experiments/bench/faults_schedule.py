@@ -38,7 +38,7 @@ class Plan:
     brokers: int = 3
     partitions: int = 4
     session_timeout: float = 6.0
-    rest: tuple[float, float] = (8.0, 11.0)
+    rest: tuple[float, float] = (11.5, 14.0)
 
 
 FULL = Plan(records=300_000, kills=10)

@@ -1,7 +1,7 @@
 """How instances move from state to state, and how the passing of time moves them.
 
 Every queue holds waits of one length and time never goes back. So its oldest entry is always the
-next to run out, and an event costs the same however many instances are pending.
+next to run out, and an event takes the same number of steps however many instances are pending.
 """
 
 from collections import OrderedDict

@@ -140,7 +140,8 @@ class EnsembleSettings(Section):
             self.mode,
             learners,
             len(labels),
-            cubes=self.context.partition().size if self.context else 1,
+            # One cube more, for instances whose context does not come in time.
+            cubes=self.context.partition().size + 1 if self.context else 1,
             active=self.active,
             **options,
         )

@@ -20,7 +20,8 @@ _KEY = np.dtype(">i8")
 class CountsTable(Table, CellTable):
     """Maps a cell id to a row of `width` numbers; holds all of them in memory.
 
-    `cells` is the number of possible ids, or None if it is large or unknown.
+    `cells` is the number of possible ids, or None if it is large or unknown. Where `adds` is False
+    what partitions hold does not add up, and followers keep no sum of it.
     """
 
     def __init__(
@@ -32,12 +33,15 @@ class CountsTable(Table, CellTable):
         dtype: DTypeLike = np.int64,
         initial: Sequence[float] | None = None,
         shared: bool = True,
+        adds: bool = True,
     ) -> None:
         Table.__init__(self, name, shared=shared)
         CellTable.__init__(self, width, dtype, initial)
-        if shared and (self.dtype.kind not in "iu" or self.initial.any()):
+        self.adds = adds
+        if shared and adds and (self.dtype.kind not in "iu" or self.initial.any()):
             raise ValueError(
-                f"table {name} is shared: only integers that start at 0 add up exactly"
+                f"table {name} is shared: only integers that start at 0 add up exactly; with"
+                " adds=False followers read each partition's rows apart"
             )
         self._cells = cells
         self._table = self.empty()
@@ -65,6 +69,11 @@ class CountsTable(Table, CellTable):
         cells = np.frombuffer(b"".join(keys), _KEY).astype(np.int64)
         rows = np.frombuffer(b"".join(values), self.dtype).reshape(len(cells), self.width)
         return cells, rows
+
+    @property
+    def dirty(self) -> bool:
+        """Tell whether any cell was touched since the last drain."""
+        return bool(self._touched)
 
     def drain(self) -> list[Change]:
         """Return the rows of the cells touched since the last drain."""

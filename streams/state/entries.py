@@ -100,6 +100,11 @@ class EntriesTable(Table):
         """Return all keys, in no particular order."""
         return iter(self._keys)
 
+    @property
+    def dirty(self) -> bool:
+        """Tell whether anything was set or deleted since the last drain."""
+        return bool(self._dirty)
+
     def drain(self) -> list[Change]:
         """Return what was set and deleted since the last drain."""
         self._leaving, self._dirty = self._dirty, {}

@@ -21,7 +21,8 @@ from streams.state.table import Table, split_key
 from streams.tasks.batch import Batch
 from streams.tasks.columns import take_batches
 from streams.tasks.config import EngineConfig
-from streams.tasks.restore import check_exist, committed_reader
+from streams.tasks.restore import bounds, check_exist, committed_reader
+from streams.tasks.unhurried import unhurried
 
 _CHUNK = 1 << 20
 _log = logging.getLogger(__name__)
@@ -45,13 +46,12 @@ class Replica:
     async def start(self) -> None:
         """Read what is committed now, and follow from there."""
         consumer = committed_reader(self._config, f"{self._topic}.replica", wait_ms=500)
-        await consumer.start()
         try:
-            await check_exist(consumer, [TopicPartition(self._topic, 0)])
+            await unhurried(consumer.start())
+            await unhurried(check_exist(consumer, [TopicPartition(self._topic, 0)]))
             numbers = sorted(consumer._client.cluster.partitions_for_topic(self._topic))
             places = [TopicPartition(self._topic, number) for number in numbers]
-            starts = await consumer.beginning_offsets(places)
-            ends = await consumer.end_offsets(places)
+            starts, ends = await unhurried(bounds(consumer, places))
             consumer.assign(places)
             for place in places:
                 consumer.seek(place, starts[place])
@@ -129,7 +129,8 @@ class Sums:
             return
         cells, rows = self._like.decode(list(kept), list(kept.values()))
         part = self.part(partition)
-        self.total.add(cells, rows - part.rows(cells))
+        if self._like.adds:
+            self.total.add(cells, rows - part.rows(cells))
         part.put(cells, rows)
 
     def part(self, partition: int) -> CellTable:
@@ -156,6 +157,11 @@ class Others:
         sums = self._replica.counts(table)
         rows: Rows = sums.total.rows(cells) - sums.part(self._partition).rows(cells)
         return rows
+
+    def parts(self, table: str, cells: Ints) -> list[Rows]:
+        """Return the rows of some cells in each of the other partitions."""
+        found = self._replica.counts(table).parts
+        return [part.rows(cells) for number, part in found.items() if number != self._partition]
 
     def items(self, table: str) -> tuple[Ints, Rows]:
         """Return the sum over the other partitions for all cells that any of them has written."""

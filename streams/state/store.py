@@ -115,10 +115,15 @@ class Store:
         self._open()
 
     def close(self) -> None:
-        """Flush and let go of the folder."""
+        """Flush and let go of the folder; what is not flushed is in the changelog."""
         self._handles.clear()
         self._families.clear()
-        self._db.close()
+        try:
+            self._db.close()
+        except Exception as error:  # noqa: BLE001  # RocksDB's errors have no class of their own
+            _log.warning("the state folder %s was not closed cleanly: %s", self.folder, error)
+        finally:
+            del self._db  # this frees the lock, whatever happened
 
     def __enter__(self) -> Self:
         return self

@@ -45,6 +45,11 @@ class Table(ABC):
     def load(self, store: Store) -> None:
         """Start from what RocksDB holds."""
 
+    @property
+    @abstractmethod
+    def dirty(self) -> bool:
+        """Tell whether anything changed since the last drain."""
+
     @abstractmethod
     def drain(self) -> list[Change]:
         """Return the changes since the last drain."""

@@ -99,6 +99,11 @@ async def _send(producer: Any, topic: str, partition: int, batches: list[Any]) -
 
 
 def _end(future: Any, batch: Any) -> int | None:
-    """Return the offset after a delivered batch, None if the broker did not say."""
-    offset: int = future.result().offset
-    return None if offset < 0 else offset + int(batch.record_count())
+    """Return the offset after a delivered batch, None if the broker did not say.
+
+    A batch that was sent again although it had arrived is answered without its offset.
+    """
+    metadata = future.result()
+    if metadata is None or metadata.offset < 0:
+        return None
+    return int(metadata.offset) + int(batch.record_count())

@@ -9,6 +9,7 @@ from streams.state.replica import Others, Replica
 from streams.tasks.batch import Batch
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
+from streams.tasks.observer import SILENT, Observer
 from streams.tasks.processor import AgentSpec
 from streams.tasks.source import Source
 from streams.tasks.task import Phase, Task, TaskStatus
@@ -20,13 +21,20 @@ class TaskGroup:
     """The tasks of the partitions that the consumer group gave to this worker."""
 
     def __init__(
-        self, config: EngineConfig, specs: Iterable[AgentSpec], *, hook: Hook = no_hook
+        self,
+        config: EngineConfig,
+        specs: Iterable[AgentSpec],
+        *,
+        hook: Hook = no_hook,
+        observer: Observer = SILENT,
     ) -> None:
         self.config = config
         self.specs: dict[str, AgentSpec] = {}
         self.tasks: dict[tuple[str, int], Task] = {}
         self._spec_of: dict[str, AgentSpec] = {}
         self.joined = False
+        self.observer = observer
+        """Who hears what the tasks do; may be replaced before the first assignment."""
         self._hook = hook
         self._source: Source | None = None
         self._replicas: dict[str, Replica] = {}
@@ -52,8 +60,14 @@ class TaskGroup:
         return self._spec_of.keys()
 
     async def revoke(self) -> None:
-        """Stop processing everywhere and commit what is processed, before a rebalance."""
-        await asyncio.gather(*[task.pause() for task in self.tasks.values()])
+        """Stop processing everywhere and commit what is processed, before a rebalance.
+
+        A task that is still opening is given up: if it went on, it could fence the next owner.
+        """
+        opening = [self.tasks.pop(key) for key, task in list(self.tasks.items()) if task.opening]
+        await asyncio.gather(
+            *[task.close() for task in opening], *[task.pause() for task in self.tasks.values()]
+        )
 
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Hold exactly the tasks of these partitions: close, keep or open what it takes."""
@@ -92,7 +106,15 @@ class TaskGroup:
             raise HbError("the group is not connected to a source of batches")
         spec = self.specs[name]
         others = (lambda: self._others(spec, partition)) if spec.follow else None
-        return Task(self.config, spec, partition, self._source, hook=self._hook, others=others)
+        return Task(
+            self.config,
+            spec,
+            partition,
+            self._source,
+            hook=self._hook,
+            observer=self.observer,
+            others=others,
+        )
 
     async def _others(self, spec: AgentSpec, partition: int) -> Others:
         """Return what the other partitions counted, after reading it up to now."""

@@ -55,19 +55,36 @@ class Outbox:
 
     def dead(self, batch: Batch, index: int, error: RecordError) -> None:
         """Send a record that cannot be used to the dead letters, as it came, and say why."""
-        reason = error.reason.value
-        self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
-        letter = refused(
-            error,
-            topic=batch.topic,
-            partition=batch.partition,
-            offset=batch.offsets[index],
-            at=time.time_ns() // 1_000_000,
-        )
         # What an earlier refusal said of a record that is tried again is no longer true.
         own = [pair for pair in batch.headers.get(index, ()) if not pair[0].startswith(PREFIX)]
-        record = (batch.timestamps[index], batch.keys[index], batch.values[index])
-        self._append(self._deadletters, None, (record,), [*headers(letter), *own])
+        self.dead_record(
+            error,
+            batch.topic,
+            batch.offsets[index],
+            timestamp=batch.timestamps[index],
+            key=batch.keys[index],
+            value=batch.values[index],
+            extra=own,
+        )
+
+    def dead_record(
+        self,
+        error: RecordError,
+        topic: str,
+        offset: int,
+        *,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        extra: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
+        """Send a record of this partition that was read, perhaps long ago, to the dead letters."""
+        reason = error.reason.value
+        self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
+        now = time.time_ns() // 1_000_000
+        letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=now)
+        record = (timestamp, key, value)
+        self._append(self._deadletters, None, (record,), [*headers(letter), *extra])
 
     def _append(
         self,

@@ -29,6 +29,37 @@ class _AddPartitions(AddPartitionsToTxnHandler):  # type: ignore[misc]  # aiokaf
 
 
 class _Sender(Sender):  # type: ignore[misc]  # aiokafka is untyped
+    """Knows the requests that are under way, so that they can be given up."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._requests: set[asyncio.Task[Any]] = set()
+
+    def _maybe_do_transactional_request(self) -> Any:
+        request = super()._maybe_do_transactional_request()
+        if request is not None:
+            self._note(request)
+        return request
+
+    async def _send_produce_req(self, node_id: int, batches: Any) -> None:
+        self._note(asyncio.current_task())
+        await super()._send_produce_req(node_id, batches)
+
+    def _note(self, request: Any) -> None:
+        self._requests.add(request)
+        request.add_done_callback(self._requests.discard)
+
+    async def give_up(self, seconds: float) -> None:
+        """End the sender and all its requests, whatever they wait for."""
+        work = [task for task in (self.sender_task, *self._requests) if task is not None]
+        for task in work:
+            task.cancel()
+        if work:
+            await asyncio.wait(work, timeout=seconds)
+        for task in work:
+            if task.done() and not task.cancelled():
+                task.exception()  # seen: the caller knows why he gives up
+
     async def _do_add_partitions_to_txn(self, tps: Any) -> Any:
         node = await self._find_coordinator(
             CoordinationType.TRANSACTION, self._txn_manager.transactional_id
@@ -66,16 +97,10 @@ class TransactionalProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka
             return
         self._closed = True
         self._message_accumulator._closed = True
-        task = self._sender.sender_task
+        # Requests first: one that is tried again would open a connection anew.
+        await self._sender.give_up(_CLOSE_TIMEOUT)
         with contextlib.suppress(TimeoutError):
-            # Requests in flight fail when their connections close, so the sender can end.
             await asyncio.wait_for(self.client.close(), _CLOSE_TIMEOUT)
-        if task is None:
-            return
-        task.cancel()
-        await asyncio.wait([task], timeout=_CLOSE_TIMEOUT)
-        if task.done() and not task.cancelled():
-            task.exception()  # seen: the reason for abandoning is known to the caller
         self._forget_futures()
 
     def _forget_futures(self) -> None:

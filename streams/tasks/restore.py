@@ -15,6 +15,7 @@ from streams.tasks.batch import Batch
 from streams.tasks.changelog import Changelogs
 from streams.tasks.columns import take_batches
 from streams.tasks.config import EngineConfig
+from streams.tasks.unhurried import unhurried
 
 _REPORT_EVERY = 2.0
 _CHUNK = 1 << 20
@@ -62,21 +63,26 @@ async def restore(
     done = Restored()
     started = time.monotonic()
     consumer = committed_reader(config, f"{name}.restore")
-    await consumer.start()
+    places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
     try:
-        places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
-        await check_exist(consumer, places)
-        starts = await consumer.beginning_offsets(places)
-        ends = await consumer.end_offsets(places)
+        async with asyncio.timeout(2 * config.request_timeout):
+            await unhurried(consumer.start())
+            starts, ends = await unhurried(bounds(consumer, places))
         done.wiped = _wipe_if_foreign(changelogs, starts, ends)
         for place in places:
             changelogs.skip_to(place.topic, starts[place])
             await _read(consumer, place, ends[place], changelogs, done)
-        await _check_positions(consumer, changelogs, inputs)
+        await unhurried(_check_positions(consumer, changelogs, inputs))
     finally:
         await consumer.stop()
     done.seconds = time.monotonic() - started
     return done
+
+
+async def bounds(consumer: Any, places: list[Any]) -> tuple[dict[Any, int], dict[Any, int]]:
+    """Return where partitions begin and end; raise if one does not exist."""
+    await check_exist(consumer, places)
+    return await consumer.beginning_offsets(places), await consumer.end_offsets(places)
 
 
 async def check_exist(consumer: Any, places: list[Any]) -> None:
@@ -98,8 +104,7 @@ async def _check_positions(consumer: Any, changelogs: Changelogs, inputs: Sequen
     """Refuse positions that the inputs do not have; say so where retention has passed them."""
     positions = changelogs.store.positions
     places = [TopicPartition(topic, changelogs.partition) for topic in inputs]
-    await check_exist(consumer, places)
-    starts, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+    starts, ends = await bounds(consumer, places)
     for place in places:
         position = positions.get(place.topic, 0)
         if position > ends[place]:

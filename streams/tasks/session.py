@@ -17,12 +17,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from streams.state.store import Store, open_free
+from streams.state.store import Store
 from streams.state.table import Table
 from streams.tasks.batch import Batch
 from streams.tasks.changelog import Changelogs
 from streams.tasks.commit import Hook, Step, Work, commit
 from streams.tasks.config import EngineConfig
+from streams.tasks.observer import Committed, Observer
 from streams.tasks.outbox import Outbox
 from streams.tasks.processor import AgentSpec, Processor, TaskContext
 from streams.tasks.producer import TransactionalProducer
@@ -37,7 +38,7 @@ class ProcessingError(Exception):
 
 
 class Session:
-    """A task while it is open. Make it with `open_session`."""
+    """A task while it is open. Make it with `streams.tasks.opening.open_session`."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Session:
         *,
         source: Source,
         hook: Hook,
+        observer: Observer,
         producer: TransactionalProducer,
         store: Store,
     ) -> None:
@@ -57,9 +59,16 @@ class Session:
         self.commits = self.records = 0
         self.last_commit = time.monotonic()
         self._config, self._source, self._hook = config, source, hook
+        self._observer = observer
         self._producer, self._store = producer, store
         self._tables: list[Table] = list(spec.tables())
-        self._changelogs = _changelogs(config, spec, partition, self._tables, store)
+        self._changelogs = Changelogs(
+            self._tables,
+            store,
+            partition,
+            config.changelog(spec.name),
+            config.shared_changelog(spec.name),
+        )
         self._processor: Processor | None = None
         self._inbox: deque[Batch] = deque()
         self._backlog = 0
@@ -139,7 +148,7 @@ class Session:
             return
         if not self._paused and self._room.is_set() and self._caught_up():
             self._call(lambda out: self._need().tick(time.time_ns() // 1_000_000, out))
-            if self._outbox.records:
+            if self._outbox.records or any(table.dirty for table in self._tables):
                 self._pile(0)
 
     def _process(self, batch: Batch) -> None:
@@ -194,6 +203,7 @@ class Session:
         self._room.set()
         await self._hook(Step.TAKEN)
         # 2 to 7.
+        begun = time.monotonic()
         await commit(work, self._producer, self._changelogs, self._hook)
         # 8. Done.
         for table in self._tables:
@@ -203,9 +213,24 @@ class Session:
         self.records += work.records
         self.last_commit = time.monotonic()
         self._flying_since = None
+        self._tell(work, begun)
         if not self._pending and not self._piled.is_set():
             self._idle.set()
         await self._hook(Step.DONE)
+
+    def _tell(self, work: Work, begun: float) -> None:
+        self._observer.committed(
+            Committed(
+                self.spec.name,
+                self.partition,
+                work.records,
+                work.outbox.records,
+                sum(map(len, work.changes.values())),
+                work.outbox.dead_reasons,
+                self.last_commit - begun,
+                self.last_commit - work.since,
+            )
+        )
 
     @property
     def oldest(self) -> float | None:
@@ -248,48 +273,3 @@ class Session:
 
     def _new_outbox(self) -> Outbox:
         return Outbox(self._producer.create_batch, self.partition, self._config.deadletters)
-
-
-def _changelogs(
-    config: EngineConfig, spec: AgentSpec, partition: int, tables: list[Table], store: Store
-) -> Changelogs:
-    private, shared = config.changelog(spec.name), config.shared_changelog(spec.name)
-    return Changelogs(tables, store, partition, private, shared)
-
-
-async def open_session(
-    config: EngineConfig,
-    spec: AgentSpec,
-    partition: int,
-    *,
-    source: Source,
-    hook: Hook,
-    others: Any = None,
-) -> Session:
-    """Open a task. The order matters:
-
-    1. Start the producer. This fences whoever wrote under this name before, and ends what he began.
-    2. Open the store and read what the changelogs have beyond it; they cannot grow any more.
-    3. Load the tables, make the processor, and go to the positions that belong to that state.
-    """
-    name = config.transactional_id(spec.name, partition)
-    producer = TransactionalProducer(config, name)
-    session = None
-    try:
-        async with asyncio.timeout(2 * config.request_timeout):
-            await producer.start()
-        store = open_free(
-            config.state_folder(spec.name, partition), [t.name for t in spec.tables()]
-        )
-        session = Session(
-            config, spec, partition, source=source, hook=hook, producer=producer, store=store
-        )
-        await session.restore(others)
-        await source.rewind(partition, session.positions)
-    except BaseException:
-        if session is not None:
-            await session.close(clean=False)
-        else:
-            await producer.abandon()
-        raise
-    return session

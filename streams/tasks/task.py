@@ -25,8 +25,10 @@ from streams.state.table import StateError
 from streams.tasks.batch import Batch
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
+from streams.tasks.observer import SILENT, Observer
+from streams.tasks.opening import open_session
 from streams.tasks.processor import AgentSpec
-from streams.tasks.session import ProcessingError, Session, open_session
+from streams.tasks.session import ProcessingError, Session
 from streams.tasks.source import Source
 
 _log = logging.getLogger(__name__)
@@ -69,6 +71,7 @@ class Task:
         source: Source,
         *,
         hook: Hook = no_hook,
+        observer: Observer = SILENT,
         others: Callable[[], Awaitable[Any]] | None = None,
     ) -> None:
         self.spec, self.partition = spec, partition
@@ -76,6 +79,7 @@ class Task:
         self.reopenings = -1
         self.session: Session | None = None
         self._config, self._source, self._hook, self._others = config, source, hook, others
+        self._observer = observer
         self._bugs = self._commits = self._records = 0
         self._pause = config.backoff
         self._life: asyncio.Task[None] | None = None
@@ -108,6 +112,7 @@ class Task:
             self.partition,
             source=self._source,
             hook=self._hook,
+            observer=self._observer,
             others=None if self._others is None else await self._others(),
         )
         self.session = session
@@ -123,6 +128,7 @@ class Task:
             await asyncio.shield(session.close(clean=self.phase is Phase.CLOSED))
 
     def _say_open(self, session: Session, seconds: float) -> None:
+        self._observer.opened(self.spec.name, self.partition, seconds, session.restored.records)
         _log.info(
             "task %s is open at %s after %.2f s; %d changelog records read",
             self.name,
@@ -142,7 +148,9 @@ class Task:
         self.reason = describe(error)
         if isinstance(error, ProcessingError):
             self._bugs += 1
-        if isinstance(error, StateError) or self._bugs > self._config.retries:
+        final = isinstance(error, StateError) or self._bugs > self._config.retries
+        self._observer.interrupted(self.spec.name, self.partition, self.reason, final)
+        if final:
             self.phase = Phase.FAILED
             # The cause of a bug may hold values of a record, so only where it happened is told.
             _log.error(
@@ -160,6 +168,11 @@ class Task:
         await asyncio.sleep(pause)
 
     # What the group asks for.
+
+    @property
+    def opening(self) -> bool:
+        """Tell whether the task is on its way to a session."""
+        return self.session is None and self.phase in (Phase.OPENING, Phase.WAITING)
 
     def wants(self) -> bool:
         """Tell whether batches can be delivered now."""

@@ -144,3 +144,35 @@ def test_coarser_cells_contain_the_finer_ones(rng, m):
         assert all(len(set(coarse[cells == cell])) == 1 for cell in set(cells.tolist()))
     if m > 1:
         assert partition.coarser[-1].size == 1
+
+
+class Away:
+    """What another learner of the same kind counted."""
+
+    def __init__(self, other):
+        self._other = other
+        self.labelled = other.labelled
+
+    def rows(self, phase, cubes):
+        return self._other.phase(phase).table.rows(cubes)
+
+    def items(self, phase):
+        return self._other.phase(phase).table.items()
+
+
+@pytest.mark.parametrize("backoff", [0.0, 3.0])
+@settings(max_examples=25)
+@given(rng=generators, cut=st.integers(0, 200))
+def test_deciding_by_the_sum_equals_deciding_by_the_merged_table(backoff, rng, cut):
+    whole, x, correct, seeds = filled(rng, backoff=backoff)
+    made = whole.decide(x, seeds)
+    parts = [Iup(whole.space, whole.config) for _ in range(2)]
+    for one, span in zip(parts, (slice(0, cut), slice(cut, 200)), strict=True):
+        one.learn(made.phase, made.cubes[span], made.rules[span], correct[span])
+    whole.learn(made.phase, made.cubes, made.rules, correct)
+    parts[0].elsewhere = Away(parts[1])
+    together, apart = whole.decide(x, seeds), parts[0].decide(x, seeds)
+    assert together.phase == apart.phase
+    for field in ("cubes", "rules", "exploring", "trials", "successes"):
+        np.testing.assert_array_equal(getattr(together, field), getattr(apart, field))
+    np.testing.assert_array_equal(together.accuracy, apart.accuracy)

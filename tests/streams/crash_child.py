@@ -9,9 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
-from engine_kit import config, running, spec
-
 from streams.tasks.commit import Step
+from tests.streams.engine_kit import config, running, spec
 
 COMMITS = 2
 

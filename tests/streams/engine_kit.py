@@ -19,6 +19,7 @@ from streams.tasks import AgentSpec, Batch, EngineConfig, Outbox, Processor, Tas
 from streams.tasks.columns import take_batches
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.group import TaskGroup
+from streams.tasks.observer import SILENT, Observer
 from streams.tasks.restore import committed_reader
 
 CELLS = 50
@@ -90,11 +91,13 @@ async def create_topics(
         names |= set(one.inputs)
         logs |= {config.changelog(one.name), config.shared_changelog(one.name)}
     compact = {"cleanup.policy": "compact"}
+    # The records of these tests are of 1970: with a retention the broker would soon delete them.
+    kept = {"retention.ms": "-1"}
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     try:
         await admin.create_topics(
-            [NewTopic(name, partitions, 1) for name in names]
+            [NewTopic(name, partitions, 1, topic_configs=kept) for name in names]
             + [NewTopic(name, partitions, 1, topic_configs=compact) for name in logs]
         )
     finally:
@@ -193,10 +196,14 @@ class DirectSource:
 
 @contextlib.asynccontextmanager
 async def running(
-    config: EngineConfig, one: AgentSpec, partitions: Iterable[int] = (0,), hook: Hook = no_hook
+    config: EngineConfig,
+    one: AgentSpec,
+    partitions: Iterable[int] = (0,),
+    hook: Hook = no_hook,
+    observer: Observer = SILENT,
 ) -> AsyncIterator[TaskGroup]:
     """Run an agent's tasks; leave cleanly."""
-    group = TaskGroup(config, [one], hook=hook)
+    group = TaskGroup(config, [one], hook=hook, observer=observer)
     source = DirectSource(config, group)
     await source.start(partitions)
     try:

@@ -6,15 +6,16 @@ from datetime import timedelta
 
 import aiohttp
 import pytest
-from app_kit import worker
-from engine_kit import config, create_topics, done, ids, produce, spec, until
-from settings_kit import settings
 
 from streams.app import WebConfig, build_app, create_app, engine_config
-from streams.errors import HbError
+from streams.errors import BrokerError, HbError
+from streams.settings import Secret
 from streams.tasks.commit import Step
 from streams.tasks.task import Phase
 from streams.web import free_socket
+from tests.streams.app_kit import worker
+from tests.streams.engine_kit import config, create_topics, done, ids, produce, spec, until
+from tests.streams.settings_kit import settings
 
 ANY = WebConfig(port=0)
 
@@ -107,3 +108,17 @@ def test_an_agent_cannot_take_the_inputs_of_another(tmp_path):
     app.add_agent(spec("x."))
     with pytest.raises(HbError, match="taken"):
         app.add_agent(spec("x.", name="other"))
+
+
+async def test_a_wrong_password_ends_the_start_at_once(secure_broker, tmp_path):
+    file = tmp_path / "password"
+    file.write_text("not this one")
+    good = secure_broker.settings()
+    wrong = good.security.model_copy(update={"password": Secret(file=file)})
+    made = settings(state=tmp_path)
+    app = create_app(
+        made.model_copy(update={"broker": good.model_copy(update={"security": wrong})})
+    )
+    app.finalize()
+    with pytest.raises(BrokerError, match="does not accept the user name and password"):
+        await asyncio.wait_for(app._await_broker(app.reach), 5)

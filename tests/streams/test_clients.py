@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from engine_kit import create_topics
-from settings_kit import settings
 
 from schemas.errors import RecordError
 from schemas.records import Label
 from streams.app import engine_config
 from streams.clients import BlockingPublisher, BlockingSubscriber, Publisher, Subscriber
 from streams.errors import BrokerError
+from tests.streams.engine_kit import create_topics
+from tests.streams.settings_kit import settings
 
 
 @pytest.fixture

@@ -9,12 +9,23 @@ from pathlib import Path
 import orjson
 import pytest
 from aiokafka.errors import KafkaTimeoutError
-from engine_kit import CELLS, committed, config, create_topics, ids, produce, running, spec, until
 
 from streams.state import CountsTable, EntriesTable, Store
 from streams.tasks.commit import Step
+from tests.streams.engine_kit import (
+    CELLS,
+    committed,
+    config,
+    create_topics,
+    ids,
+    produce,
+    running,
+    spec,
+    until,
+)
 
 RECORDS = 1_000
+ROOT = Path(__file__).parents[2]
 SMALL = {"max_records": 100, "chunk_records": 50, "backoff": 0.02}
 
 
@@ -57,11 +68,13 @@ async def test_a_process_killed_after_a_step(broker_address, prefix, tmp_path, s
     conf, agent = await prepare(broker_address, prefix, tmp_path)
     child = await asyncio.create_subprocess_exec(
         sys.executable,
-        Path(__file__).parent / "crash_child.py",
+        "-m",
+        "tests.streams.crash_child",
         broker_address,
         prefix,
         str(tmp_path),
         str(int(step)),
+        cwd=ROOT,
     )
     assert await asyncio.wait_for(child.wait(), 60) == -signal.SIGKILL
     # Two or three transactions are visible, by the step at which the third was cut.

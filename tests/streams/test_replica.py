@@ -5,7 +5,14 @@ import dataclasses
 
 import numpy as np
 import pytest
-from engine_kit import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.state import CountsTable, EntriesTable
+from streams.state.replica import Replica, sum_rows
+from streams.tasks import Batch, EngineConfig
+from streams.tasks.task import Phase
+from tests.streams.engine_kit import (
     CELLS,
     Counting,
     config,
@@ -17,13 +24,6 @@ from engine_kit import (
     spec,
     until,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from streams.state import CountsTable, EntriesTable
-from streams.state.replica import Replica, sum_rows
-from streams.tasks import Batch, EngineConfig
-from streams.tasks.task import Phase
 
 ALL = np.arange(CELLS)
 

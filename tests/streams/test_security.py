@@ -41,9 +41,11 @@ async def test_a_record_goes_through(secure_broker, prefix, way):
     async with admin_client(settings) as admin:
         await create(admin, [Topic(topic, 1, 1)])
     arguments = client_arguments(settings)
-    async with AIOKafkaProducer(**arguments, transactional_id=topic) as producer:
-        async with producer.transaction():
-            await producer.send_and_wait(topic, b"value")
+    async with (
+        AIOKafkaProducer(**arguments, transactional_id=topic) as producer,
+        producer.transaction(),
+    ):
+        await producer.send_and_wait(topic, b"value")
     consumer = AIOKafkaConsumer(
         topic,
         **arguments,

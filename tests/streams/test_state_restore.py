@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 from aiokafka import AIOKafkaProducer
-from engine_kit import committed, config, create_topics, done, ids, produce, running, spec, until
 
 from streams.state import CountsTable, EntriesTable
 from streams.state.store import Store
@@ -13,6 +12,17 @@ from streams.tasks import AgentSpec
 from streams.tasks.changelog import META_KEY, Changelogs
 from streams.tasks.restore import restore
 from streams.tasks.task import Phase
+from tests.streams.engine_kit import (
+    committed,
+    config,
+    create_topics,
+    done,
+    ids,
+    produce,
+    running,
+    spec,
+    until,
+)
 
 
 async def prepare(address, prefix, folder):

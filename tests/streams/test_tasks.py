@@ -1,12 +1,20 @@
 """Tasks on a real broker and real RocksDB: nothing lost, nothing twice, bugs stop loudly."""
 
 import asyncio
+import dataclasses
 import logging
 
 import orjson
 import pytest
-from engine_kit import (
+
+from schemas.deadletters import from_message
+from streams.state import CountsTable, EntriesTable, Store
+from streams.tasks.commit import Step
+from streams.tasks.observer import Observer
+from streams.tasks.task import Phase
+from tests.streams.engine_kit import (
     CELLS,
+    Counting,
     committed,
     config,
     create_topics,
@@ -17,11 +25,6 @@ from engine_kit import (
     spec,
     until,
 )
-
-from schemas.deadletters import from_message
-from streams.state import CountsTable, EntriesTable, Store
-from streams.tasks.commit import Step
-from streams.tasks.task import Phase
 
 
 async def prepare(address, prefix, folder, values, **changes):
@@ -157,6 +160,60 @@ async def test_a_new_owner_fences_the_old_one(broker_address, prefix, tmp_path):
             await old.close()
     out = [orjson.loads(r.value)["id"] for r in await committed(broker_address, prefix + "out")]
     assert out == list(range(500))
+
+
+class Timed(Counting):
+    """Sends a record when time passes."""
+
+    def tick(self, now, out):
+        if len(self.seen) and b"ticked" not in self.seen:
+            self.seen.put(b"ticked", b"1")
+            out.emit(self.output, b"tick", None, now)
+
+
+async def test_time_passes_only_for_those_who_have_read_everything(
+    broker_address, prefix, tmp_path
+):
+    conf, agent = await prepare(
+        broker_address, prefix, tmp_path, ids(range(3_000)), max_records=100
+    )
+    timed = dataclasses.replace(agent, processor=lambda context: Timed(context, prefix + "out"))
+    async with running(conf, timed) as group:
+        await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
+        await until(lambda: b"ticked" in group.tasks["count", 0].session._tables[1])
+    found = await committed(broker_address, prefix + "out")
+    assert [r.key for r in found] == [*[b"%d" % n for n in range(3_000)], b"tick"]
+    # What a tick changes is committed like everything else.
+    assert stored(conf)[1][b"ticked"] == b"1"
+
+
+async def test_observers_hear_of_what_is_certain(broker_address, prefix, tmp_path):
+    values = [*ids(range(5)), b"bad", b'{"id":-1}']
+    conf, agent = await prepare(
+        broker_address, prefix, tmp_path, values[:6], retries=0, backoff=0.02
+    )
+    heard = []
+
+    class Ears(Observer):
+        def opened(self, agent, partition, seconds, restored):
+            heard.append(("opened", agent, partition, restored))
+
+        def committed(self, done):
+            heard.append(("committed", done.records, done.outputs, dict(done.dead)))
+            assert 0 < done.seconds <= done.waited
+
+        def interrupted(self, agent, partition, reason, final):
+            heard.append(("interrupted", final))
+
+    async with running(conf, agent, observer=Ears()) as group:
+        await until(lambda: done(group, 6))
+        await produce(broker_address, prefix + "in", values[6:])
+        await until(lambda: group.statuses()[0].phase is Phase.FAILED)
+    assert heard == [
+        ("opened", "count", 0, 0),
+        ("committed", 6, 6, {"malformed": 1}),
+        ("interrupted", True),
+    ]
 
 
 async def test_several_inputs_of_one_task(broker_address, prefix, tmp_path):

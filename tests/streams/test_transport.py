@@ -8,8 +8,12 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from app_kit import worker
-from engine_kit import (
+
+from streams.assignor import TogetherAssignor, spread
+from streams.tasks.task import Phase
+from streams.transport import Consumer
+from tests.streams.app_kit import worker
+from tests.streams.engine_kit import (
     Counting,
     committed,
     config,
@@ -20,9 +24,6 @@ from engine_kit import (
     spec,
     until,
 )
-
-from streams.assignor import TogetherAssignor, spread
-from streams.tasks.task import Phase
 
 PARTS = 4
 
@@ -125,6 +126,54 @@ async def test_memory_is_bounded_however_large_the_backlog(broker_address, prefi
     assert 0 < largest <= 2 * 50_000 + 200_000
     assert sum(seen) == PARTS * 40_000
     assert await outputs(broker_address, prefix) == once(40_000)
+
+
+async def test_a_batch_that_never_reaches_its_agent_is_read_again(
+    broker_address, prefix, tmp_path, monkeypatch
+):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    deliver, dropped = Consumer.deliver, []
+
+    async def drop_the_first(self, batch):
+        if batch.partition in dropped:
+            await deliver(self, batch)
+        else:
+            dropped.append(batch.partition)
+
+    monkeypatch.setattr(Consumer, "deliver", drop_the_first)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100))
+    assert sorted(dropped) == list(range(PARTS))
+    assert await outputs(broker_address, prefix) == once(100)
+
+
+async def test_a_batch_that_begins_too_early_is_cut(broker_address, prefix, tmp_path):
+    """A seek that went elsewhere must not make records skipped or seen twice."""
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100))
+        await produce(broker_address, prefix + "in", ids(range(100, 150)), 0)
+        await app.consumer._thread.seek_all({(prefix + "in", 0): 40})
+        await until(lambda: done(app.engine, PARTS * 100 + 50))
+    found = await outputs(broker_address, prefix)
+    assert found == once(100) + Counter((0, n) for n in range(100, 150))
+
+
+async def test_what_was_fetched_and_went_nowhere_is_fetched_again(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100))
+        thread = app.consumer._thread
+        await thread.seek_all({(prefix + "in", 0): 0})
+        await until(lambda: thread.position_of((prefix + "in", 0)) == 100)
+        task = app.engine.tasks["count", 0]
+        # As if a batch had been taken for it and lost: the task stands before where the thread is.
+        task.session.pause()
+        task.session.positions[prefix + "in"] = task.session._delivered[prefix + "in"] = 60
+        task.session.resume()
+        await until(lambda: done(app.engine, PARTS * 100 + 40))
+    found = await outputs(broker_address, prefix)
+    assert found == once(100) + Counter((0, n) for n in range(60, 100))
 
 
 async def test_normal_topics_work_beside(broker_address, prefix, tmp_path):

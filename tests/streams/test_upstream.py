@@ -10,7 +10,6 @@ from aiokafka.consumer import fetcher
 from aiokafka.errors import ProducerFenced
 from aiokafka.producer import sender
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from engine_kit import config, create_topics, ids, produce, spec
 from faust.tables import recovery
 from faust.transport import by_url, conductor
 from faust.transport import consumer as faust_consumer
@@ -18,6 +17,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.web import base
 
 from streams.transport import Transport
+from tests.streams.engine_kit import config, create_topics, ids, produce, spec
 
 
 def source(thing):

@@ -1,0 +1,35 @@
+"""Contexts of a contextual ensemble learner, as the cubes they lie in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from agents.local_learner import readable
+from learners.ledger import Context, Event
+from schemas.rows import RowReader
+from streams.settings import Settings
+from streams.tasks.batch import Batch
+
+
+class ContextReader:
+    """Reads contexts into the ensemble learner's cubes."""
+
+    def __init__(self, settings: Settings) -> None:
+        context = settings.ensemble.context
+        assert context is not None  # noqa: S101 - made only for settings with a context
+        self._partition = context.partition()
+        self._reader = RowReader(readable(self._partition.space))
+
+    def read(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
+        """Return the contexts of a batch, and the errors."""
+        read = self._reader.read(batch.values)
+        if not read.ids:
+            return [], read.errors
+        unit = self._partition.space.unit(np.array(read.rows, np.float64))
+        cells = self._partition.cells(unit).tolist()
+        events: list[Event] = [
+            Context(batch.timestamps[i], name, (cell, batch.offsets[i], batch.values[i]))
+            for i, name, cell in zip(read.positions, read.ids, cells, strict=True)
+        ]
+        return events, read.errors

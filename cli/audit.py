@@ -1,0 +1,96 @@
+"""`hb audit`: does the live state equal what the topics lead to?"""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
+from cli.settings import SetOption, SettingsOption, load
+
+if TYPE_CHECKING:
+    from experiments.audit import Report
+    from experiments.recording import Progress
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Looking")(audit)
+
+
+def audit(
+    settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
+) -> None:
+    """Recompute every table, loss and count from the topics, and compare them with the live state.
+
+    Workers may run meanwhile: they are not disturbed, and what is under way is left out. Exit code
+    1 if anything is lost, double or differing.
+    """
+    from experiments.audit import audit as run
+
+    with reading(shown=not json) as progress:
+        report = asyncio.run(run(load(settings, set_), progress))
+    if json:
+        print_json(report.report())
+    else:
+        _print(report)
+    if not report.findings.clean:
+        sys.exit(EXIT_FOUND)
+
+
+@contextmanager
+def reading(*, shown: bool) -> Iterator["Progress"]:
+    """Give something that shows how far the reading of topics is: a bar, on a terminal only."""
+    from experiments.recording import silent
+
+    if not (shown and err.is_terminal):
+        yield silent
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = TextColumn("reading {task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=err, transient=True) as bars:
+        task = bars.add_task("", total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bars.update(task, description=what, completed=done, total=total)
+
+        yield show
+
+
+def _print(report: "Report") -> None:
+    figures = report.figures()
+    counts = table("What the topics hold", "what", "number", right=("number",))
+    for name, number in report.findings.counts.items():
+        if number or "_" not in name:
+            counts.add_row(name.replace("_", " "), f"{number:,}")
+    out.print(counts)
+    columns = "table", "values", "differing", ""
+    tables = table("State against topics", *columns, right=("values", "differing"))
+    for name, check in report.findings.tables.items():
+        style = "red" if check.differing else "yellow" if check.note else None
+        tables.add_row(name, f"{check.values:,}", f"{check.differing:,}", check.note, style=style)
+    out.print(tables)
+    _print_cuts(report)
+    for found in report.findings.list():
+        out.print(
+            f"[red]{found.kind}[/red]: {found.times:,} {found.what} at {found.where}",
+            highlight=False,
+        )
+    verdict = ", ".join(f"{figures[name]:,} {name}" for name in ("lost", "double", "differing"))
+    out.print(verdict, style="green" if report.findings.clean else "bold red", highlight=False)
+
+
+def _print_cuts(report: "Report") -> None:
+    """Say what retention has removed."""
+    for cut in report.cuts:
+        place = f"{cut['topic']}/{cut['partition']}"
+        out.print(f"  {place} begins at offset {cut['offset']:,}", highlight=False)
+    if report.vouched_from is not None:
+        since = datetime.fromtimestamp(report.vouched_from / 1000, UTC)
+        text = f"the audit vouches for patients from {since:%Y-%m-%d %H:%M:%S} UTC on"
+        out.print(text, style="yellow", highlight=False)

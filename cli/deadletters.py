@@ -1,0 +1,135 @@
+"""`hb deadletters`: what could not be used, and why; corrected records can be sent again."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import JsonOption, out, print_json, table
+from cli.settings import SetOption, SettingsOption, load
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from agents.deadletters import Summary
+    from schemas.records import DeadLetter
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Patients")(deadletters)
+
+
+def deadletters(
+    *,
+    show: Annotated[
+        int, typer.Option(min=0, metavar="N", help="List the last N, without their contents.")
+    ] = 0,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all of them with their contents into FILE, one JSON object a line; only you"
+            " may read it.",
+        ),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Send the corrected records of such a file again."),
+    ] = None,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Count the records that could not be used, by reason and topic.
+
+    To correct some: `--export FILE`, edit the values and delete the lines that shall not be sent,
+    then `--replay FILE`. All are sent, or none if one of them is still bad.
+    """
+    if sum(bool(each) for each in (show, export, replay)) > 1:
+        raise typer.BadParameter("--show, --export and --replay exclude each other")
+    loaded = load(settings, set_)
+    if replay is not None:
+        from agents.deadletters import Replayer
+
+        _say_replayed(asyncio.run(Replayer(loaded).replay(replay)), json)
+        return
+    if export is not None:
+        from agents import deadletters as letters
+
+        count = asyncio.run(letters.export(loaded, export))
+        if json:
+            print_json({"exported": count, "file": str(export)})
+        else:
+            out.print(f"{count:,} written to {export}", highlight=False, markup=False)
+        return
+    from agents.deadletters import summarise
+
+    _say(asyncio.run(summarise(loaded, show)), json)
+
+
+def _say(summary: "Summary", json: bool) -> None:
+    if json:
+        print_json(_report(summary))
+        return
+    if not summary.total:
+        out.print("no dead letters", style="green")
+        return
+    counts = table("", "reason", "topic", "count", "meaning", right=("count",))
+    for (reason, topic), count in summary.counts.most_common():
+        counts.add_row(reason, topic, f"{count:,}", _meaning(reason))
+    out.print(counts)
+    if summary.last:
+        shown = table(
+            "The last of them", "time", "topic", "partition", "offset", "reason", "detail"
+        )
+        for letter in summary.last:
+            shown.add_row(*_row(letter))
+        out.print(shown)
+
+
+def _row(letter: "DeadLetter") -> list[str]:
+    from datetime import datetime
+
+    from rich.markup import escape
+
+    time = datetime.fromtimestamp(letter.at / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    place = letter.topic, str(letter.partition), str(letter.offset)
+    return [time, *place, letter.reason, escape(letter.detail)]
+
+
+def _report(summary: "Summary") -> dict[str, Any]:
+    reasons: dict[str, int] = {}
+    for (reason, _), count in summary.counts.items():
+        reasons[reason] = reasons.get(reason, 0) + count
+    hidden = ("key", "value")
+    return {
+        "total": summary.total,
+        "reasons": reasons,
+        "counts": [
+            {"reason": reason, "topic": topic, "count": count}
+            for (reason, topic), count in summary.counts.most_common()
+        ],
+        "letters": [
+            {name: getattr(each, name) for name in each.__struct_fields__ if name not in hidden}
+            for each in summary.last
+        ],
+    }
+
+
+def _meaning(code: str) -> str:
+    from schemas.reasons import Reason
+
+    known = {reason.value: reason.meaning for reason in Reason}
+    return known.get(code, "this version does not know the reason")
+
+
+def _say_replayed(sent: "Counter[str]", json: bool) -> None:
+    if json:
+        print_json({"sent": dict(sent)})
+        return
+    for topic, count in sent.items():
+        out.print(f"{count:,} sent to {topic}", highlight=False, markup=False)
+    if not sent:
+        out.print("the file holds no records")

@@ -1,0 +1,154 @@
+"""`hb demo`: the whole system on this machine, in under a minute."""
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import JsonOption, err, out, print_json
+
+if TYPE_CHECKING:
+    from experiments.demo.place import Place
+    from experiments.demo.run import Demo, Progress
+    from streams.settings import Settings
+
+_STOP_WITHIN = 30.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Start here")(demo)
+
+
+def demo(
+    *,
+    patients: Annotated[
+        int,
+        typer.Option(min=10, max=100_000, help="How many; from 570 on, some come again."),
+    ] = 569,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave broker and workers running afterwards.")
+    ] = False,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="End a demo that was left running, and nothing else.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Order of the patients; who sees what.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Show the whole system at work: broker, topics, workers, patients, late labels.
+
+    Breast cancer patients (WDBC) come one after the other; three learners see a third of their
+    features each, the ensemble weighs what they say, and labels come later. Everything runs on this
+    machine, in a folder of its own, and is gone afterwards unless `--keep` is given.
+    """
+    from experiments.demo.place import Place
+
+    place = Place()
+    if stop:
+        _stop(place, json)
+        return
+    began = time.monotonic()
+    work = _prepare(place, patients, seed)
+    with work.kept(lambda: keep):
+        settings, address = _run(work, place, seed, began)
+        _finish(work.progress, settings, json)
+        if keep and not json:
+            _say_kept(place, address, work.progress)
+
+
+def _prepare(place: "Place", patients: int, seed: int) -> "Demo":
+    from experiments.demo.run import Demo
+    from experiments.patients import wdbc
+
+    return Demo(place, wdbc(), patients, seed)
+
+
+def _run(work: "Demo", place: "Place", seed: int, began: float) -> "tuple[Settings, str]":
+    """Start the broker, then go through it all under a live view."""
+    from cli.init import checked_text, for_wdbc
+    from cli.progress import shown_progress
+    from streams.broker import EmbeddedBroker
+
+    err.print("hb: starting a broker", highlight=False)
+    with shown_progress() as progress:
+        broker = EmbeddedBroker(place.folder / "broker", progress=progress)
+        address = broker.up()
+    proposed = checked_text(for_wdbc(None, seed, paper=False), place.settings)
+    with shown(work.progress, address, str(place.settings)):
+        settings = asyncio.run(work.run(proposed, address))
+    err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
+    return settings, address
+
+
+@contextmanager
+def shown(progress: "Progress", address: str, settings: str) -> Iterator[None]:
+    """Show what happens: a picture that moves on a terminal, plain lines elsewhere."""
+    from cli.demo_view import Lines, Picture
+
+    if err.is_terminal:
+        from rich.live import Live
+
+        picture = Picture(progress, address, settings)
+        with Live(get_renderable=picture, console=err, refresh_per_second=6):
+            yield
+        return
+    lines, over = Lines(progress), threading.Event()
+
+    def say() -> None:
+        while not over.wait(0.1):
+            lines()
+
+    teller = threading.Thread(target=say)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+def _finish(progress: "Progress", settings: "Settings", json: bool) -> None:
+    """Count again, then tell."""
+    from experiments.demo.story import figures, recount, story
+
+    recount(settings, progress)
+    told = story(settings, progress)
+    if json:
+        report: dict[str, Any] = {
+            "figures": figures(progress),
+            "units": {"rates": "percent", "regret": "errors"},
+            "settings": {"mode": settings.ensemble.mode, "learners": list(settings.learners)},
+            "story": told,
+        }
+        print_json(report)
+        return
+    out.print()
+    for sentence in told:
+        out.print(f"- {sentence}", markup=False, highlight=False)
+
+
+def _say_kept(place: "Place", address: str, progress: "Progress") -> None:
+    out.print()
+    out.print(f"It goes on: Kafka at {address}, a worker's page at {progress.page}.", markup=False)
+    file = place.settings
+    for command in ("status --watch", "produce --dataset wdbc --rate 20", "diagnoses --follow"):
+        out.print(f"  hb {command} --settings {file}", markup=False, soft_wrap=True)
+    out.print("To end it: hb demo --stop")
+
+
+def _stop(place: "Place", json: bool) -> None:
+    """End a demo that was left running."""
+    keeper = place.keeper
+    if keeper is not None:
+        keeper.send_signal(signal.SIGTERM)
+        keeper.wait(_STOP_WITHIN)
+    place.clear()
+    if json:
+        print_json({"was_running": keeper is not None})
+    else:
+        out.print("stopped" if keeper is not None else "it was not running")

@@ -1,0 +1,231 @@
+"""`hb diagnoses`: what the ensemble says, and how sure it is."""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.output import err, out, print_json, table
+from cli.settings import SetOption, SettingsOption, load
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from schemas.records import Diagnosis, Opinion
+    from streams.settings import Settings
+
+_SHORT = 8
+_WAITING = "waiting for diagnoses; Ctrl-C ends"
+_COLUMNS_FOR = 4
+"""Up to so many learners get a column of their own."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Patients")(diagnoses)
+
+
+def diagnoses(
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as diagnoses come, until Ctrl-C.")
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="How many to show.  [default: 20]"),
+    ] = None,
+    full_ids: Annotated[bool, typer.Option("--full-ids", help="Do not shorten the ids.")] = False,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON object; with --follow, one line for each diagnosis."
+        ),
+    ] = False,
+) -> None:
+    """Show the latest diagnoses: the label, the weight behind it, and each learner's opinion.
+
+    With --follow and --limit, it ends after so many new ones. An opinion is the learner's accuracy
+    with such patients, estimated, and its interval; before it the label, where it said another one,
+    and after it `?` where it was exploring. `new` is a learner without experience.
+    """
+    loaded = load(settings, set_)
+    view = View(loaded, full_ids)
+    if not follow:
+        found = asyncio.run(_latest(loaded, limit or 20))
+        if json:
+            print_json({"diagnoses": [_plain(each) for each in found]})
+        else:
+            out.print(view.table(found))
+        return
+    try:
+        asyncio.run(_follow(loaded, view, limit, json))
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+
+
+async def _latest(settings: "Settings", count: int) -> "list[Diagnosis]":
+    from agents.reading import TopicReader
+    from schemas.readers import Reader
+    from schemas.records import Diagnosis
+    from streams.topics import Topics
+
+    reader = Reader(Diagnosis)
+    async with TopicReader(settings, [Topics.of(settings).diagnoses], "start") as topic:
+        return [reader.one(record.value) for record in await topic.last(count)]
+
+
+async def _follow(settings: "Settings", view: "View", limit: int | None, json: bool) -> None:
+    stream = _coming(settings, limit)
+    async with aclosing(stream):
+        if json:
+            await _print_lines(stream)
+        elif out.is_terminal:
+            await view.live(stream)
+        else:
+            async for diagnosis in stream:
+                out.print(view.line(diagnosis), markup=False, highlight=False, soft_wrap=True)
+
+
+async def _coming(settings: "Settings", limit: int | None) -> "AsyncGenerator[Diagnosis, None]":
+    from agents.clients import Diagnoses
+
+    async with Diagnoses(settings) as all_of_them:
+        if not out.is_terminal:
+            err.print(_WAITING, highlight=False)
+        seen = 0
+        async for diagnosis in all_of_them:
+            yield diagnosis
+            seen += 1
+            if seen == limit:
+                return
+
+
+async def _print_lines(stream: "AsyncIterator[Diagnosis]") -> None:
+    from schemas.codec import encode
+
+    async for diagnosis in stream:
+        sys.stdout.write(encode(diagnosis).decode() + "\n")
+        sys.stdout.flush()
+
+
+def _plain(diagnosis: "Diagnosis") -> object:
+    import msgspec
+
+    return msgspec.to_builtins(diagnosis)
+
+
+class View:
+    """Diagnoses as people read them."""
+
+    def __init__(self, settings: "Settings", full_ids: bool = False) -> None:
+        self._positive = settings.positive
+        self._learners = list(settings.learners)
+        self._full_ids = full_ids
+        self._each = len(self._learners) <= _COLUMNS_FOR
+
+    def table(self, diagnoses: "list[Diagnosis]", caption: str = "") -> "RenderableType":
+        """Return a table, newest last."""
+        from rich import box
+
+        if not diagnoses:
+            return "no diagnoses yet"
+        names = self._learners if self._each else ["learners"]
+        shown = table("", "time", "patient", "diagnosis", "behind", *names, right=("behind",))
+        shown.box, shown.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
+        for column in shown.columns[:4]:
+            column.no_wrap = True
+        shown.title, shown.caption = None, caption or None
+        for diagnosis in diagnoses:
+            self._add(shown, diagnosis)
+        return shown
+
+    async def live(self, stream: "AsyncIterator[Diagnosis]") -> None:
+        """Show a table that updates."""
+        from rich.live import Live
+
+        count = 0
+        recent: deque[Diagnosis] = deque(maxlen=max(out.height - 6, 5))
+
+        def shown() -> "RenderableType":
+            if not recent:
+                return _WAITING
+            return self.table(list(recent), f"{count:,} so far; Ctrl-C ends")
+
+        with Live(get_renderable=shown, console=out, refresh_per_second=8):
+            async for diagnosis in stream:
+                count += 1
+                recent.append(diagnosis)
+
+    def line(self, diagnosis: "Diagnosis") -> str:
+        """Return one diagnosis as a line."""
+        parts = [_time(diagnosis.at), self._id(diagnosis), diagnosis.label, _behind(diagnosis)]
+        opinions = zip(self._learners, self._opinions(diagnosis), strict=False)
+        return "  ".join([*parts, *(f"{name}: {text}" for name, text in opinions)])
+
+    def _add(self, shown: "Table", diagnosis: "Diagnosis") -> None:
+        from rich.text import Text
+
+        style = "bold red" if diagnosis.label == self._positive else "green"
+        label = Text(diagnosis.label, style)
+        if not diagnosis.complete:
+            label.append(" (incomplete)", "yellow")
+        rest = [Text(each) for each in (_behind(diagnosis), *self._opinions(diagnosis))]
+        shown.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *rest)
+
+    def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
+        said = diagnosis.learners
+        if self._each:
+            return [_opinion(said.get(name), diagnosis.label) for name in self._learners]
+        agree = sum(opinion.label == diagnosis.label for opinion in said.values())
+        return [f"{agree} of {len(self._learners)} agree"]
+
+    def _id(self, diagnosis: "Diagnosis") -> str:
+        return diagnosis.id if self._full_ids else short(diagnosis.id)
+
+
+def short(name: str) -> str:
+    """Return the beginning of an id.
+
+    >>> short("a17"), short("0123456789abcdef")
+    ('a17', '01234567…')
+    """
+    return name if len(name) <= _SHORT else f"{name[:_SHORT]}…"
+
+
+def _behind(diagnosis: "Diagnosis") -> str:
+    """Return the share of the weight whose owners said what was decided.
+
+    Where the fusion rule has experts of its own, it is the share of the learners.
+    """
+    said, weights = diagnosis.learners, diagnosis.weights
+    if weights.keys() != said.keys():
+        weights = dict.fromkeys(said, 1.0)
+    whole = sum(weights.values())
+    agree = sum(weights[name] for name in said if said[name].label == diagnosis.label)
+    return f"{agree / whole:.0%}" if whole else "-"
+
+
+def _opinion(opinion: "Opinion | None", decided: str) -> str:
+    """Say how accurate a learner was with such patients; its label only if it is another one."""
+    if opinion is None:
+        return "not heard"
+    said = "" if opinion.label == decided else f"{opinion.label} "
+    exploring = "?" if opinion.exploring else ""
+    if opinion.accuracy is None or not opinion.trials:
+        return f"{said}new{exploring}"
+    sure = f"{opinion.accuracy:.0%}"
+    if opinion.low is not None and opinion.high is not None:
+        sure += f" ({100 * opinion.low:.0f}-{100 * opinion.high:.0f})"
+    return f"{said}{sure}{exploring}"
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000).astimezone().strftime("%H:%M:%S")

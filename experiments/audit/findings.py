@@ -1,0 +1,112 @@
+"""What an audit found: counts of what was compared, and every difference, never a patient's data.
+
+lost        something that should have come of a record did not come
+double      something came more often than it should
+differing   a count, a state or a field is not what the topics say it should be
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+
+class Kind(StrEnum):
+    """How the record and the state fall apart."""
+
+    LOST = "lost"
+    DOUBLE = "double"
+    DIFFERING = "differing"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of difference in one place, and how often it was met there."""
+
+    kind: Kind
+    what: str
+    where: str
+    times: int
+
+
+@dataclass(slots=True)
+class TableCheck:
+    """A table of the live state held against the recomputed one.
+
+    values     numbers (or entries) compared
+    differing  how many of them differ
+    note       why it could not be compared, or only in part; empty if it was compared in full
+    """
+
+    values: int = 0
+    differing: int = 0
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is found, as it is found."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    found: Counter[tuple[Kind, str, str]] = field(default_factory=Counter)
+    tables: dict[str, TableCheck] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def lost(self, what: str, where: str, times: Any) -> None:
+        """Note what did not come; `times` may be an array to be summed, or of marks."""
+        self._add(Kind.LOST, what, where, times)
+
+    def double(self, what: str, where: str, times: Any) -> None:
+        """Note what came too often."""
+        self._add(Kind.DOUBLE, what, where, times)
+
+    def differing(self, what: str, where: str, times: Any) -> None:
+        """Note what is not as it should be."""
+        self._add(Kind.DIFFERING, what, where, times)
+
+    def _add(self, kind: Kind, what: str, where: str, times: Any) -> None:
+        number = int(np.sum(times))
+        if number:
+            self.found[kind, what, where] += number
+
+    def count(self, name: str, number: Any) -> None:
+        """Count what was seen."""
+        self.counts[name] += int(number)
+
+    def note(self, text: str) -> None:
+        """Say what the audit does not vouch for."""
+        self.notes[text] = None
+
+    def table(self, name: str, where: str, *, values: int, differing: int, note: str = "") -> None:
+        """Note how a table compares."""
+        check = self.tables.setdefault(name, TableCheck())
+        check.values += values
+        check.differing += differing
+        check.note = check.note or note
+        self._add(Kind.DIFFERING, f"values of table {name}", where, differing)
+
+    def merge(self, other: "Findings") -> None:
+        """Take in what was found in another partition."""
+        self.counts.update(other.counts)
+        self.found.update(other.found)
+        self.notes.update(other.notes)
+        for name, check in other.tables.items():
+            own = self.tables.setdefault(name, TableCheck())
+            own.values += check.values
+            own.differing += check.differing
+            own.note = own.note or check.note
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is lost, double or differing."""
+        return not self.found
+
+    def total(self, kind: Kind) -> int:
+        """Return how much of one kind was found."""
+        return sum(times for (k, _, _), times in self.found.items() if k is kind)
+
+    def list(self) -> list[Finding]:
+        """Return all that was found."""
+        return [Finding(*key, times) for key, times in sorted(self.found.items())]

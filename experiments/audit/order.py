@@ -1,0 +1,46 @@
+"""The order in which labels were settled, from the feedback of several learners."""
+
+from collections.abc import Sequence
+
+
+def merged_order(
+    sequences: Sequence[Sequence[int]], times: Sequence[int]
+) -> tuple[list[int], bool]:
+    """Merge sequences that are parts of one order; say whether that order is certain.
+
+    A number may occur again in its sequence: only the first time counts. It is next when it stands
+    at the head of every sequence that it is still to come in; if several could be next, the one
+    with the earliest time is, and if their times are equal the order is not certain.
+
+    >>> merged_order([[1, 2, 4], [1, 3, 4]], times=[0, 5, 6, 7, 8])
+    ([1, 2, 3, 4], True)
+    >>> merged_order([[1], [2]], times=[0, 5, 5])
+    ([1, 2], False)
+    """
+    queues = [list(dict.fromkeys(sequence)) for sequence in sequences]
+    waits: dict[int, int] = {}
+    order: list[int] = []
+    for queue in queues:
+        for number in queue:
+            waits[number] = waits.get(number, 0) + 1
+    places = [0] * len(queues)
+    done: set[int] = set()
+    certain = True
+    while len(done) < len(waits):
+        heads = _heads(queues, places, done)
+        free = [head for head in set(heads) if heads.count(head) == waits[head]]
+        # If no head is free they are no parts of one order; the earliest head goes on.
+        certain = certain and bool(free)
+        first, *others = sorted(free or set(heads), key=lambda head: times[head])
+        certain = certain and not (others and times[first] == times[others[0]])
+        done.add(first)
+        order.append(first)
+    return order, certain
+
+
+def _heads(queues: Sequence[Sequence[int]], places: list[int], done: set[int]) -> list[int]:
+    """Return what is at the head of each queue, past what is done."""
+    for i, queue in enumerate(queues):
+        while places[i] < len(queue) and queue[places[i]] in done:
+            places[i] += 1
+    return [queue[at] for queue, at in zip(queues, places, strict=True) if at < len(queue)]

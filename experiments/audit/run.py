@@ -1,0 +1,134 @@
+"""An audit from end to end: read, recompute, compare, partition by partition.
+
+1. The state of every agent, from its changelogs, with the input positions that belong to it.
+2. All topics, from their start to their present end.
+3. Local learners, the join, what was settled, the counts and the dead letters.
+
+A difference that is found while the stream moves may be one of the look and not of the thing: the
+state may have been caught between two of its topics, or its changelog been compacted meanwhile. So
+it is looked at again, and counts only if it stays.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.worker import specs
+from experiments.audit.counters import audit_counters
+from experiments.audit.evidence import Evidence
+from experiments.audit.findings import Findings, Kind
+from experiments.audit.join import JoinAudit
+from experiments.audit.live import read_state
+from experiments.audit.local import LocalAudit
+from experiments.audit.refusals import audit_refusals
+from experiments.audit.settling import SettlingAudit, context_misfits
+from experiments.partition_logs import read_partition
+from experiments.recording import Progress, Recording, opened, silent
+from streams.settings import Settings
+from streams.topics import ENSEMBLE, Topics
+
+_LOOKS = 4
+
+
+@dataclass(slots=True)
+class Report:
+    """What an audit found, and from where on it vouches."""
+
+    findings: Findings
+    partitions: int = 0
+    cuts: list[dict[str, Any]] = field(default_factory=list)
+    vouched_from: int | None = None
+
+    def figures(self) -> dict[str, int]:
+        """Return the numbers to watch: all three must be 0."""
+        found = {str(kind): self.findings.total(kind) for kind in Kind}
+        tables = self.findings.tables.values()
+        return {
+            **found,
+            "partitions": self.partitions,
+            "tables": len(tables),
+            "values_compared": sum(check.values for check in tables),
+            **dict(sorted(self.findings.counts.items())),
+        }
+
+    def report(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "clean": self.findings.clean,
+            "figures": self.figures(),
+            "findings": [
+                {"kind": str(f.kind), "what": f.what, "where": f.where, "times": f.times}
+                for f in self.findings.list()
+            ],
+            "tables": {
+                name: {"values": check.values, "differing": check.differing, "note": check.note}
+                for name, check in self.findings.tables.items()
+            },
+            "vouches": {"from_ms": self.vouched_from, "cut_topics": self.cuts},
+        }
+
+
+async def audit(settings: Settings, progress: Progress = silent) -> Report:
+    """Audit all partitions of an ensemble."""
+    report = Report(Findings())
+    async with opened(settings, "audit", progress) as recording:
+        for partition in await recording.partitions(Topics.of(settings).predictions):
+            evidence, findings = await _look(recording, settings, partition)
+            report.findings.merge(findings)
+            report.partitions += 1
+            _vouch(report, evidence)
+    return report
+
+
+async def _look(
+    recording: Recording, settings: Settings, partition: int
+) -> tuple[Evidence, Findings]:
+    """Audit a partition; look again if something differs and the stream has moved meanwhile."""
+    evidence = await gather(recording, settings, partition)
+    findings = examine(evidence)
+    for _ in range(_LOOKS):
+        if findings.clean:
+            break
+        again = await gather(recording, settings, partition)
+        if _ends(again) == _ends(evidence):
+            break
+        evidence, findings = again, examine(again)
+    return evidence, findings
+
+
+def _ends(evidence: Evidence) -> list[dict[str, int]]:
+    return [state.ends for state in evidence.states.values()]
+
+
+async def gather(recording: Recording, settings: Settings, partition: int) -> Evidence:
+    """Read states first, then topics: whatever a state speaks of is then within the topics."""
+    topics = Topics.of(settings)
+    states = {
+        spec.name: await read_state(recording, topics, spec, partition) for spec in specs(settings)
+    }
+    return Evidence(await read_partition(recording, settings, partition), states)
+
+
+def examine(evidence: Evidence) -> Findings:
+    """Compare what was read."""
+    findings = Findings()
+    audit_refusals(evidence, findings)
+    for name in evidence.settings.learners:
+        LocalAudit(evidence, name, findings).run()
+    joined = JoinAudit(evidence, findings).run()
+    SettlingAudit(evidence, joined, findings).run()
+    audit_counters(evidence, joined, findings)
+    misfits = context_misfits(evidence)
+    findings.differing("context cubes of diagnoses", evidence.place(ENSEMBLE), misfits)
+    return findings
+
+
+def _vouch(report: Report, evidence: Evidence) -> None:
+    """Note what retention has removed."""
+    since = evidence.logs.vouched_from
+    if since is not None:
+        report.vouched_from = max(report.vouched_from or 0, since)
+    for topic, log in evidence.logs.by_topic().items():
+        span = evidence.logs.spans[topic]
+        if span.cut:
+            cut = {"topic": topic, "partition": span.partition, "offset": span.start}
+            report.cuts.append({**cut, "time_ms": log.first_time})

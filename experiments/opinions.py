@@ -1,0 +1,25 @@
+"""Log-odds as they travel and as the ensemble learner hears them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from learners.types import Floats
+from streams.settings import Settings
+
+
+def opinions_of(sent: Sequence[Sequence[float] | None], settings: Settings) -> Floats:
+    """Return (n, K) log-odds; with two labels one number, that of the positive one, is sent.
+
+    Rows of learners that sent none are nan.
+    """
+    K = len(settings.labels)
+    positive = settings.labels.index(settings.positive)
+    heard = np.full((len(sent), K), np.nan)
+    for row, odds in enumerate(sent):
+        if odds is not None and K == 2 and len(odds) == 1:
+            heard[row] = -odds[0]
+            heard[row, positive] = odds[0]
+        elif odds is not None and len(odds) == K:
+            heard[row] = odds
+    return heard

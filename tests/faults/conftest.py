@@ -1,0 +1,11 @@
+"""What the tests of faults share."""
+
+from uuid import uuid4
+
+import pytest
+
+
+@pytest.fixture
+def prefix() -> str:
+    """What the names of this test's topics begin with."""
+    return f"t{uuid4().hex[:12]}."

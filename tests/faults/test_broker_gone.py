@@ -1,0 +1,42 @@
+"""The only broker goes away while a worker runs; the worker recovers without a restart."""
+
+import asyncio
+
+import pytest
+
+from streams.app import WebConfig
+from streams.broker.keeper import temporary_broker
+from streams.tasks.task import Phase
+from tests.streams.app_kit import worker
+from tests.streams.engine_kit import (
+    committed,
+    config,
+    create_topics,
+    done,
+    ids,
+    produce,
+    spec,
+    until,
+)
+
+AWAY = 8.0
+
+
+@pytest.mark.parametrize("way", ["kill", "stop"])
+async def test_the_worker_waits_and_goes_on(way, prefix, tmp_path):
+    with temporary_broker() as broker:
+        conf, agent = config(broker.address, prefix, tmp_path, session_timeout=6.0), spec(prefix)
+        await create_topics(broker.address, conf, [agent], prefix + "out", partitions=2)
+        await produce(broker.address, prefix + "in", ids(range(1_000)))
+        async with worker(conf, agent, web=WebConfig(port=0)) as app:
+            await until(lambda: done(app.engine, 1_000))
+            node = broker.nodes[0]
+            await asyncio.to_thread(getattr(node, way))
+            await asyncio.sleep(AWAY)
+            await asyncio.to_thread(node.start)
+            await produce(broker.address, prefix + "in", ids(range(1_000, 2_000)))
+            await until(lambda: done(app.engine, 2_000), 60)
+            await until(lambda: all(s.phase is Phase.RUNNING for s in app.engine.statuses()))
+            assert not app.should_stop
+        found = await committed(broker.address, prefix + "out")
+        assert [r.key for r in found if r.partition == 0] == [b"%d" % n for n in range(2_000)]

@@ -1,0 +1,32 @@
+"""A worker without a broker: it waits where that helps, and says in one sentence what is wrong."""
+
+import asyncio
+import logging
+
+import streams.app
+from streams.app import create_app, engine_config
+from streams.broker.keeper import temporary_broker
+from tests.streams.engine_kit import create_topics, done, ids, produce, spec, until
+from tests.streams.settings_kit import settings
+
+
+async def test_a_broker_that_comes_later_is_waited_for(prefix, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(streams.app, "_PATIENCE", 1.0)
+    with temporary_broker() as broker:
+        address = broker.address
+        made = settings(prefix.rstrip("."), address, state=tmp_path, web_port=0)
+        agent, conf = spec(prefix), engine_config(made)
+        await create_topics(address, conf, [agent], prefix + "out")
+        await produce(address, prefix + "in", ids(range(10)))
+        await asyncio.to_thread(broker.nodes[0].stop)
+        app = create_app(made)
+        app.add_agent(agent)
+        app.finalize()
+        with caplog.at_level(logging.WARNING, "streams"):
+            starting = asyncio.create_task(app.start())
+            await until(lambda: "still trying" in caplog.text)
+        assert f"cannot connect to {address}" in caplog.text
+        await asyncio.to_thread(broker.nodes[0].start)
+        await asyncio.wait_for(starting, 60)
+        await until(lambda: done(app.engine, 10))
+        await app.stop()

@@ -1,0 +1,150 @@
+"""Runs whole ensembles inside a test: settings, topics, a worker, patients and labels."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from aiokafka import AIOKafkaProducer
+from engine_kit import committed
+
+from agents.worker import worker_app
+from streams.app import EngineApp
+from streams.connection import admin_client
+from streams.settings import Settings, load_settings
+from streams.topic_admin import create
+from streams.topics import Topics, declared
+
+TOML = """
+version = 1
+name = "{name}"
+labels = ["benign", "malignant"]
+positive = "malignant"
+
+[defaults]
+horizon = 2000
+cuts = 2
+exploration = 0.01
+
+[defaults.rules.benign]
+kind = "constant"
+label = "benign"
+
+[defaults.rules.malignant]
+kind = "constant"
+label = "malignant"
+
+[learners.a]
+features = [{{ name = "x", low = 0.0, high = 1.0 }}, {{ name = "y", low = 0.0, high = 1.0 }}]
+
+[learners.b]
+feedback = "full"
+features = [{{ name = "z", low = 0.0, high = 1.0 }}]
+
+[learners.c]
+feedback = "full"
+features = [{{ name = "x", low = 0.0, high = 1.0 }}, {{ name = "z", low = 0.0, high = 1.0 }}]
+rules.lr.kind = "bayes"
+rules.benign.kind = "constant"
+rules.benign.label = "benign"
+
+[ensemble]
+mode = "wm"
+fusion_timeout = "60s"
+label_ttl = "1h"
+
+[broker]
+bootstrap = "{address}"
+
+[worker]
+state = "{state}"
+web_port = 0
+"""
+
+
+def settings(folder: Path, address: str, name: str, *overrides: str) -> Settings:
+    file = folder / "ensemble.toml"
+    file.write_text(TOML.format(name=name, address=address, state=folder / "state"))
+    return load_settings(file, overrides)
+
+
+def patients(n: int, seed: int = 0) -> tuple[list[str], dict[str, np.ndarray], list[str]]:
+    """Return ids, features and labels: a patient is ill where x + z is large."""
+    rng = np.random.default_rng(seed)
+    x, y, z = rng.random((3, n))
+    ill = x + z + 0.1 * rng.standard_normal(n) > 1.1
+    ids = [f"p{i:06d}" for i in range(n)]
+    return ids, {"x": x, "y": y, "z": z}, ["malignant" if one else "benign" for one in ill]
+
+
+async def publish(
+    address: str, topic: str, records: Iterable[tuple[str, Mapping[str, Any] | bytes]]
+) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=address, linger_ms=5)
+    await producer.start()
+    try:
+        for key, record in records:
+            value = record if isinstance(record, bytes) else msgspec.json.encode(record)
+            await producer.send(topic, value, key=key.encode())
+        await producer.flush()
+    finally:
+        await producer.stop()
+
+
+async def arrive(config: Settings, ids: Sequence[str], features: Mapping[str, Any]) -> None:
+    """Publish the patients to every learner."""
+    topics = Topics.of(config)
+    for name, learner in config.learners.items():
+        names = [feature.name for feature in learner.features]
+        rows = zip(*(features[feature].tolist() for feature in names), strict=True)
+        records = [
+            (one, {"v": 1, "id": one, "x": list(row), "at": 1_700_000_000_000})
+            for one, row in zip(ids, rows, strict=True)
+        ]
+        await publish(config.broker.bootstrap, topics.instances(name), records)
+
+
+async def label(config: Settings, ids: Sequence[str], labels: Sequence[str]) -> None:
+    records = [
+        (one, {"v": 1, "id": one, "label": each, "at": 1_700_000_000_000})
+        for one, each in zip(ids, labels, strict=True)
+    ]
+    await publish(config.broker.bootstrap, Topics.of(config).labels, records)
+
+
+async def read(config: Settings, topic: str) -> list[dict[str, Any]]:
+    """Return all committed records of a topic."""
+    found = await committed(config.broker.bootstrap, topic)
+    return [msgspec.json.decode(record.value) for record in found]
+
+
+async def await_raw(config: Settings, topic: str, n: int, seconds: float = 60) -> list[Any]:
+    """Wait for n committed records of any content, and return all that are there."""
+    async with asyncio.timeout(seconds):
+        while len(found := await committed(config.broker.bootstrap, topic)) < n:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # a broker tells nobody that a record came
+    return found
+
+
+async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, Any]]:
+    """Wait for n committed records, and return all that are there."""
+    return [msgspec.json.decode(record.value) for record in await await_raw(config, topic, n)]
+
+
+@contextlib.asynccontextmanager
+async def running(config: Settings, *roles: str) -> AsyncIterator[EngineApp]:
+    """Run a worker in this process."""
+    app = worker_app(config, roles)
+    await app.start()
+    try:
+        yield app
+    finally:
+        await app.stop()
+
+
+async def create_topics(config: Settings) -> None:
+    async with admin_client(config.broker) as admin:
+        await create(admin, declared(config))

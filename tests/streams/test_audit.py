@@ -1,0 +1,225 @@
+"""`hb audit` on a real broker: nothing to find in a sound stream, everything that is planted."""
+
+import asyncio
+import re
+
+import numpy as np
+import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import RecordsToDelete
+from engine_kit import committed
+from pipeline_kit import arrive, create_topics, label, patients, publish, read, running, settings
+
+from agents.reports import Reports
+from experiments.audit import audit
+from streams.connection import admin_client
+from streams.settings import load_settings
+from streams.topics import Topics
+from tests.cli_runs import Hb
+
+N = 240
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    return Hb(monkeypatch, capsys)
+
+
+@pytest.fixture
+def config(broker_address, prefix, tmp_path):
+    settings(tmp_path, broker_address, prefix.strip(".-_"))
+    file = tmp_path / "ensemble.toml"
+    text = re.sub('fusion_timeout = ".*"', 'fusion_timeout = "5s"', file.read_text())
+    file.write_text(text)
+    made = load_settings(file)
+    asyncio.run(create_topics(made))
+    return made
+
+
+def cut(features, part):
+    return {name: column[part] for name, column in features.items()}
+
+
+async def settled(config, n, *, learner="b"):
+    topic = Topics.of(config).feedback(learner)
+    for _ in range(100):
+        if len(await read(config, topic)) >= n:
+            return
+        await asyncio.sleep(0.2)
+    pytest.fail(f"{len(await read(config, topic))} of {n} labels were learned")
+
+
+async def a_day(config, n=N):
+    """Let patients come and most labels, with everything that goes wrong on a normal day."""
+    ids, features, truth = patients(n)
+    topics = Topics.of(config)
+    address = config.broker.bootstrap
+    half, known = n // 2, n - 40
+    audits = []
+    async with running(config):
+        # A patient that one learner only has seen: diagnosed without the others.
+        lone = [("lone", {"v": 1, "id": "lone", "x": [0.5], "at": 1_700_000_000_000})]
+        await publish(address, topics.instances("b"), lone)
+        await arrive(config, ids[:half], cut(features, slice(half)))
+        await label(config, ids[:half], truth[:half])
+        audits.append(await audit(config))
+        await arrive(config, ids[half:], cut(features, slice(half, n)))
+        # The same patient again, one without features, a label twice, another one, one for nobody.
+        await arrive(config, ids[:3], cut(features, slice(3)))
+        await publish(address, topics.instances("a"), [("bad", {"v": 1, "id": "bad", "x": []})])
+        await publish(address, topics.labels, [("bad", b"{"), ("bad", b"")])
+        await label(config, ids[:5], truth[:5])
+        await label(config, ids[5:7], [_other(each) for each in truth[5:7]])
+        await label(config, ["nobody"], ["benign"])
+        await label(config, [*ids[half:known], "lone"], [*truth[half:known], "benign"])
+        audits.append(await audit(config))
+        await settled(config, known + 1)
+    return audits
+
+
+def _other(each):
+    return "benign" if each == "malignant" else "malignant"
+
+
+def test_a_sound_stream_is_clean_and_what_is_planted_is_found(config, hb, tmp_path):
+    audits = asyncio.run(a_day(config))
+    for report in audits:
+        assert report.findings.clean, report.findings.list()
+    report = asyncio.run(audit(config))
+    assert report.findings.clean, report.findings.list()
+    figures = report.figures()
+    expected = {
+        "patients": N + 1,
+        "instances": 3 * (N + 3) + 1,
+        "predictions": 3 * (N + 3) + 1,
+        "diagnoses": N + 1,
+        "diagnoses_incomplete": 1,
+        "labels_settled": N - 40 + 1,
+        "labels_repeated": 5,
+        "labels_conflict": 2,
+        "labels_waiting": 1,
+        "bad_records": 3,
+        "dead_letters": 5,
+        "feedback": 3 * (N - 40) + 1,
+    }
+    assert {name: figures[name] for name in expected} == expected
+    assert {name: c.note for name, c in report.findings.tables.items() if c.note} == {}
+    assert report.findings.tables["local.c model lr"].values > 0
+    assert report.vouched_from is None
+
+    # A feedback record twice.
+    topics = Topics.of(config)
+    asyncio.run(double(config, topics.feedback("a")))
+    figures = found(hb, tmp_path)
+    assert figures["double"] == 1
+    assert figures["lost"] == 0
+    # An altered count.
+    before = figures["differing"]
+    asyncio.run(alter(config, topics.shared("local.b"), b"counts/"))
+    assert found(hb, tmp_path)["differing"] == before + 1
+
+
+def found(hb, folder):
+    run = hb("audit", "--settings", folder / "ensemble.toml", "--json")
+    assert run.code == 1
+    assert not run.json["clean"]
+    return run.json["figures"]
+
+
+async def double(config, topic):
+    """Write a record of a topic a second time."""
+    record = (await committed(config.broker.bootstrap, topic))[17]
+    async with AIOKafkaProducer(bootstrap_servers=config.broker.bootstrap) as producer:
+        await producer.send_and_wait(topic, record.value, key=record.key)
+
+
+async def alter(config, changelog, prefix):
+    """Add one to a count in a changelog."""
+    records = await committed(config.broker.bootstrap, changelog)
+    record = next(r for r in records[::-1] if r.key.startswith(prefix))
+    row = np.frombuffer(record.value, np.int64).copy()
+    row[0] += 1
+    async with AIOKafkaProducer(bootstrap_servers=config.broker.bootstrap) as producer:
+        await producer.send_and_wait(changelog, row.tobytes(), key=record.key)
+
+
+async def short_day(config):
+    ids, features, truth = patients(60)
+    async with running(config):
+        if config.ensemble.context is not None:
+            contexts = [
+                (one, {"v": 1, "id": one, "x": [float(y)], "at": 1_700_000_000_000})
+                for one, y in zip(ids, features["y"], strict=True)
+            ]
+            await publish(config.broker.bootstrap, Topics.of(config).contexts, contexts)
+        await arrive(config, ids, features)
+        await label(config, ids, truth)
+        await settled(config, 60)
+        await settled(config, 60, learner="c")
+
+
+def test_a_dropped_feedback_is_found(config, monkeypatch, hb, tmp_path):
+    sent = Reports.send_feedback
+
+    def forgetful(self, cases, out):
+        """Drop the feedback of one patient to the first learner."""
+        for case in cases:
+            if case.id == "p000030":
+                case.payloads = (None, *case.payloads[1:])
+        sent(self, cases, out)
+
+    monkeypatch.setattr(Reports, "send_feedback", forgetful)
+    asyncio.run(short_day(config))
+    figures = found(hb, tmp_path)
+    assert (figures["lost"], figures["double"], figures["differing"]) == (1, 0, 0)
+
+
+def test_people_get_tables_and_hear_what_retention_removed(config, hb, tmp_path):
+    asyncio.run(short_day(config))
+    run = hb("audit", "--settings", tmp_path / "ensemble.toml")
+    assert run.code == 0
+    assert "0 lost, 0 double, 0 differing" in run.out
+    assert "local.a counts" in run.out
+    asyncio.run(remove(config, Topics.of(config).instances("c"), before=40))
+    run = hb("audit", "--settings", tmp_path / "ensemble.toml")
+    assert run.code == 0
+    assert "begins at offset 40" in run.out
+    assert "vouches for patients from" in run.out
+    assert "the first instances are gone" in run.out
+
+
+async def remove(config, topic, before):
+    async with admin_client(config.broker) as admin:
+        await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before)})
+
+
+CONTEXT = """
+[ensemble.context]
+cuts = 2
+features = [{ name = "y", low = 0.0, high = 1.0 }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        (("topics.partitions=2", "ensemble.mode=ah"), ""),
+        (("ensemble.mode=committee",), ""),
+        (("ensemble.mode=ch",), CONTEXT),
+    ],
+    ids=["partitions", "committee", "contexts"],
+)
+def test_every_kind_of_table_is_recomputed(broker_address, prefix, tmp_path, change, more):
+    settings(tmp_path, broker_address, prefix.strip(".-_"))
+    file = tmp_path / "ensemble.toml"
+    file.write_text(file.read_text().replace("[broker]", f"{more}\n[broker]"))
+    config = load_settings(file, change)
+    asyncio.run(create_topics(config))
+    asyncio.run(short_day(config))
+    report = asyncio.run(audit(config))
+    assert report.findings.clean, report.findings.list()
+    tables = report.findings.tables
+    assert not [check.note for check in tables.values() if check.note]
+    assert all(check.values for name, check in tables.items() if name.startswith("ensemble fusion"))
+    assert report.figures()["labels_settled"] == 60

@@ -1,0 +1,187 @@
+"""Join rules and bad input through the whole pipeline."""
+
+import random
+
+import pytest
+from engine_kit import until
+from pipeline_kit import (
+    arrive,
+    await_count,
+    await_raw,
+    create_topics,
+    label,
+    patients,
+    publish,
+    read,
+    running,
+    settings,
+)
+
+from streams.topics import Topics
+
+
+@pytest.fixture
+def build(broker_address, prefix, tmp_path):
+    async def made(*overrides):
+        config = settings(tmp_path, broker_address, prefix.strip("."), *overrides)
+        await create_topics(config)
+        return config, Topics.of(config)
+
+    return made
+
+
+async def test_a_silent_learner_does_not_hold_up_the_diagnosis(build):
+    config, topics = await build("ensemble.fusion_timeout=5s")
+    ids, features, truth = patients(20)
+    async with running(config, "local:a", "local:c", "ensemble"):
+        await arrive(config, ids, features)
+        found = await await_count(config, topics.diagnoses, 20)
+        assert {(d["complete"], tuple(d["missing"])) for d in found} == {(False, ("b",))}
+        assert all(set(d["weights"]) == {"a", "b", "c"} for d in found)
+        assert all(d["weights"]["b"] == 0 for d in found)
+        await label(config, ids, truth)
+        await await_count(config, topics.feedback("a"), 20)
+        # What it says after the diagnosis and after the label counts no more.
+    assert await read(config, topics.feedback("b")) == []
+
+
+async def test_labels_early_twice_in_conflict_and_for_nobody(build):
+    config, topics = await build("ensemble.label_ttl=120s")
+    ids, features, truth = patients(30)
+    other = {"benign": "malignant", "malignant": "benign"}
+    async with running(config) as app:
+        await label(config, ids[:10], truth[:10])
+        await arrive(config, ids, features)
+        await await_count(config, topics.diagnoses, 30)
+        await label(config, ids[10:], truth[10:])
+        await await_count(config, topics.feedback("a"), 30)
+        await label(config, ids[:5], truth[:5])
+        await label(config, ids[5:9], [other[y] for y in truth[5:9]])
+        dead = await await_count(config, topics.deadletter, 4)
+        assert len(dead) == 4
+        ledger = app.engine.tasks["ensemble", 0].session._processor.learner.ledger
+        assert ledger.counts["label_duplicate"] == 5
+        assert ledger.counts["label_conflict"] == 4
+        assert ledger.counts["settled"] == 30
+    assert len(await read(config, topics.feedback("b"))) == 30
+
+
+BAD = [
+    b"",
+    b"{",
+    b"[]",
+    b'{"v":1}',
+    b'{"v":9,"id":"q","x":[1,2],"label":"benign","at":1}',
+    b'{"v":1,"id":"","x":[0.1,0.2],"label":"benign","at":1}',
+    b'{"v":1,"id":"q","x":[NaN,0.2],"label":"other","at":1}',
+    b'{"v":1,"id":"q","x":[1e999,0.2],"label":7,"at":1}',
+    b'{"v":1,"id":"q","x":["a",0.2,9,9],"label":null,"at":1}',
+    b"\xff\xfe",
+    b"x" * 300_000,
+]
+
+
+async def test_a_poison_storm_harms_nobody(build):
+    """A tenth of the records on every topic is bad: all good ones are diagnosed, all bad named."""
+    config, topics = await build()
+    ids, features, truth = patients(400)
+    rng = random.Random(3)
+    bad_per_topic = 40
+    async with running(config) as app:
+        for name in config.learners:
+            poison = [(f"bad{i}", rng.choice(BAD)) for i in range(bad_per_topic)]
+            await publish(config.broker.bootstrap, topics.instances(name), poison)
+            await publish(config.broker.bootstrap, topics.feedback(name), poison)
+        for topic in (topics.predictions, topics.labels):
+            poison = [(f"bad{i}", rng.choice(BAD)) for i in range(bad_per_topic)]
+            await publish(config.broker.bootstrap, topic, poison)
+        await arrive(config, ids, features)
+        await await_count(config, topics.diagnoses, 400)
+        await label(config, ids, truth)
+        for name in config.learners:
+            await await_raw(config, topics.feedback(name), 400 + bad_per_topic)
+        expected = bad_per_topic * (2 * len(config.learners) + 2)
+        dead = await await_raw(config, topics.deadletter, expected)
+        await until(lambda: not app.engine.trouble())
+        assert len(dead) == expected
+        assert all(status.reopenings == 0 for status in app.engine.statuses())
+    reasons = {dict(record.headers)["hb-reason"] for record in dead}
+    assert {b"empty", b"malformed", b"wrong_version", b"bad_id", b"too_large"} <= reasons
+    assert {record.value for record in dead} <= set(BAD), "as they came"
+    good = await read(config, topics.diagnoses)
+    assert sorted(d["id"] for d in good) == sorted(ids)
+
+
+async def test_records_of_our_own_topics_are_not_trusted_either(build):
+    """Feedback about cubes that are not, and log-odds of the wrong length, harm nobody."""
+    config, topics = await build()
+    ids, features, truth = patients(30)
+    feedback = {"v": 1, "id": "q", "label": "benign", "predicted": "benign", "rule": "benign"}
+    wrong = [{"phase": 9, "cube": "0"}, {"phase": 1, "cube": "4"}, {"phase": 1, "cube": "0"}]
+    wrong[2]["predicted"] = "other"
+    prediction = {
+        "v": 1, "id": "q", "learner": "a", "label": "benign", "phase": 1, "cube": "0",
+        "rule": "benign", "exploring": False, "trials": 0, "at": 5, "log_odds": [1.0, 2.0, 3.0],
+    }  # fmt: skip
+    async with running(config) as app:
+        records = [("q", {**feedback, "at": 5, **each}) for each in wrong]
+        await publish(config.broker.bootstrap, topics.feedback("a"), records)
+        await publish(config.broker.bootstrap, topics.predictions, [("q", prediction)])
+        await arrive(config, ids, features)
+        await label(config, ids, truth)
+        await await_count(config, topics.feedback("a"), 33)
+        dead = await await_raw(config, topics.deadletter, 4)
+        assert all(status.reopenings == 0 for status in app.engine.statuses())
+    reasons = sorted(dict(record.headers)["hb-reason"].decode() for record in dead)
+    assert reasons == ["out_of_range", "out_of_range", "unknown_label", "wrong_dimension"]
+
+
+async def test_a_contextual_ensemble_learner_waits_for_the_context(build):
+    config, topics = await build(
+        "ensemble.mode=ch-vote",
+        'ensemble.context={cuts=2,features=[{name="y",low=0.0,high=1.0}]}',
+        "ensemble.fusion_timeout=2s",
+    )
+    ids, features, truth = patients(40)
+    context = [
+        (one, {"v": 1, "id": one, "x": [y], "at": 5})
+        for one, y in zip(ids, features["y"].tolist(), strict=True)
+    ]
+    async with running(config) as app:
+        await publish(config.broker.bootstrap, topics.contexts, context[:30])
+        await arrive(config, ids, features)
+        found = await await_count(config, topics.diagnoses, 40)
+        complete = {d["id"] for d in found if d["complete"]}
+        assert complete == set(ids[:30])
+        await label(config, ids, truth)
+        await await_count(config, topics.feedback("a"), 40)
+        learner = app.engine.tasks["ensemble", 0].session._processor.learner
+        cells, rows = learner.fusion.tables()["losses"].items()
+        assert rows[:, 0].sum() == 40
+        assert dict(zip(cells.tolist(), rows[:, 0].tolist(), strict=True))[2] == 10
+
+
+async def test_a_worker_that_stops_and_starts_goes_on_exactly(build):
+    """Stopping and starting at any moment changes neither outputs nor tables."""
+    config, topics = await build()
+    ids, features, truth = patients(300)
+    for k in range(3):
+        part = slice(k * 100, (k + 1) * 100)
+        async with running(config):
+            await arrive(config, ids[part], {f: v[part] for f, v in features.items()})
+            await label(config, ids[part], truth[part])
+    async with running(config) as app:
+        for name in config.learners:
+            await await_count(config, topics.feedback(name), 300)
+            key = f"local.{name}", 0
+            await until(
+                lambda key=key: app.engine.tasks[key].session._processor.learner.iup.labelled == 300
+            )
+        tables = {
+            name: app.engine.tasks[f"local.{name}", 0].session._processor._counts.items()[1]
+            for name in config.learners
+        }
+    assert tables["a"][:, :2].sum() == 300, "bandit: one trial per label"
+    assert tables["b"][:, :2].sum() == 600, "full: one trial per label and rule"
+    assert len({d["id"] for d in await read(config, topics.diagnoses)}) == 300
+    assert len(await read(config, topics.diagnoses)) == 300

@@ -1,0 +1,67 @@
+"""`hb replay` on a real broker: what was live comes out again, and other settings beside it."""
+
+import asyncio
+
+import pytest
+from pipeline_kit import arrive, create_topics, label, patients, read, running, settings
+
+from streams.topics import Topics
+from tests.cli_runs import Hb
+
+N = 24
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    return Hb(monkeypatch, capsys)
+
+
+async def one_by_one(config):
+    """Diagnose, label and learn the first patients one by one, then many at once."""
+    ids, features, truth = patients(200)
+    async with running(config):
+        for k in range(N):
+            part = slice(k, k + 1)
+            await arrive(config, ids[part], {name: x[part] for name, x in features.items()})
+            await wait_for(config, Topics.of(config).diagnoses, k + 1)
+            await label(config, ids[part], truth[part])
+            for name in config.learners:
+                await wait_for(config, Topics.of(config).feedback(name), k + 1)
+        rest = {name: x[N:] for name, x in features.items()}
+        await arrive(config, ids[N:], rest)
+        await wait_for(config, Topics.of(config).diagnoses, 200)
+        await label(config, ids[N:], truth[N:])
+        await wait_for(config, Topics.of(config).feedback("a"), 200)
+
+
+async def wait_for(config, topic, n):
+    for _ in range(400):
+        if len(await read(config, topic)) >= n:
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"{len(await read(config, topic))} of {n} records came")
+
+
+def test_unchanged_settings_agree_with_what_was_live(broker_address, prefix, tmp_path, hb):
+    config = settings(tmp_path, broker_address, prefix.strip(".-_"))
+    asyncio.run(create_topics(config))
+    asyncio.run(one_by_one(config))
+    file = tmp_path / "ensemble.toml"
+    run = hb("replay", "--settings", file, "--json")
+    assert run.code == 0
+    figures = run.json["figures"]
+    assert figures["agreement"] == 1.0
+    assert figures["compared"] == 200
+    assert figures["live"] == figures["replay"]
+    # Settings that were never live.
+    run = hb("replay", "--settings", file, "--set", "ensemble.mode=ah", "--json")
+    other = run.json["figures"]
+    assert other["live"] == figures["live"]
+    assert other["replay"]["labelled"] == 200
+    assert other["replay"]["regret"] < other["replay"]["regret_bound"]
+    assert other["replay"]["rates"]["a"] == figures["replay"]["rates"]["a"]
+    run = hb("replay", "--settings", file, "--set", "defaults.exploration=1.0")
+    assert run.code == 0
+    assert "diagnoses that agree" in run.out
+    assert "ensemble" in run.out

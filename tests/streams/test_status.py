@@ -1,0 +1,142 @@
+"""`hb status` on a real broker: everything it shows can be counted on the topics."""
+
+import asyncio
+import time
+
+import numpy as np
+import orjson
+import pytest
+from engine_kit import committed
+from user_kit import ensemble, worker_process
+
+from agents.sending import Sender
+from agents.state_view import StateView, read_state
+from learners.metrics import confusion, rates
+from streams.settings import load_settings
+from streams.tasks.changelog import META_KEY
+from streams.topics import Topics
+from tests.cli_runs import Hb
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys):
+    return Hb(monkeypatch, capsys)
+
+
+def patients(folder, count):
+    lines = [
+        {
+            "patient": f"p{i}",
+            "radius": 5 + 20 * (i % 2),
+            "texture": (7 * i) % 40,
+            "age": (11 * i) % 100,
+            "site": "left" if i % 3 else "right",
+            "truth": "malignant" if i % 2 else "benign",
+        }
+        for i in range(count)
+    ]
+    file = folder / "patients.jsonl"
+    file.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    return file, {line["patient"]: line["truth"] for line in lines}
+
+
+def records(address, topic):
+    return [orjson.loads(each.value) for each in asyncio.run(committed(address, topic))]
+
+
+def test_nobody_works(hb, tmp_path, broker_address, prefix, monkeypatch):
+    ensemble(tmp_path, broker_address, prefix.strip("."), partitions=3)
+    monkeypatch.chdir(tmp_path)
+    file, _ = patients(tmp_path, 30)
+    hb("produce", file, "--no-labels")
+    run = hb("status", "--json")
+    assert run.code == 1, "a task is held by nobody"
+    assert run.json["lag"] == 60
+    assert run.json["workers"] == []
+    assert {task["holder"] for task in run.json["tasks"]} == {None}
+    assert len(run.json["tasks"]) == 9
+    shown = hb("status")
+    assert "nobody" in shown.out
+    assert hb("status", "--watch", "--json").code == 2
+
+
+def test_missing_topics_are_told(hb, tmp_path, broker_address, monkeypatch):
+    ensemble(tmp_path, broker_address, "there")
+    monkeypatch.chdir(tmp_path)
+    run = hb("status", "--set", "topics.prefix=nowhere.")
+    assert run.code == 4
+    assert "is missing; make it with: hb topics create" in run.err
+
+
+@pytest.mark.parametrize("context", [False, True])
+def test_what_is_shown_is_what_is_on_the_topics(
+    hb, tmp_path, broker_address, prefix, monkeypatch, context
+):
+    file = ensemble(
+        tmp_path, broker_address, prefix.strip("."), partitions=2 - context, context=context
+    )
+    monkeypatch.chdir(tmp_path)
+    data, truth = patients(tmp_path, 120)
+    topics = Topics.of(load_settings(file))
+    with worker_process(file):
+        assert hb("produce", data, "--rate", 200, "--missing", 0.25, "--seed", 1).code == 0
+        hb("label", "p0=benign", "p0=benign")
+        found = await_idle(hb, 120)
+        assert hb("status").code == 0
+    diagnoses = {each["id"]: each for each in records(broker_address, topics.diagnoses)}
+    labels = {each["id"] for each in records(broker_address, topics.labels)}
+    settled = sorted(diagnoses.keys() & labels)
+    assert found["labelled"] == len(settled)
+    assert found["waiting"] == 120 - len(settled)
+    assert found["counts"]["label_duplicate"] in (1, 2)
+    assert len(found["workers"]) == 1
+    assert all(task["holder"] == found["workers"][0] for task in found["tasks"])
+    names = ("benign", "malignant")
+    real = [names.index(truth[name]) for name in settled]
+    said = {
+        "ensemble": [names.index(diagnoses[name]["label"]) for name in settled],
+        **{
+            learner: [names.index(diagnoses[n]["learners"][learner]["label"]) for n in settled]
+            for learner in ("imaging", "history")
+        },
+    }
+    for name, labels in said.items():
+        expected = rates(confusion(np.array(real), np.array(labels), 2), positive=1)
+        assert found["rates"][name]["per"] == pytest.approx(float(expected.per))
+        assert found["rates"][name]["fnr"] == pytest.approx(float(expected.fnr))
+        assert found["rates_of_last_1000"][name] == found["rates"][name]
+    exploring = sum(each["learners"]["imaging"]["exploring"] for each in diagnoses.values())
+    assert found["exploration"]["imaging"] == pytest.approx(exploring / 120)
+    assert 0 <= found["regret"] <= found["regret_bound"]
+
+
+def await_idle(hb, diagnosed):
+    """Return the status once everything is diagnosed and nothing is left to do."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = hb("status", "--json").json
+        counts = found["counts"]
+        done = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
+        if found["lag"] == 0 and done == diagnosed:
+            return found
+        assert time.monotonic() < deadline, found
+
+
+def test_state_is_found_however_far_back_it_is(tmp_path, broker_address, prefix):
+    settings = load_settings(ensemble(tmp_path, broker_address, prefix.strip(".")))
+    topic = Topics.of(settings).changelog("ensemble")
+    meta = orjson.dumps({"positions": {"in": 7}})
+    old = [(META_KEY, meta), (b"head/ledger", b"old")]
+    filler = [(b"pending/%d" % i, b"x") for i in range(6000)]
+    view = StateView({topic: ("head",)})
+
+    async def run():
+        async with Sender(settings, [topic]) as sender:
+            for batch in sender._batches(iter([*old, *filler]), 1):
+                await sender._hand_over(batch, topic, 1)
+            await sender.flush()
+        await read_state(settings, view, [], {topic: (META_KEY, b"head/ledger")})
+
+    asyncio.run(run())
+    assert view.positions == {(topic, 1): {"in": 7}}
+    assert view.entries(topic, "head", b"ledger") == [b"old"]

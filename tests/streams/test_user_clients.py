@@ -1,0 +1,174 @@
+"""What users' programs call: publish patients and labels, wait for diagnoses, on a real broker."""
+
+import asyncio
+import doctest
+from pathlib import Path
+
+import pytest
+from engine_kit import committed, produce
+from user_kit import PATIENT, ensemble, worker_process, write_settings
+
+from agents.clients import Client, Diagnoses, NoDiagnosisError, PatientError, Publisher
+from agents.sending import partition_of
+from schemas.codec import encode
+from schemas.examples import EXAMPLES
+from schemas.readers import Reader
+from schemas.records import Context, Diagnosis, Instance, Label
+from schemas.rows import Feature, RowReader
+from streams.errors import BrokerError, InputError
+from streams.settings import load_settings
+from streams.topics import Topics
+
+USE = Path(__file__).parents[2] / "docs/use.md"
+
+
+@pytest.fixture
+def file(tmp_path, broker_address, prefix):
+    return ensemble(tmp_path, broker_address, prefix.strip("."), context=True)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory, broker_address):
+    """The settings file of an ensemble whose worker runs."""
+    file = ensemble(tmp_path_factory.mktemp("live"), broker_address, "live", partitions=3)
+    with worker_process(file):
+        yield file
+
+
+def diagnosis(name):
+    example = EXAMPLES[Diagnosis]
+    return encode(Diagnosis(name, *[getattr(example, f) for f in example.__struct_fields__[1:]]))
+
+
+async def test_each_learner_gets_its_features_and_nothing_else(file, broker_address):
+    async with Publisher(file) as publisher:
+        topics = Topics.of(publisher.settings)
+        name = await publisher.publish({**PATIENT, "name": "not sent"})
+        await publisher.label(name, "malignant")
+    found = {
+        topic: await committed(broker_address, topic)
+        for topic in (
+            topics.instances("imaging"),
+            topics.instances("history"),
+            topics.contexts,
+            topics.labels,
+        )
+    }
+    assert [len(records) for records in found.values()] == [1, 1, 1, 1]
+    (imaging,), (history,), (context,), (label,) = found.values()
+    assert Reader(Instance).one(imaging.value).x == {"radius": 14.2, "texture": 20.1}
+    assert Reader(Instance).one(history.value).x == {"age": 61.0, "site": "left"}
+    assert Reader(Context).one(context.value).x == {"age": 61.0}
+    assert Reader(Label).one(label.value).label == "malignant"
+    places = {(r.partition, r.key) for records in found.values() for r in records}
+    assert places == {(partition_of(name.encode(), 2), name.encode())}
+    features = [Feature("age"), Feature("site", ("left", "right"))]
+    assert RowReader(features).read([history.value]).rows == [[61.0, 0.0]]
+
+
+def test_partitions_are_those_of_kafkas_own_clients():
+    # From the Java client: Utils.toPositive(Utils.murmur2(key)) % 8.
+    assert [partition_of(key, 8) for key in (b"21", b"foobar", b"a-little-bit-long-string")] == [
+        (-973932308 & 0x7FFFFFFF) % 8,
+        (-790332482 & 0x7FFFFFFF) % 8,
+        (-985981536 & 0x7FFFFFFF) % 8,
+    ]
+
+
+async def test_what_no_learner_could_read_is_not_published(file, broker_address):
+    async with Publisher(file) as publisher:
+        with pytest.raises(PatientError, match="feature 'radius': expected a finite number"):
+            await publisher.publish({**PATIENT, "radius": float("nan")})
+        with pytest.raises(PatientError, match="label: expected one of benign, malignant"):
+            await publisher.label("a17", "unsure")
+        topics = Topics.of(publisher.settings)
+    for topic in (topics.instances("imaging"), topics.instances("history"), topics.labels):
+        assert await committed(broker_address, topic) == []
+
+
+async def test_a_diagnosis_can_be_asked_for_before_and_after_it_comes(file, broker_address):
+    topic = Topics.of(load_settings(file)).diagnoses
+    await produce(broker_address, topic, [diagnosis("before")])
+    async with Diagnoses(file) as diagnoses:
+        early = asyncio.create_task(diagnoses.of("early"))
+        await produce(broker_address, topic, [diagnosis("late")])
+        await produce(broker_address, topic, [diagnosis("early")], partition=1)
+        assert (await early).id == "early"
+        assert (await diagnoses.of("late")).id == "late"
+        with pytest.raises(NoDiagnosisError, match=r"within 0.1 s; do the workers run"):
+            await diagnoses.of("before", timeout=0.1)
+        with pytest.raises(InputError, match="iterate over others"):
+            await anext(aiter(diagnoses))
+
+
+async def test_all_diagnoses_from_the_start(file, broker_address):
+    topic = Topics.of(load_settings(file)).diagnoses
+    await produce(broker_address, topic, [diagnosis("a"), diagnosis("b")])
+    async with Diagnoses(file, since="start") as diagnoses:
+        stream = aiter(diagnoses)
+        assert [(await anext(stream)).id for _ in range(2)] == ["a", "b"]
+        await produce(broker_address, topic, [diagnosis("c")], partition=1)
+        assert (await anext(stream)).id == "c"
+        with pytest.raises(InputError, match="wait for others"):
+            await diagnoses.of("a")
+
+
+async def test_topics_that_are_missing_or_cut_otherwise_are_told(file, tmp_path, broker_address):
+    other = tmp_path / "other"
+    other.mkdir()
+    nowhere = write_settings(other, broker_address, "nowhere")
+    with pytest.raises(BrokerError, match=r"topic nowhere.* is missing; make it with: hb topics"):
+        async with Publisher(nowhere):
+            pass
+    with pytest.raises(BrokerError, match=r"topic nowhere.diagnoses is missing"):
+        async with Diagnoses(nowhere):
+            pass
+    with pytest.raises(BrokerError, match="has 2 partitions and the settings say 5"):
+        async with Publisher(load_settings(file, ["topics.partitions=5"])):
+            pass
+    with pytest.raises(BrokerError, match="is missing"), Client(nowhere):
+        pass
+
+
+async def test_a_client_that_loses_its_broker_says_so(file, monkeypatch):
+    async with Diagnoses(file) as diagnoses:
+        waiting = asyncio.create_task(diagnoses.of("a"))
+        await asyncio.sleep(0)
+        monkeypatch.setattr(diagnoses._reader, "read", _broken)
+        with pytest.raises(BrokerError, match="gone"):
+            await asyncio.wait_for(waiting, 10)
+        with pytest.raises(BrokerError, match="gone"):
+            await diagnoses.of("b")
+
+
+async def _broken(*_):
+    raise BrokerError("gone")
+
+
+def test_diagnose_and_label_in_a_plain_program(live):
+    with Client(live) as client:
+        first = client.diagnose(PATIENT)
+        assert first.complete
+        assert set(first.learners) == {"imaging", "history"}
+        for _ in range(3):
+            client.label(client.diagnose(PATIENT).id, "malignant")
+        name = client.publish({**PATIENT, "site": "right"}, id="a17")
+        assert name == "a17"
+        assert client.diagnosis(name).id == "a17"
+
+
+async def test_many_patients_at_once(live):
+    async with Publisher(live) as publisher, Diagnoses(live) as diagnoses:
+        names = await asyncio.gather(*[publisher.publish(PATIENT) for _ in range(200)])
+        found = await asyncio.gather(*[diagnoses.of(name) for name in names])
+    assert [each.id for each in found] == names
+
+
+def test_the_examples_of_the_docs(live, monkeypatch):
+    """Run every Python example of docs/use.md beside the settings file of a running ensemble."""
+    monkeypatch.chdir(live.parent)
+    text = USE.read_text()
+    examples = doctest.DocTestParser().get_doctest(text, {}, "use.md", str(USE), 0)
+    assert len(examples.examples) >= 5
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(examples).failed == 0
