@@ -3,7 +3,6 @@
 import msgspec
 import numpy as np
 import pytest
-from tests.inline_pipeline import Inline
 
 from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
@@ -13,6 +12,7 @@ from learners.iup import Feedback
 from schemas.codec import encode
 from schemas.records import Diagnosis, Prediction
 from streams.settings import load_settings
+from tests.inline_pipeline import Inline
 
 SEED, H, STEPS = 12, 2.5, 150
 
