@@ -4,15 +4,16 @@ import msgspec
 import numpy as np
 import pytest
 
+from experiments.audit.run import examine
 from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
 from experiments.paper.stream_form import instances, labels, learner_name, settings_text
 from learners.fusions import make_fusion
 from learners.iup import Feedback
 from schemas.codec import encode
-from schemas.records import Diagnosis, Prediction
+from schemas.records import Diagnosis, Label, Prediction
 from streams.settings import load_settings
-from tests.inline_pipeline import Inline
+from tests.inline_pipeline import Inline, configured, lived
 
 SEED, H, STEPS = 12, 2.5, 150
 
@@ -54,3 +55,22 @@ def test_a_run_streamed_through_the_agents_gives_the_simulated_predictions(
         assert mine == votes.labels[:, 0, 1, i].tolist()
     diagnoses = records(live, live.topics.diagnoses, Diagnosis)
     assert [names.index(one.label) for one in diagnoses] == fused.labels[:, 0, 1].tolist()
+
+
+@pytest.mark.parametrize("context", [False, True], ids=["no context", "contexts"])
+def test_fnr_control_runs_in_the_agents_and_is_audited(tmp_path, context):
+    given = ["ensemble.fnr_target=0.2", "ensemble.fnr_control=true"]
+    if context:
+        given.append('ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}')
+    live = lived(configured(tmp_path, *given), 120)
+    findings = examine(live.evidence())
+    assert findings.clean, findings.list()
+    tables = live.tables[live.specs[-1].name]
+    name = next(name for name in tables if "fnr_control" in name)
+    counts = tables[name].items()[1].sum(axis=0)
+    said = {one.id: one.label for one in records(live, live.topics.diagnoses, Diagnosis)}
+    truth = {one.id: one.label for one in records(live, live.topics.labels, Label)}
+    ill = [key for key, label in truth.items() if label == "ill"]
+    missed = sum(said[key] != "ill" for key in ill)
+    assert counts.tolist() == [len(ill) - missed, missed]
+    assert missed > 0
