@@ -25,8 +25,10 @@ within the limits. If up to D positives wait for their labels at a time, b may r
 steps: 2 limit + (1 + D) step. The guarantee is about FNR only: where scores do not tell positives
 from negatives, the price is a high FPR.
 
-State: labelled positives that were caught and missed, two integers. So their order does not matter,
-the counts of several partitions add up, and a replay gives the same h.
+State per context cube: labelled positives that were caught and missed, two integers. So their order
+does not matter, the counts of several partitions add up, and a replay gives the same h. With
+contexts each cube has its own h and its own guarantee; over all of them the bound is P times as
+wide, P being the cubes that saw a positive.
 
 The start matters at low counts: with `prior` p, ln h starts at p.
 """
@@ -53,6 +55,7 @@ class FnrControl:
     step       how far ln h moves; large steps follow drift fast and swing more
     limit      scores count as log-odds within +-limit
     prior      ln h before the first label
+    cubes      how many context cubes there are; None for more than can be listed
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class FnrControl:
         step: float = 0.5,
         limit: float = 8.0,
         prior: float = 0.0,
+        cubes: int | None = 1,
     ) -> None:
         checks = {
             "target must lie between 0 and 1": 0.0 < target < 1.0,
@@ -79,33 +83,34 @@ class FnrControl:
         self.step = step
         self.limit = limit
         self.prior = prior
-        self.table = table_for(1, 2)
+        self.table = table_for(cubes, 2)
 
     @property
     def caught(self) -> int:
         """Return the labelled positives that were diagnosed as such."""
-        return int(self.table.rows(np.zeros(1, np.int64))[0, 0])
+        return int(self.table.items()[1][:, 0].sum())
 
     @property
     def missed(self) -> int:
         """Return the labelled positives that were not."""
-        return int(self.table.rows(np.zeros(1, np.int64))[0, 1])
+        return int(self.table.items()[1][:, 1].sum())
 
-    @property
-    def log_h(self) -> float:
-        """Return ln h as the counts have it."""
-        moved = (1.0 - self.target) * self.missed - self.target * self.caught
-        return self.prior + self.step * moved
+    def log_h(self, cells: Ints) -> Floats:
+        """Return ln h of each context cube, as its counts have it."""
+        rows = self.table.rows(cells)
+        moved = (1.0 - self.target) * rows[:, 1] - self.target * rows[:, 0]
+        return np.asarray(self.prior + self.step * moved)
 
-    @property
-    def h(self) -> float:
-        """Return h, cut to what makes a difference."""
-        return exp(min(max(self.log_h, -self.limit), self.limit))
+    def h(self, cell: int = 0) -> float:
+        """Return h of a context cube, cut to what makes a difference."""
+        log_h = float(self.log_h(np.array([cell]))[0])
+        return exp(min(max(log_h, -self.limit), self.limit))
 
     def bound(self, positives: int | None = None, waiting: int = 0) -> float:
-        """Return how far the FNR can be from its target after so many labelled positives.
+        """Return how far a cube's FNR can be from its target after so many labelled positives.
 
-        `waiting` is the largest number of positives whose labels were out at a time.
+        `waiting` is the largest number of positives whose labels were out at a time. Without
+        `positives` all that were counted are meant, as if in one cube.
 
             >>> round(FnrControl(1).bound(1000), 4)
             0.033
@@ -113,23 +118,25 @@ class FnrControl:
         n = self.caught + self.missed if positives is None else positives
         return (2.0 * self.limit + (1 + waiting) * self.step) / (self.step * n) if n else 1.0
 
-    def decide(self, labels: Ints, support: Floats) -> Ints:
+    def decide(self, labels: Ints, support: Floats, cells: Ints | None = None) -> Ints:
         """Return the labels to issue, given the EL's own and the labels' shares (n, K)."""
+        cells = np.zeros(len(labels), np.int64) if cells is None else cells
         chance = np.clip(support[:, self.positive], 1e-300, 1.0)
         with np.errstate(divide="ignore"):
             odds = np.log(chance) - np.log1p(-chance)
         odds = np.clip(odds, -self.limit, self.limit)
         others = support.copy()
         others[:, self.positive] = -1.0
-        said = np.where(odds >= -self.log_h, self.positive, others.argmax(axis=1))
+        said = np.where(odds >= -self.log_h(cells), self.positive, others.argmax(axis=1))
         return np.where(labels < 0, labels, said)
 
-    def learn(self, issued: Ints, truth: Ints) -> None:
+    def learn(self, issued: Ints, truth: Ints, cells: Ints | None = None) -> None:
         """Count labelled positives by whether the issued label was right; silence is no miss."""
+        cells = np.zeros(len(truth), np.int64) if cells is None else cells
         positives = (truth == self.positive) & (issued >= 0)
         hit = issued == self.positive
         deltas = np.stack([positives & hit, positives & ~hit], axis=1).astype(np.int64)
-        self.table.add(np.zeros(len(truth), np.int64), deltas)
+        self.table.add(cells, deltas)
 
 
 class Controlled(Fusion):
@@ -162,11 +169,12 @@ class Controlled(Fusion):
 
     def _decide(self, ballot: Ballot, /) -> Verdict:
         verdict = self.inner.decide(ballot)
-        return replace(verdict, labels=self.control.decide(verdict.labels, verdict.support))
+        labels = self.control.decide(verdict.labels, verdict.support, ballot.cells)
+        return replace(verdict, labels=labels)
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
         self.inner.learn(ballot, verdict, truth)
-        self.control.learn(verdict.labels, truth)
+        self.control.learn(verdict.labels, truth, ballot.cells)
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the state of the wrapped rule and the controller's counts."""

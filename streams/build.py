@@ -65,4 +65,5 @@ def fusion(settings: Settings) -> Fusion:
     if not ensemble.fnr_control or ensemble.fnr_target is None:
         return made
     positive = list(settings.labels).index(settings.positive)
-    return Controlled(made, FnrControl(positive, target=ensemble.fnr_target))
+    cubes = ensemble.context.partition().size if ensemble.context else 1
+    return Controlled(made, FnrControl(positive, target=ensemble.fnr_target, cubes=cubes))

@@ -87,7 +87,7 @@ def _live(odds: Floats, truth: Ints, step: float) -> tuple[np.ndarray, Floats]:
     said, path = np.empty(len(odds), np.int8), np.empty(len(odds))
     plain = (odds >= 0).astype(np.int64)
     for t in range(len(odds)):
-        path[t] = control_.log_h
+        path[t] = control_.log_h(np.zeros(1, np.int64))[0]
         issued = control_.decide(plain[t : t + 1], support[t : t + 1])
         said[t] = issued[0]
         control_.learn(issued, truth[t : t + 1])

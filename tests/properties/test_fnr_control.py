@@ -20,6 +20,10 @@ controls = st.builds(
 )
 
 
+def bar(control):
+    return control.log_h(np.zeros(1, np.int64))[0]
+
+
 def support(p):
     return np.array([[1.0 - p, p]])
 
@@ -67,9 +71,9 @@ def test_counts_depend_neither_on_order_nor_on_batches(rng, data):
         parts.learn(issued[start:stop], truth[start:stop])
     order = rng.permutation(n)
     shuffled.learn(issued[order], truth[order])
-    assert whole.log_h == parts.log_h == shuffled.log_h
+    assert bar(whole) == bar(parts) == bar(shuffled)
     half, rest = FnrControl(1), FnrControl(1)
     half.learn(issued[: n // 2], truth[: n // 2])
     rest.learn(issued[n // 2 :], truth[n // 2 :])
     half.table.merge(rest.table)
-    assert half.log_h == whole.log_h
+    assert bar(half) == bar(whole)

@@ -9,7 +9,7 @@ from learners.fusion import Ballot
 from learners.fusions import MODES, make_fusion
 from learners.seeds import seeds_of
 
-NONE = np.empty(0, np.int64)
+ONLY = np.zeros(1, np.int64)
 
 
 def supports(*chances):
@@ -20,11 +20,11 @@ def test_a_miss_raises_h_and_a_catch_lowers_it():
     control = FnrControl(1, target=0.2, step=0.5)
     control.learn(np.array([0]), np.array([1]))
     assert (control.caught, control.missed) == (0, 1)
-    assert control.log_h == pytest.approx(0.4)
+    assert control.log_h(ONLY)[0] == pytest.approx(0.4)
     control.learn(np.array([1, 1, 1, 1]), np.array([1, 1, 1, 1]))
-    assert control.log_h == pytest.approx(0.0)
+    assert control.log_h(ONLY)[0] == pytest.approx(0.0)
     control.learn(np.array([1]), np.array([1]))
-    assert control.h < 1
+    assert control.h() < 1
 
 
 @pytest.mark.parametrize(("issued", "truth"), [(1, 0), (0, 0), (-1, 1)])
@@ -47,6 +47,15 @@ def test_beyond_the_limits_all_or_none_are_positive():
     assert high.decide(np.zeros(3, int), chances).tolist() == [1, 1, 1]
     low.learn(np.array([1]), np.array([1]))
     assert low.decide(np.zeros(3, int), chances).tolist() == [0, 0, 0]
+
+
+def test_each_context_cube_has_its_own_h():
+    control = FnrControl(1, target=0.5, step=1.0, cubes=4)
+    control.learn(np.array([0, 1]), np.array([1, 1]), np.array([2, 3]))
+    assert control.log_h(np.arange(4)).tolist() == [0.0, 0.0, 0.5, -0.5]
+    said = control.decide(np.zeros(4, int), supports(0.45, 0.5, 0.45, 0.5), np.arange(4))
+    assert said.tolist() == [0, 1, 1, 0]
+    assert (control.caught, control.missed) == (1, 1)
 
 
 def test_of_other_labels_the_best_is_said():

@@ -1,0 +1,76 @@
+"""The experiments' simulation and the agents of the product make the same predictions."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from experiments.audit.run import examine
+from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
+from experiments.paper.protocol import make_runs
+from experiments.paper.stream_form import instances, labels, learner_name, settings_text
+from learners.fusions import make_fusion
+from learners.iup import Feedback
+from schemas.codec import encode
+from schemas.records import Diagnosis, Label, Prediction
+from streams.settings import load_settings
+from tests.inline_pipeline import Inline, configured, lived
+
+SEED, H, STEPS = 12, 2.5, 150
+
+
+def records(live, topic, kind):
+    """Return what was published on a topic, by instance id."""
+    values = [value for batch in live.published[topic] for value in batch.values]
+    return [msgspec.json.decode(value, type=kind) for value in values]
+
+
+@pytest.mark.parametrize("mode", ["wm", "ah"])
+@pytest.mark.parametrize(
+    "settings",
+    [LocalSettings(), LocalSettings(feedback=Feedback.FULL, exploration=0.0, preferred=None)],
+    ids=["paper", "full feedback"],
+)
+def test_a_run_streamed_through_the_agents_gives_the_simulated_predictions(
+    tmp_path, settings, mode
+):
+    runs = make_runs(2, steps=STEPS, seed=SEED).with_labels(missing=0.2)
+    votes = simulate_learners(runs, settings, np.array([H]))
+    fused = simulate_fusion(lambda c: make_fusion(mode, 3, 2, cubes=c, prefer=1), runs, votes)
+    file = tmp_path / "ensemble.toml"
+    file.write_text(settings_text(runs, 1, settings, H, mode))
+    live = Inline(load_settings(file))
+    told = {label.id: label for label in labels(runs, SEED, 1)}
+    assert len(told) < STEPS
+    for t, sent in enumerate(instances(runs, SEED, 1)):
+        time = 1_000_000 + 10 * t
+        for name, record in sent.items():
+            live.publish(live.topics.instances(name), time, b"", encode(record))
+        label = told.get(sent[learner_name(0)].id)
+        if label is not None:
+            live.publish(live.topics.labels, time + 5, b"", encode(label))
+    names = list(runs.data.labels)
+    said = records(live, live.topics.predictions, Prediction)
+    for i in range(3):
+        mine = [names.index(one.label) for one in said if one.learner == learner_name(i)]
+        assert mine == votes.labels[:, 0, 1, i].tolist()
+    diagnoses = records(live, live.topics.diagnoses, Diagnosis)
+    assert [names.index(one.label) for one in diagnoses] == fused.labels[:, 0, 1].tolist()
+
+
+@pytest.mark.parametrize("context", [False, True], ids=["no context", "contexts"])
+def test_fnr_control_runs_in_the_agents_and_is_audited(tmp_path, context):
+    given = ["ensemble.fnr_target=0.2", "ensemble.fnr_control=true"]
+    if context:
+        given.append('ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}')
+    live = lived(configured(tmp_path, *given), 120)
+    findings = examine(live.evidence())
+    assert findings.clean, findings.list()
+    tables = live.tables[live.specs[-1].name]
+    name = next(name for name in tables if "fnr_control" in name)
+    counts = tables[name].items()[1].sum(axis=0)
+    said = {one.id: one.label for one in records(live, live.topics.diagnoses, Diagnosis)}
+    truth = {one.id: one.label for one in records(live, live.topics.labels, Label)}
+    ill = [key for key, label in truth.items() if label == "ill"]
+    missed = sum(said[key] != "ill" for key in ill)
+    assert counts.tolist() == [len(ill) - missed, missed]
+    assert missed > 0
