@@ -10,12 +10,11 @@ import time
 import tomllib
 
 import pytest
+from user_kit import HB
 
 from streams.broker import EmbeddedBroker
 from streams.settings.broker import BrokerSettings
 from tests.cli_runs import Hb
-
-HB = [sys.executable, "-c", "from cli.main import main; main()"]
 
 
 @pytest.fixture(scope="module")
