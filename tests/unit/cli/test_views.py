@@ -125,10 +125,10 @@ def progress():
 
 
 def test_the_picture_of_a_demo(progress):
-    before = drawn(Picture(Progress(step="starting"), "here:1", "file")())
+    before = drawn(Picture(Progress(step="starting"), "here:1")())
     assert "starting" in before
     assert "Kafka at here:1" in before
-    shown = " ".join(drawn(Picture(progress, "here:1", "file")()).split())
+    shown = " ".join(drawn(Picture(progress, "here:1")()).split())
     for text in (
         "http://127.0.0.1:6066",
         "40 of 50 diagnosed, 120 labels learned",
