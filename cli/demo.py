@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +14,9 @@ import typer
 from cli.output import JsonOption, err, out, print_json
 
 if TYPE_CHECKING:
+    from agents.patients import Source
     from experiments.demo.place import Place
-    from experiments.demo.run import Demo, Progress
+    from experiments.demo.run import Progress
     from streams.settings import Settings
 
 _STOP_WITHIN = 30.0
@@ -52,48 +54,45 @@ def demo(
     if stop:
         _stop(place, json)
         return
+    from experiments.demo.run import Demo
+
     began = time.monotonic()
-    work = _prepare(place, patients, seed)
-    with work.kept(lambda: keep):
-        settings, address = _run(work, place, seed, began)
+    work = Demo(place, patients, seed)
+    with work.kept(keep):
+        address, source, proposed = _prepare(place, seed)
+        with shown(work.progress, address):
+            settings = asyncio.run(work.run(source, proposed, address))
+        err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
         _finish(work.progress, settings, json)
         if keep and not json:
             _say_kept(place, address, work.progress)
 
 
-def _prepare(place: "Place", patients: int, seed: int) -> "Demo":
-    from experiments.demo.run import Demo
-    from experiments.patients import wdbc
-
-    return Demo(place, wdbc(), patients, seed)
-
-
-def _run(work: "Demo", place: "Place", seed: int, began: float) -> "tuple[Settings, str]":
-    """Start the broker, then go through it all under a live view."""
-    from cli.init import checked_text, for_wdbc
+def _prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
+    """Start the broker and read the data side by side; return address, patients and settings."""
     from cli.progress import shown_progress
     from streams.broker import EmbeddedBroker
 
     err.print("hb: starting a broker", highlight=False)
-    with shown_progress() as progress:
-        broker = EmbeddedBroker(place.folder / "broker", progress=progress)
-        address = broker.up()
-    proposed = checked_text(for_wdbc(None, seed, paper=False), place.settings)
-    with shown(work.progress, address, str(place.settings)):
-        settings = asyncio.run(work.run(proposed, address))
-    err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
-    return settings, address
+    with shown_progress() as progress, ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(EmbeddedBroker(place.folder / "broker", progress=progress).up)
+        from cli.init import checked_text, for_wdbc
+        from experiments.patients import wdbc
+
+        source = wdbc()
+        proposed = checked_text(for_wdbc(None, seed, paper=False), place.settings)
+        return starting.result(), source, proposed
 
 
 @contextmanager
-def shown(progress: "Progress", address: str, settings: str) -> Iterator[None]:
+def shown(progress: "Progress", address: str) -> Iterator[None]:
     """Show what happens: a picture that moves on a terminal, plain lines elsewhere."""
     from cli.demo_view import Lines, Picture
 
     if err.is_terminal:
         from rich.live import Live
 
-        picture = Picture(progress, address, settings)
+        picture = Picture(progress, address)
         with Live(get_renderable=picture, console=err, refresh_per_second=6):
             yield
         return

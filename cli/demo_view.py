@@ -23,8 +23,8 @@ _LINE_EVERY = 2.0
 class Picture:
     """The live view."""
 
-    def __init__(self, progress: "Progress", address: str, settings: str) -> None:
-        self._progress, self._address, self._settings = progress, address, settings
+    def __init__(self, progress: "Progress", address: str) -> None:
+        self._progress, self._address = progress, address
 
     def __call__(self) -> "RenderableType":
         """Return the present picture."""

@@ -86,14 +86,14 @@ class Progress:
 class Demo:
     """One demonstration. `progress` may be looked at from another thread."""
 
-    def __init__(self, place: Place, source: Source, patients: int, seed: int) -> None:
+    def __init__(self, place: Place, patients: int, seed: int) -> None:
         self.progress = Progress(total=patients)
-        self._place, self._source, self._patients, self._seed = place, source, patients, seed
+        self._place, self._patients, self._seed = place, patients, seed
         self._keeper: subprocess.Popen[str] | None = None
 
     @contextmanager
-    def kept(self, stay: Callable[[], bool]) -> Iterator[None]:
-        """Have a keeper beside the block: afterwards nothing is left, unless `stay` says so."""
+    def kept(self, stay: bool) -> Iterator[None]:
+        """Have a keeper beside the block; afterwards nothing is left, unless it shall stay."""
         self._place.need_free()
         hidden = ("HB_SET__", "HB_SETTINGS")
         env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
@@ -108,16 +108,17 @@ class Demo:
             env=env,
             start_new_session=True,
         )
+        staying = False
         try:
             self._place.claim(self._keeper.pid)
             yield
-            if stay():
+            if stay:
                 self._tell("keep")
+                staying = True
         finally:
-            kept = stay() and sys.exc_info()[0] is None
             if self._keeper.stdin is not None:
                 self._keeper.stdin.close()
-            if not kept:
+            if not staying:
                 self._keeper.wait()
 
     def _tell(self, what: str) -> None:
@@ -126,7 +127,7 @@ class Demo:
         self._keeper.stdin.write(f"{what}\n")
         self._keeper.stdin.flush()
 
-    async def run(self, proposed: str, address: str) -> Settings:
+    async def run(self, source: Source, proposed: str, address: str) -> Settings:
         """Go through all steps on a broker that runs; return the settings of the ensemble."""
         progress, place = self.progress, self._place
         place.write_settings(proposed, address)
@@ -138,13 +139,13 @@ class Demo:
         self._tell("start")
         async with self._following(settings):
             await self._await_workers()
-            await self._stream(settings)
+            await self._stream(settings, source)
             progress.step = "learning the last labels"
             await self._await_learned(settings)
         progress.step = "done"
         return settings
 
-    async def _stream(self, settings: Settings) -> None:
+    async def _stream(self, settings: Settings, source: Source) -> None:
         progress = self.progress
         low, high = _RATES
         progress.rate = min(max(self._patients / _SECONDS, low), high)
@@ -157,9 +158,7 @@ class Demo:
             labels=False,
         )
         progress.step = "patients are coming"
-        production = Production(
-            settings, self._source, trial, notice=self._note, gate=self._keep_pace
-        )
+        production = Production(settings, source, trial, notice=self._note, gate=self._keep_pace)
         progress.published = production.done
         began = time.monotonic()
         await production.run()

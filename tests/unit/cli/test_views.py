@@ -1,0 +1,151 @@
+"""What people see of diagnoses, status and demo: no value is lost, no markup is taken for real."""
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from agents.board import score
+from agents.overview import Overview, TaskView, TopicView
+from cli.demo_view import Lines, Picture
+from cli.diagnoses import View
+from cli.status import report, screen
+from experiments.demo.run import Progress
+from learners.ledger import COUNTERS
+from learners.shares import UNIT
+from schemas.records import Diagnosis, Opinion
+from tests.unit.agents.toy import SETTINGS
+
+PLAIN = SETTINGS.model_copy(
+    update={"ensemble": SETTINGS.ensemble.model_copy(update={"mode": "wm", "context": None})}
+)
+SCORES = {0: np.array([90, 10, 2, 18]), 1: np.array([80, 20, 4, 16]), 2: np.array([95, 5, 9, 11])}
+
+
+def drawn(shown, width=100):
+    console = Console(record=True, width=width, force_terminal=False, file=None)
+    with console.capture() as capture:
+        console.print(shown)
+    return capture.get()
+
+
+def diagnosis(name="0123456789abcdef", complete=True, **learners):
+    weights = dict.fromkeys(learners, 1 / len(learners))
+    missing = tuple(each for each in PLAIN.learners if each not in learners)
+    return Diagnosis(name, "yes", complete, missing, "wm", weights, learners, 1_700_000_000_000)
+
+
+def test_a_diagnosis_says_who_was_how_sure():
+    made = diagnosis(
+        left=Opinion("yes", "r", False, 40, 0.914, 0.8, 0.97),
+        right=Opinion("no", "r", True, 3, 0.5, 0.1, 0.9),
+    )
+    shown = drawn(View(PLAIN).table([made]))
+    for text in ("01234567…", "yes", "50%", "91% (80-97)", "no 50% (10-90)?"):
+        assert text in shown
+    assert "0123456789" not in shown
+    assert "0123456789abcdef" in drawn(View(PLAIN, full_ids=True).table([made]))
+    assert "left: 91% (80-97)" in View(PLAIN).line(made)
+
+
+def test_learners_that_were_not_heard_or_know_nothing():
+    made = diagnosis("[red]a[/red]", complete=False, left=Opinion("yes", "r", False, 0, 0.5))
+    shown = drawn(View(PLAIN).table([made]))
+    for text in ("[red]a[/…", "(incomplete)", "not heard", "new", "100%"):
+        assert text in shown
+    assert View(PLAIN).table([]) == "no diagnoses yet"
+
+
+def test_many_learners_share_a_column():
+    learner = PLAIN.learners["left"]
+    many = PLAIN.model_copy(update={"learners": {f"l{i}": learner for i in range(7)}})
+    said = {f"l{i}": Opinion("yes" if i < 5 else "no", "r", False, 1) for i in range(7)}
+    made = diagnosis(**said)
+    assert "5 of 7 agree" in drawn(View(many).table([made]))
+
+
+def overview(partitions=1, holder="here 1"):
+    board = score(PLAIN, SCORES, {0: np.array([120, 27 * UNIT, 24, 15])}, {})
+    counts = dict.fromkeys(COUNTERS, 0)
+    counts |= {"diagnosed_complete": 130, "diagnosed_incomplete": 5, "settled": 120, "expired": 4}
+    counts |= {"label_parked": 3, "parked_label_settled": 1}
+    agents = ("local.left", "local.right", "ensemble")
+    tasks = [
+        TaskView(agent, number, None if number == 1 else holder, {"in": 10 * number})
+        for agent in agents
+        for number in range(partitions)
+    ]
+    topics = [TopicView("toy.labels", partitions, 120), TopicView("toy.deadletter", partitions, 2)]
+    return Overview(topics, ["here 1"], tasks, counts, board, 1000)
+
+
+def test_one_screen_tells_it_all():
+    shown = drawn(screen(PLAIN, overview()))
+    for text in (
+        "toy · fusion wm · 1 worker",
+        "10.0 %",
+        "135 diagnosed (5 incomplete): 120 labelled, 4 expired, 11 waiting",
+        "2 labels came before their patient",
+        "regret against the best learner: 12.0, at most 18.2 by theory",
+        "there are dead letters",
+        "local.left/0",
+        "labels",
+    ):
+        assert text in " ".join(shown.split())
+
+
+def test_many_tasks_share_rows():
+    shown = " ".join(drawn(screen(PLAIN, overview(partitions=5))).split())
+    assert "local.left (5) 1 workers, 1 by nobody 100 (most: 4 40)" in shown
+    assert "nobody" in drawn(screen(PLAIN, overview(partitions=2)))
+
+
+def test_the_report_holds_every_figure():
+    found = report(overview(partitions=2))
+    assert found["lag"] == 30
+    assert (found["waiting"], found["parked"]) == (11, 2)
+    assert found["rates"]["ensemble"]["per"] == 0.1
+    assert found["regret_bound"] == pytest.approx(18.24, abs=0.01)
+
+
+@pytest.fixture
+def progress():
+    made = Progress(total=50, step="patients are coming", page="http://127.0.0.1:6066")
+    for i in range(40):
+        made.truth[f"p{i}"] = "no"
+        wrong = Opinion("yes", "r", i < 4, 1)
+        right = Opinion("no", "r", False, 1)
+        label = "yes" if i < 10 else "no"
+        weights = {"left": 0.75, "right": 0.25}
+        learners = {"left": right, "right": wrong}
+        made.take(Diagnosis(f"p{i}", label, True, (), "wm", weights, learners, 5))
+    made.published.patients = 41
+    regret = {0: np.array([120, 27 * UNIT, 24, 15])}
+    made.board = score(PLAIN, SCORES, regret, {}, latest=made.diagnoses[-1])
+    return made
+
+
+def test_the_picture_of_a_demo(progress):
+    before = drawn(Picture(Progress(step="starting"), "here:1")())
+    assert "starting" in before
+    assert "Kafka at here:1" in before
+    shown = " ".join(drawn(Picture(progress, "here:1")()).split())
+    for text in (
+        "http://127.0.0.1:6066",
+        "40 of 50 diagnosed, 120 labels learned",
+        "ensemble 10.0 %",
+        "██████████████████ 0.75",
+        "errors over time ensemble ██████████▁▁",
+        "regret 12.0 ████████████████░░░░░░░░ at most 18.2 by theory",
+    ):
+        assert text in shown
+
+
+def test_the_lines_of_a_demo(progress, capsys):
+    lines = Lines(progress)
+    lines()
+    lines()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1, "nothing new, nothing said"
+    assert "weights left 0.75 right 0.25 · regret 12.0 of 18.2" in said
+    lines(last=True)
+    assert capsys.readouterr().err == said
