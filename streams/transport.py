@@ -117,8 +117,18 @@ class Consumer(driver.Consumer):
             if expected is not None and self._thread.position_of(tp) not in (None, expected):
                 stray[tp] = expected
         if stray:
-            _log.info("%d partitions were read past what their tasks got; seeking back", len(stray))
-            await self._thread.seek_all(stray)
+            _log.info("%d partitions are not read where their tasks stand; seeking", len(stray))
+            await self._seek_within(stray)
+
+    async def _seek_within(self, positions: Mapping[Any, int]) -> None:
+        """Seek, but not to what retention has removed; tasks are told what they miss."""
+        starts = await self._thread.earliest_offsets(*[TP(*tp) for tp in positions])
+        begins = {tuple(tp): start for tp, start in starts.items()}
+        for (topic, number), expected in positions.items():
+            if begins[topic, number] > expected:
+                self.engine.skip(topic, number, begins[topic, number])
+        places = {tp: max(at, begins[tuple(tp)]) for tp, at in positions.items()}
+        await self._thread.seek_all(places)
 
     def _wants(self, tp: Any) -> bool:
         if tp.topic not in self.engine.topics:
@@ -178,7 +188,7 @@ class Consumer(driver.Consumer):
         expected = self.engine.expected(batch.topic, batch.partition)
         if expected is not None and batch.next > expected and self.flow_active:
             # What the task needs next was lost on the way, or is inside a batch that began earlier.
-            await self.rewind(batch.partition, {batch.topic: expected})
+            await self._seek_within({tp: expected})
 
     def verify_event_path(self, now: float, tp: Any) -> None:
         """Leave Faust's watch over slow streams to normal topics; tasks are watched by /readyz."""

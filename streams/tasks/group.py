@@ -11,6 +11,7 @@ from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
 from streams.tasks.observer import SILENT, Observer
 from streams.tasks.processor import AgentSpec
+from streams.tasks.restore import say_if_removed
 from streams.tasks.source import Source
 from streams.tasks.task import Phase, Task, TaskStatus
 
@@ -146,6 +147,13 @@ class TaskGroup:
         if task is None or task.session is None:
             return None
         return task.session.expected()[topic]
+
+    def skip(self, topic: str, partition: int, offset: int) -> None:
+        """Tell a task that a partition begins only at `offset` now."""
+        task = self._task(topic, partition)
+        if task is not None and task.session is not None:
+            say_if_removed(topic, partition, task.session.expected()[topic], offset)
+            task.session.skip(topic, offset)
 
     def statuses(self) -> list[TaskStatus]:
         """Return how all tasks are doing."""

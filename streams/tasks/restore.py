@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -27,6 +27,8 @@ class Restored:
     """What a restore did."""
 
     records: int = 0
+    starts: dict[str, int] = field(default_factory=dict)
+    """Where each input begins now: what was before is gone by retention."""
     seconds: float = 0.0
     wiped: bool = False
 
@@ -72,7 +74,7 @@ async def restore(
         for place in places:
             changelogs.skip_to(place.topic, starts[place])
             await _read(consumer, place, ends[place], changelogs, done)
-        await unhurried(_check_positions(consumer, changelogs, inputs))
+        done.starts = await unhurried(_check_positions(consumer, changelogs, inputs))
     finally:
         await consumer.stop()
     done.seconds = time.monotonic() - started
@@ -100,8 +102,10 @@ async def check_exist(consumer: Any, places: list[Any]) -> None:
             raise BrokerError(f"topic {place.topic} has no partition {place.partition}")
 
 
-async def _check_positions(consumer: Any, changelogs: Changelogs, inputs: Sequence[str]) -> None:
-    """Refuse positions that the inputs do not have; say so where retention has passed them."""
+async def _check_positions(
+    consumer: Any, changelogs: Changelogs, inputs: Sequence[str]
+) -> dict[str, int]:
+    """Refuse positions beyond the inputs; say where retention has passed them; return starts."""
     positions = changelogs.store.positions
     places = [TopicPartition(topic, changelogs.partition) for topic in inputs]
     starts, ends = await bounds(consumer, places)
@@ -113,15 +117,22 @@ async def _check_positions(consumer: Any, changelogs: Changelogs, inputs: Sequen
                 f" {position}, but it ends at {ends[place]}: the topic was made anew under this"
                 " state; restore the topic, or start afresh under another application name"
             )
-        if position < starts[place] and place.topic in positions:
-            _log.error(
-                "%s/%d: records %d to %d were removed before they were read; the topic's retention"
-                " is too short for the break",
-                place.topic,
-                place.partition,
-                position,
-                starts[place] - 1,
-            )
+        if place.topic in positions:
+            say_if_removed(place.topic, place.partition, position, starts[place])
+    return {place.topic: starts[place] for place in places}
+
+
+def say_if_removed(topic: str, partition: int, position: int, start: int) -> None:
+    """Log that records were removed before they were read, if so."""
+    if position < start:
+        _log.error(
+            "%s/%d: records %d to %d were removed before they were read; the topic's retention is"
+            " too short for the break",
+            topic,
+            partition,
+            position,
+            start - 1,
+        )
 
 
 def _wipe_if_foreign(changelogs: Changelogs, starts: Any, ends: Any) -> bool:

@@ -91,7 +91,8 @@ class Session:
         for table in self._tables:
             table.load(self._store)
         stored = self._store.positions
-        self.positions = {topic: stored.get(topic, 0) for topic in self.spec.inputs}
+        starts = self.restored.starts
+        self.positions = {t: max(stored.get(t, 0), starts[t]) for t in self.spec.inputs}
         self.committed = dict(self.positions)
         self._delivered = dict(self.positions)
         tables = {table.name: table for table in self._tables}
@@ -118,6 +119,10 @@ class Session:
     def expected(self) -> dict[str, int]:
         """Return, per topic, the offset of the next batch that `deliver` takes."""
         return dict(self._delivered)
+
+    def skip(self, topic: str, offset: int) -> None:
+        """Expect a topic to go on at a later offset: what was before is gone."""
+        self._delivered[topic] = max(self._delivered[topic], offset)
 
     # Work.
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from streams.tasks.observer import SILENT, Observer
 from streams.tasks.restore import committed_reader
 
 CELLS = 50
+START = time.time_ns() // 1_000_000
+"""The time of the first record. Brokers remove what is older than a topic's retention."""
 
 
 class Counting(Processor):
@@ -111,7 +114,7 @@ async def produce(
     async with producer:
         batch = producer.create_batch()
         for index, value in enumerate(values):
-            item = {"timestamp": 1_000 + index, "key": b"k%d" % index, "value": value}
+            item = {"timestamp": START + index, "key": b"k%d" % index, "value": value}
             if batch.append(**item) is None:
                 await producer.send_batch(batch, topic, partition=partition)
                 batch = producer.create_batch()

@@ -135,7 +135,7 @@ async def _fill(address, topic, keys):
     async with producer:
         batch = producer.create_batch()
         for key in keys.tolist():
-            item = {"timestamp": 1, "key": b"seen/%d" % key, "value": b"v%d" % key}
+            item = {"timestamp": None, "key": b"seen/%d" % key, "value": b"v%d" % key}
             if batch.append(**item) is None:
                 await producer.send_batch(batch, topic, partition=0)
                 batch = producer.create_batch()

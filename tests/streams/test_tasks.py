@@ -14,6 +14,7 @@ from streams.tasks.observer import Observer
 from streams.tasks.task import Phase
 from tests.streams.engine_kit import (
     CELLS,
+    START,
     Counting,
     committed,
     config,
@@ -62,7 +63,10 @@ async def test_outputs_keep_keys_and_event_times(broker_address, prefix, tmp_pat
     async with running(conf, agent) as group:
         await until(lambda: done(group, 2))
     out = await committed(broker_address, prefix + "out")
-    assert [(r.key, r.timestamp, r.partition) for r in out] == [(b"7", 1_000, 0), (b"8", 1_001, 0)]
+    assert [(r.key, r.timestamp, r.partition) for r in out] == [
+        (b"7", START, 0),
+        (b"8", START + 1, 0),
+    ]
 
 
 async def test_transactions_grow_with_the_load_and_stay_bounded(broker_address, prefix, tmp_path):
@@ -114,7 +118,7 @@ async def test_bad_records_become_dead_letters_in_the_same_transaction(
     letter = from_message(dead[1].headers, dead[1].key, dead[1].value)
     assert (letter.reason, letter.topic) == ("malformed", prefix + "in")
     assert (letter.partition, letter.offset, letter.key) == (0, 2, b"k2")
-    assert dead[1].timestamp == 1_002
+    assert dead[1].timestamp == START + 2
 
 
 async def test_a_bug_stops_the_task_loudly_and_moves_nothing(

@@ -8,6 +8,7 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.records_to_delete import RecordsToDelete
 
 from streams.assignor import TogetherAssignor, spread
 from streams.tasks.task import Phase
@@ -174,6 +175,36 @@ async def test_what_was_fetched_and_went_nowhere_is_fetched_again(broker_address
         await until(lambda: done(app.engine, PARTS * 100 + 40))
     found = await outputs(broker_address, prefix)
     assert found == once(100) + Counter((0, n) for n in range(60, 100))
+
+
+async def remove_records(address, topic, partition, before):
+    admin = AIOKafkaAdminClient(bootstrap_servers=address)
+    await admin.start()
+    await admin.delete_records({TopicPartition(topic, partition): RecordsToDelete(before)})
+    await admin.close()
+
+
+async def test_what_retention_removed_before_it_was_read_is_told_and_passed(
+    broker_address, prefix, tmp_path, caplog
+):
+    """Before the first open, between two opens, and while the worker runs."""
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    topic = prefix + "in"
+    await remove_records(broker_address, topic, 0, 30)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100 - 30))
+    assert "were removed" not in caplog.text
+    await produce(broker_address, topic, ids(range(100, 200)), 0)
+    await remove_records(broker_address, topic, 0, 150)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, 50))
+        assert f"{topic}/0: records 100 to 149 were removed" in caplog.text
+        await app.consumer._thread.seek_all({(topic, 0): 0})
+        await produce(broker_address, topic, ids(range(200, 300)), 0)
+        await until(lambda: done(app.engine, 150))
+    seen = Counter((0, n) for n in [*range(30, 100), *range(150, 300)])
+    rest = Counter((p, n) for p in range(1, PARTS) for n in range(100))
+    assert await outputs(broker_address, prefix) == seen + rest
 
 
 async def test_normal_topics_work_beside(broker_address, prefix, tmp_path):
