@@ -11,7 +11,7 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -124,16 +124,20 @@ class Production:
         size = _PIECE
         if trial.rate:
             size = min(max(round(trial.rate * _PIECE_SECONDS), 1), _PIECE)
-        left = trial.limit
-        for turn in range(trial.repeat):
+        taken, most, repeat = 0, trial.limit, trial.repeat
+        for turn in range(repeat):
+            done = 0.0
             for chunk in self._chunks():
                 for start in range(0, len(chunk), size):
                     rows = range(start, min(start + size, len(chunk)))
-                    rows = rows if left is None else rows[:left]
+                    rows = rows if most is None else rows[: most - taken]
                     if not rows:
                         return
-                    left = None if left is None else left - len(rows)
-                    yield self._named(chunk.take(rows), turn)
+                    taken += len(rows)
+                    share = (turn + done + (chunk.share - done) * rows.stop / len(chunk)) / repeat
+                    share = share if most is None else max(share, taken / most)
+                    yield self._named(chunk.take(rows, min(share, 1.0)), turn)
+                done = chunk.share
 
     def _chunks(self) -> Iterator[Patients]:
         if not self._trial.shuffle:
@@ -147,16 +151,12 @@ class Production:
 
     def _named(self, piece: Patients, turn: int) -> Patients:
         """Give ids where there are none; a second turn must not reuse those of the first."""
-        trial = self._trial
         ids = piece.ids
         if ids is None:
             ids = [new_id() for _ in piece.lines]
         elif turn:
             ids = [f"{name}~{turn + 1}" for name in ids]
-        share = (turn + piece.share) / trial.repeat
-        if trial.limit:
-            share = max(share, (self.done.patients + len(piece)) / trial.limit)
-        return Patients(piece.lines, piece.columns, ids, piece.labels, min(share, 1.0))
+        return replace(piece, ids=ids)
 
     async def _wait_for_turn(self, sender: Sender, start: float, tick: Callable[[], None]) -> None:
         """Wait until the next patients are due; meanwhile send the labels that are."""

@@ -37,7 +37,7 @@ def demo(
     stop: Annotated[
         bool, typer.Option("--stop", help="End a demo that was left running, and nothing else.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Order of the patients; who sees what.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Order of the patients; who sees what.")] = 4,
     json: JsonOption = False,
 ) -> None:
     """Show the whole system at work: broker, topics, workers, patients, late labels.
@@ -110,6 +110,7 @@ def shown(progress: "Progress", address: str, settings: str) -> Iterator[None]:
     finally:
         over.set()
         teller.join()
+        lines(last=True)
 
 
 def _finish(progress: "Progress", settings: "Settings", json: bool) -> None:

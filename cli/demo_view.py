@@ -45,6 +45,8 @@ class Picture:
         from rich.table import Table
 
         progress = self._progress
+        if not progress.published.patients:
+            return progress.step
         row = Table.grid(padding=(0, 2))
         bar = ProgressBar(total=progress.total, completed=len(progress.diagnoses), width=_BAR)
         row.add_row(progress.step, bar, counts(progress))
@@ -56,10 +58,7 @@ def counts(progress: "Progress") -> str:
     done, labelled = len(progress.diagnoses), progress.board.labelled
     if not progress.published.patients:
         return ""
-    return (
-        f"{done:,} of {progress.total:,} diagnosed, {labelled:,} labels learned,"
-        f" {done - labelled:,} to come"
-    )
+    return f"{done:,} of {progress.total:,} diagnosed, {labelled:,} labels learned"
 
 
 def _scores(progress: "Progress") -> "Table":
@@ -142,10 +141,11 @@ class Lines:
         self._step = ""
         self._said = 0.0
 
-    def __call__(self) -> None:
-        """Say what is new, if it is time to."""
+    def __call__(self, *, last: bool = False) -> None:
+        """Say what is new, if it is time to, or the last time."""
         progress = self._progress
-        if progress.step == self._step and time.monotonic() - self._said < _LINE_EVERY:
+        due = last or time.monotonic() - self._said >= _LINE_EVERY
+        if progress.step == self._step and not due:
             return
         self._step, self._said = progress.step, time.monotonic()
         err.print(f"hb: {line(progress)}", markup=False, highlight=False, soft_wrap=True)

@@ -39,8 +39,8 @@ from streams.topics import Topics, declared
 _WORKERS = 2
 _READY_WITHIN = 90.0
 _LEARNED_WITHIN = 60.0
-_AHEAD, _MORE = 3, 10
-"""Patients that may be ahead of their labels: a few at first, one more for every ten."""
+_AHEAD, _MORE = 3, 5
+"""Patients that may be ahead of their labels: a few at first, one more for every five."""
 _SECONDS = 10.0
 _RATES = 50.0, 400.0
 _PAGE = re.compile(r" (\S+): worker runs .*pages at (http://\S+)")
@@ -139,7 +139,7 @@ class Demo:
         async with self._following(settings):
             await self._await_workers()
             await self._stream(settings)
-            progress.step = "waiting for the last labels to be learned"
+            progress.step = "learning the last labels"
             await self._await_learned(settings)
         progress.step = "done"
         return settings

@@ -135,7 +135,7 @@ def _learning(progress: Progress) -> str:
     if len(errors) < 2 * _SLICE:
         return "With so few patients there was little time to learn."
     first, last = sum(errors[:_SLICE]), sum(errors[-_SLICE:])
-    return f"It erred {first} times on its first hundred patients and {last} times on its last."
+    return f"Of its first {_SLICE} patients it got {first} wrong, of its last {_SLICE} {last}."
 
 
 def _weights(progress: Progress) -> str:
