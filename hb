@@ -13,7 +13,7 @@ die() { say "$*"; exit 3; }
 
 # The tests, the checks and the experiments need more packages than the product.
 case "${1:-}" in
-    test | check | experiments) layer=dev ;;
+    test | check | dashboards | experiments | screenshots) layer=dev ;;
     *) layer=run ;;
 esac
 

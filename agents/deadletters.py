@@ -46,10 +46,11 @@ async def read_letters(settings: Settings) -> AsyncIterator[DeadLetter]:
     async with TopicReader(settings, [topic], "start") as reader:
         async for records in reader.present():
             for record in records:
-                yield _letter(record)
+                yield as_letter(record)
 
 
-def _letter(record: Any) -> DeadLetter:
+def as_letter(record: Any) -> DeadLetter:
+    """Return a record of the topic as a dead letter, even if it is none."""
     try:
         return from_message(record.headers, record.key, record.value)
     except RecordError as error:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from agents.contexts import ContextReader
-from agents.packing import ENTRIES, pack, pack_state, unpack, unpack_state
+from agents.packing import ENTRIES, pack, unpack
+from agents.process_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.reports import Reports
+from agents.totals import EnsembleTotals
 from learners.ensemble import EnsembleLearner, Outcome
-from learners.ledger import Event, JoinRules, Label, Prediction, Reject
+from learners.ledger import Codec, Event, JoinRules, Label, Prediction, Reject
 from learners.types import Ints
 from schemas.errors import RecordError
 from schemas.labels import LabelReader
@@ -24,6 +26,7 @@ from streams.build import fusion
 from streams.settings import Settings, milliseconds
 from streams.state.counts import CountsTable
 from streams.state.entries import EntriesTable
+from streams.state.journal import JournalTable
 from streams.state.replica import Others
 from streams.state.table import Table
 from streams.tasks.batch import Batch
@@ -32,7 +35,7 @@ from streams.tasks.processor import AgentSpec, Processor, TaskContext
 from streams.topics import ENSEMBLE, Topics
 
 _HEAD = b"ledger"
-_WINDOW = b"window"
+_ONLY = np.zeros(1, np.int64)
 
 
 def join_rules(settings: Settings) -> JoinRules:
@@ -48,22 +51,23 @@ def join_rules(settings: Settings) -> JoinRules:
     )
 
 
-def ensemble_learner(settings: Settings) -> EnsembleLearner:
-    """Return the untaught ensemble learner of the settings."""
+def ensemble_learner(settings: Settings, codec: Codec = ENTRIES) -> EnsembleLearner:
+    """Return the untaught ensemble learner of the settings; `codec` where payloads are others."""
     context = settings.ensemble.context
     unheard = context.partition().size if context else 0
-    return EnsembleLearner(fusion(settings), join_rules(settings), unheard=unheard, codec=ENTRIES)
+    return EnsembleLearner(fusion(settings), join_rules(settings), unheard=unheard, codec=codec)
 
 
 def spec(settings: Settings) -> AgentSpec:
     """Describe the agent to the engine."""
     topics = Topics.of(settings)
     probe = ensemble_learner(settings)
+    window = probe.window
     contexts = (topics.contexts,) if topics.contextual else ()
 
     def tables() -> list[Table]:
         return [
-            EntriesTable("pending"),
+            JournalTable("pending", version=2),
             EntriesTable("head"),
             *(
                 CountsTable(
@@ -77,6 +81,9 @@ def spec(settings: Settings) -> AgentSpec:
             ),
             CountsTable("scores", probe.scores.width),
             CountsTable("regret", probe.regret.width),
+            CountsTable("totals", EnsembleTotals.width(settings), cells=1),
+            CountsTable("latest", probe.latest.width, cells=1, adds=False),
+            CountsTable("window", window.page_width, cells=window.pages, adds=False),
         ]
 
     return AgentSpec(
@@ -85,6 +92,7 @@ def spec(settings: Settings) -> AgentSpec:
         tables,
         lambda context: EnsembleProcessor(settings, context),
         follow=settings.topics.partitions > 1,
+        leader=topics.predictions,
     )
 
 
@@ -111,6 +119,9 @@ class EnsembleProcessor(Processor):
         self._read_labels = LabelReader(settings.labels)
         self._contexts = ContextReader(settings) if settings.ensemble.context else None
         self._batch: Batch | None = None
+        self._moved = self._diagnosed = False
+        self._settled = 0
+        self._learned: list[Ints] = []
         self._restore()
         if context.others is not None:
             self._others: Others = context.others
@@ -128,29 +139,45 @@ class EnsembleProcessor(Processor):
         for name, table in self._counted().items():
             table.put(*self._tables[name].items())
         head, pending = self._tables["head"], self._tables["pending"]
+        totals = EnsembleTotals(self._tables["totals"].rows(_ONLY)[0])
         found = head.get(_HEAD)
         if found is not None:
             entries = ((key.decode(), value) for key, value in pending.items())
-            self.learner.ledger.restore(unpack(found), entries)
-        window = head.get(_WINDOW)
-        if window is not None:
-            self.learner.window.restore(unpack_state(window))
+            self.learner.ledger.restore({**unpack(found), "counts": totals.counts}, entries)
+            self.learner.tally.put(_ONLY, totals.tally[None])
+        numbers, pages = self._tables["window"].items()
+        self.learner.window.put_pages(numbers, pages, totals.counts["settled"])
 
-    def _write(self, outcome: Outcome) -> None:
-        ledger, pending = self.learner.ledger, self._tables["pending"]
-        for name in ledger.touched():
-            entry = ledger.dump(name)
-            if entry is None:
-                pending.delete(name.encode())
-            else:
-                pending.put(name.encode(), entry)
-        self._tables["head"].put(_HEAD, pack(ledger.dump_head()))
-        if outcome.settled:
-            self._tables["head"].put(_WINDOW, pack_state(self.learner.window.state()))
-            scopes = np.arange(1 + len(self._names))
-            for name, table in self._counted().items():
-                cells = scopes if name == "scores" else outcome.cells
-                self._tables[name].put(cells, table.rows(cells))
+    def save(self) -> None:
+        """Write what changed to the tables."""
+        if self._moved:
+            self._save_join()
+            self._moved = self._diagnosed = False
+        if self._learned:
+            self._save_learned()
+            self._settled, self._learned = 0, []
+
+    def _save_join(self) -> None:
+        learner, tables = self.learner, self._tables
+        ledger = learner.ledger
+        tables["pending"].put_many(
+            [(name.encode(), ledger.dump(name)) for name in ledger.touched()]
+        )
+        head = ledger.dump_head()
+        totals = EnsembleTotals.of(head.pop("counts"), ledger.sizes(), learner.tally.rows(_ONLY)[0])
+        tables["head"].put(_HEAD, pack(head))
+        tables["totals"].put(_ONLY, totals.row[None])
+        if self._diagnosed:
+            tables["latest"].put(_ONLY, learner.latest.rows(_ONLY))
+
+    def _save_learned(self) -> None:
+        learner, tables = self.learner, self._tables
+        pages = learner.window.changed(self._settled)
+        tables["window"].put(pages, learner.window.read_pages(pages))
+        scopes, learned = np.arange(1 + len(self._names)), np.unique(np.concatenate(self._learned))
+        for name, table in self._counted().items():
+            cells = scopes if name == "scores" else learned
+            tables[name].put(cells, table.rows(cells))
 
     def _pool(self, cells: Ints) -> None:
         """Let the deciding fusion rule know what all partitions learned about some cubes."""
@@ -178,42 +205,63 @@ class EnsembleProcessor(Processor):
 
     def tick(self, now: int, out: Outbox) -> None:
         """Let time pass: fusion time-outs and labels that will not come any more."""
-        if now > self.learner.ledger.clock and self.learner.ledger.pending:
+        if self.learner.ledger.due(now):
             self._take([], now, out)
 
     def _take(self, events: list[Event], now: int, out: Outbox) -> None:
         outcome = self.learner.take(events, now)
+        self._note(outcome, events, out)
+        self._moved = True
+        self._diagnosed |= bool(outcome.diagnoses)
         self._reports.send_diagnoses(outcome, out)
-        self._reports.send_feedback(outcome.settled, out)
+        others = self.learner.others(outcome.settled) if self._reports.joint else None
+        self._reports.send_feedback(outcome.settled, out, others)
         for rejection in outcome.rejections:
             self._send_dead(rejection, out)
-        self._write(outcome)
+        if outcome.settled:
+            self._settled += len(outcome.settled)
+            self._learned.append(outcome.cells)
+
+    def _note(self, outcome: Outcome, events: Sequence[Event], out: Outbox) -> None:
+        """Note what will be measured once it is committed."""
+        made, settled, notes = outcome.diagnoses, outcome.settled, out.notes
+        if made:
+            complete = sum(case.complete for case in made)
+            notes.count(COMPLETE, complete)
+            notes.count(INCOMPLETE, len(made) - complete)
+            # The event that completed a case has its instance's time; whoever was waited for in
+            # vain was waited for from the first prediction on.
+            times, waited = {e.id: e.at for e in events}, self.learner.ledger.rules.fusion_timeout
+            arrived = [times.get(case.id, case.at - waited) for case in made]
+            notes.observe(ARRIVED, np.array(arrived, np.int64))
+        if settled:
+            delays = [case.at - case.diagnosed_at for case in settled]
+            notes.observe(DELAYS, np.array(delays, np.int64))
 
     def _predicted(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_predictions.read(batch.values)
         index, labels = self._name_index, self._label_index
         events: list[Event] = []
         errors = list(read.errors)
+        times = batch.timestamps
         for position, r in zip(read.positions, read.records, strict=True):
-            odds = self._odds(r.log_odds)
+            odds = r.log_odds and self._odds(r.log_odds)
             if odds is not None and len(odds) != len(labels):
                 expected = f"log_odds: expected {len(labels)} entries, or one of two labels"
                 errors.append((position, RecordError(Reason.WRONG_DIMENSION, expected)))
                 continue
             payload = (
-                r.exploring, r.accuracy, odds, r.rule, r.trials, r.low, r.high, r.epsilon,
-                r.phase, r.cube, r.votes,
+                r.exploring, r.accuracy, odds, r.rule, r.phase, r.cube, r.votes,
+                r.trials, r.low, r.high, r.epsilon,
             )  # fmt: skip
             events.append(
-                Prediction(
-                    batch.timestamps[position], r.id, index[r.learner], labels[r.label], payload
-                )
+                Prediction(times[position], r.id, index[r.learner], labels[r.label], payload)
             )
         return events, errors
 
-    def _odds(self, sent: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    def _odds(self, sent: tuple[float, ...]) -> tuple[float, ...]:
         """Return log-odds for every label; of two labels the positive one's alone may be sent."""
-        if sent is None or len(sent) != 1 or len(self._labels) != 2:
+        if len(sent) != 1 or len(self._labels) != 2:
             return sent
         return (-sent[0], sent[0]) if self._positive else (sent[0], -sent[0])
 

@@ -7,24 +7,28 @@ Everything about learning is in `learners.local`; this module moves it between t
 """
 
 from collections.abc import Sequence
-from math import isfinite
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
 
 from agents.kept import Kept
+from agents.opinions import fits, opinions_of
 from agents.packing import pack_state, unpack_state
 from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
+from agents.process_metrics import READ, SAID
+from agents.sayings import Sayings
+from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from learners.features import FeatureSpace
-from learners.local import Confidence, Predictions
 from learners.rules.base import LearningRule, RuleError
 from learners.seeds import seeds_of
 from learners.types import Floats
 from schemas.codec import encode_all
 from schemas.errors import RecordError
+from schemas.readers import Batch as ReadBatch
 from schemas.readers import Reader
 from schemas.reasons import Reason
-from schemas.records import Feedback, Prediction
+from schemas.records import Feedback
 from schemas.rows import Feature, RowReader
 from streams.build import local_learner
 from streams.settings import Settings
@@ -36,10 +40,8 @@ from streams.tasks.outbox import Outbox
 from streams.tasks.processor import AgentSpec, Processor, TaskContext
 from streams.topics import Topics, local
 
-LABELLED, INSTANCES, EXPLORED, FORGOTTEN = range(4)
-"""Columns of the totals: labels learned, instances decided, of them explored, features given up."""
-TOTALS = 4
 UNCOUNTABLE = RecordError(Reason.OUT_OF_RANGE, "phase, cube: expected those of a prediction")
+UNHEARD = RecordError(Reason.WRONG_DIMENSION, "others: expected one entry per label, or one of two")
 
 
 def spec(settings: Settings, name: str) -> AgentSpec:
@@ -49,7 +51,10 @@ def spec(settings: Settings, name: str) -> AgentSpec:
     width = probe.iup.phase(1).table.width
 
     def tables() -> list[Table]:
-        made: list[Table] = [CountsTable("counts", width), CountsTable("totals", TOTALS, cells=1)]
+        made: list[Table] = [
+            CountsTable("counts", width),
+            CountsTable("totals", local_width(settings), cells=1),
+        ]
         if probe.learns:
             made += [EntriesTable("features"), EntriesTable("models", shared=True)]
         return made
@@ -68,10 +73,10 @@ class LocalProcessor(Processor):
 
     def __init__(self, settings: Settings, name: str, context: TaskContext) -> None:
         self.name = name
+        self._settings = settings
         self.learner = local_learner(settings, name)
         self._topics = Topics.of(settings)
-        self._labels = settings.labels
-        self._positive = settings.labels.index(settings.positive)
+        self._sayings = Sayings(settings, name)
         self._label_index = {label: i for i, label in enumerate(settings.labels)}
         self._rules = list(settings.learners[name].rules)
         self._rule_index = {rule: i for i, rule in enumerate(self._rules)}
@@ -80,10 +85,11 @@ class LocalProcessor(Processor):
         known = {"label": settings.labels, "predicted": settings.labels, "rule": self._rules}
         self._feedback = Reader(Feedback, known=known)
         self._counts: CountsTable = context.tables["counts"]
-        self._totals: CountsTable = context.tables["totals"]
+        self._totals = LocalTotals(context.tables["totals"], len(self._rules))
         self._kept = Kept(context.tables.get("features"), settings, self.learner.space.d)
         self._models: EntriesTable | None = context.tables.get("models")
         self._ids = PhaseIds(self.learner)
+        self._counted: list[Any] = []
         self._taught = 0
         self._untaught = {rule.name: rule.state() for rule in self._learning()}
         self._restore()
@@ -94,7 +100,7 @@ class LocalProcessor(Processor):
                 self._pool = RulePool(settings, name, context.others, self._models)
 
     def _restore(self) -> None:
-        self.learner.iup.labelled = int(self._totals.rows(np.zeros(1, np.int64))[0, LABELLED])
+        self.learner.iup.labelled = self._totals.read(LABELLED)
         cells, rows = self._counts.items()
         for phase, of, cubes in self._ids.split(cells):
             self.learner.iup.restore(phase, cubes, rows[of])
@@ -124,17 +130,19 @@ class LocalProcessor(Processor):
     def tick(self, now: int, out: Outbox) -> None:
         """Give up features whose label did not come."""
         del out
-        self._count(FORGOTTEN, self._kept.expire(now))
+        self._totals.count(FORGOTTEN, self._kept.expire(now))
 
     # Instances.
 
     def _decide(self, batch: Batch, out: Outbox) -> None:
+        out.notes.count(READ, len(batch))
         read = self._instances.read(batch.values)
         for position, error in read.errors:
             out.dead(batch, position, error)
         if not read.ids:
             return
-        rows = np.array(read.rows, np.float64)
+        count, d = len(read.ids), self.learner.space.d
+        rows = np.fromiter(chain.from_iterable(read.rows), np.float64, count * d).reshape(count, d)
         try:
             pooled = None if self._pool is None else self._pool.rules(self.learner)
             said = self.learner.decide(rows, seeds_of(read.ids), pooled)
@@ -145,48 +153,13 @@ class LocalProcessor(Processor):
                 out.dead(batch, position, failure)
             return
         times = [batch.timestamps[i] for i in read.positions]
-        records = self._predictions(read.ids, read.at, said)
-        out.emit_many(
-            self._topics.predictions, [i.encode() for i in read.ids], encode_all(records), times
-        )
+        sure = self.learner.confidence(said.choices)
+        values = encode_all(self._sayings.records(read.ids, read.at, said, sure))
+        out.emit_many(self._topics.predictions, [i.encode() for i in read.ids], values, times)
         self._kept.keep(read.ids, rows, times)
-        self._count(FORGOTTEN, self._kept.expire(times[-1]))
-        self._count(INSTANCES, len(read.ids))
-        self._count(EXPLORED, int(said.choices.exploring.sum()))
-
-    def _predictions(
-        self, ids: Sequence[str], at: Sequence[int], said: Predictions
-    ) -> list[Prediction]:
-        chosen, sure = said.choices, self.learner.confidence(said.choices)
-        votes = self._votes(said)
-        odds = self._odds(said.log_odds)
-        columns = zip(
-            ids,
-            [self._labels[i] for i in said.labels.tolist()],
-            map(str, chosen.cubes.tolist()),
-            [self._rules[i] for i in chosen.rules.tolist()],
-            chosen.exploring.tolist(),
-            chosen.trials.tolist(),
-            at,
-            *_sure(sure),
-            votes,
-            odds,
-            strict=True,
-        )
-        name, phase = self.name, chosen.phase
-        return [Prediction(i, name, label, phase, cube, *rest) for i, label, cube, *rest in columns]
-
-    def _votes(self, said: Predictions) -> list[dict[str, str] | None]:
-        if not self._full:
-            return [None] * len(said.labels)
-        named = [[self._labels[i] for i in row] for row in said.votes.tolist()]
-        return [dict(zip(self._rules, row, strict=True)) for row in named]
-
-    def _odds(self, log_odds: Floats) -> list[tuple[float, ...] | None]:
-        if np.isnan(log_odds).all():
-            return [None] * len(log_odds)
-        wire = log_odds[:, [self._positive]] if len(self._labels) == 2 else log_odds
-        return [tuple(row) if isfinite(row[0]) else None for row in wire.tolist()]
+        self._totals.count(FORGOTTEN, self._kept.expire(times[-1]))
+        self._totals.decided(said)
+        out.notes.count(SAID, len(values))
 
     # Feedback.
 
@@ -194,36 +167,41 @@ class LocalProcessor(Processor):
         read = self._feedback.read(batch.values)
         for position, error in read.errors:
             out.dead(batch, position, error)
-        found = []
-        for position, record in zip(read.positions, read.records, strict=True):
-            if self._countable(record):
-                found.append((position, record))
-            else:
-                out.dead(batch, position, UNCOUNTABLE)
-        if not found:
+        positions, records = self._usable(batch, read, out)
+        if not records:
             return
-        records = [record for _, record in found]
         phases = np.array([r.phase for r in records], np.int64)
         cubes = np.array([int(r.cube) for r in records], np.int64)
         truth = np.array([self._label_index[r.label] for r in records], np.int64)
         self.learner.iup.learn(phases, cubes, self._chosen(records), self._correct(records, truth))
-        self._write(phases, cubes)
-        self._count(LABELLED, len(records))
+        self._counted.append((phases, cubes))
+        self._totals.count(LABELLED, len(records))
         try:
             self._teach(records, truth)
         except RuleError as error:
             # The batch is counted; its rows teach nobody, and the rules go on from before it.
             self._restore_rules()
             failure = RecordError(Reason.RULE_FAILED, str(error))
-            for position, _ in found:
+            for position in positions:
                 out.dead(batch, position, failure)
 
-    def _countable(self, record: Feedback) -> bool:
-        """Tell whether a feedback is about a cube that this learner has."""
-        iup = self.learner.iup
-        if not 1 <= record.phase <= iup.current:
-            return False
-        return int(record.cube) < iup.phase(record.phase).partition.size
+    def _usable(
+        self, batch: Batch, read: ReadBatch[Feedback], out: Outbox
+    ) -> tuple[list[int], list[Feedback]]:
+        """Return the feedback that is about this learner; the rest goes to the dead letters."""
+        iup, settings = self.learner.iup, self._settings
+        sizes = {n: iup.phase(n).partition.size for n in range(1, iup.current + 1)}
+        known = [int(r.cube) < sizes.get(r.phase, 0) for r in read.records]
+        good = [
+            fine and (r.others is None or fits(r.others, settings))
+            for fine, r in zip(known, read.records, strict=True)
+        ]
+        if all(good):
+            return read.positions, read.records
+        for position, fine, fit in zip(read.positions, known, good, strict=True):
+            if not fit:
+                out.dead(batch, position, UNHEARD if fine else UNCOUNTABLE)
+        return list(compress(read.positions, good)), list(compress(read.records, good))
 
     def _chosen(self, records: Sequence[Feedback]) -> Any:
         return np.array([self._rule_index[r.rule] for r in records], np.int64)
@@ -249,24 +227,30 @@ class LocalProcessor(Processor):
         rows = np.frombuffer(b"".join(row for _, row in found), np.float64)
         rows = rows.reshape(len(found), self.learner.space.d)
         labels = truth[[k for k, _ in found]]
+        others = self._others([records[k] for k, _ in found])
         for rule in learning:
-            rule.learn(rows, labels)
+            rule.learn(rows, labels, others)
         self._taught += len(found)
         for rule in learning:
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
             state = {**rule.state(), LEARNED: np.array(self._taught)}
             self._models.put(rule.name.encode(), pack_state(state))
 
-    def _write(self, phases: Any, cubes: Any) -> None:
-        for phase in np.unique(phases).tolist():
-            changed = np.unique(cubes[phases == phase])
-            rows = self.learner.iup.phase(phase).table.rows(changed)
-            self._counts.put(self._ids.join(phase, changed), rows)
+    def _others(self, records: Sequence[Feedback]) -> Floats | None:
+        """Return (n, K) what the other learners said, if a rule wants to know; 0 is nothing."""
+        if not self.learner.joint:
+            return None
+        return np.nan_to_num(opinions_of([r.others for r in records], self._settings))
 
-    def _count(self, column: int, amount: int) -> None:
-        if amount:
-            place = self._totals.claim(np.zeros(1, np.int64))
-            self._totals.bump(place, column, amount)
+    def save(self) -> None:
+        """Write the counts that changed to their table."""
+        if self._counted:
+            phases, cubes = map(np.concatenate, zip(*self._counted, strict=True))
+            self._counted = []
+            for phase in np.unique(phases).tolist():
+                changed = np.unique(cubes[phases == phase])
+                rows = self.learner.iup.phase(phase).table.rows(changed)
+                self._totals.learned(self._counts, self._ids.join(phase, changed), rows)
 
 
 def readable(space: FeatureSpace) -> list[Feature]:
@@ -274,9 +258,3 @@ def readable(space: FeatureSpace) -> list[Feature]:
     return [
         Feature(feature.name, getattr(feature, "categories", None)) for feature in space.features
     ]
-
-
-def _sure(sure: Confidence) -> list[list[float | None]]:
-    """Return accuracy, low, high and epsilon as records hold them: None where unknown."""
-    columns = (sure.accuracy, sure.low, sure.high, sure.epsilon)
-    return [[value if isfinite(value) else None for value in column.tolist()] for column in columns]

@@ -2,42 +2,28 @@
 
 Everything is read from the broker: topics and their ends, the consumer group's members, and the
 agents' state on its changelogs. So it is the same from any machine, and true even when no worker
-runs. Lag is exact: the positions are those committed with the state.
+runs. Lag is exact: the positions are those committed with the state. `agents.watch` does the
+reading.
 """
 
-import asyncio
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
-from aiokafka.errors import (
-    CoordinatorLoadInProgressError,
-    GroupCoordinatorNotAvailableError,
-    for_code,
-)
 
-from agents.board import Board, score
-from agents.local_learner import TOTALS
-from agents.packing import unpack, unpack_state
-from agents.reading import TopicReader
-from agents.state_view import StateView, read_state
-from agents.worker import specs
-from learners.ledger import COUNTERS
+from agents.board import Board, Scorer, Sums
+from agents.roles import specs
+from agents.state_view import StateView
+from agents.totals import EnsembleTotals, local_width, summed
+from learners.types import Ints
 from learners.window import Window, merged
-from schemas.readers import Reader
-from schemas.records import Diagnosis
-from streams.connection import admin_client
-from streams.errors import BrokerError
 from streams.settings import Settings
 from streams.tasks.changelog import META_KEY
-from streams.topics import ENSEMBLE, Topics, declared, local
+from streams.topics import ENSEMBLE, Topics, local
 
-_PATIENCE = 10.0
-_LEDGER, _WINDOW, _TOTALS = b"head/ledger", b"head/window", b"totals/" + bytes(8)
+_TOTALS = b"totals/" + bytes(8)
+_CONTROL = "fusion_fnr_control"
 
 
 @dataclass(frozen=True)
@@ -47,7 +33,8 @@ class TopicView:
     name: str
     partitions: int
     records: int
-    found: bool = True
+    ends: int = 0
+    """The sum of its partitions' ends: it never falls, so differences of it are rates."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +62,10 @@ class Overview:
     counts: Mapping[str, int]
     board: Board
     limit: int
+    pending: int = 0
+    """Patients that the join holds: without a diagnosis yet, or diagnosed and without a label."""
+    at: float = 0.0
+    """When it was looked at, in seconds since 1970."""
 
     @property
     def waiting(self) -> int:
@@ -90,85 +81,67 @@ class Overview:
         return c["label_parked"] - c["parked_label_settled"] - c["parked_label_unknown"]
 
 
-async def look(settings: Settings) -> Overview:
-    """Read everything once; raise BrokerError if a topic is missing that it takes."""
-    names = Topics.of(settings)
-    async with admin_client(settings.broker) as admin:
-        listed = {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
-        missing = [topic.name for topic in declared(settings) if topic.name not in listed]
-        if missing:
-            raise BrokerError(f"topic {missing[0]} is missing; make it with: hb topics create")
-        holders = await _holders(admin, settings.name)
-    view = state_view(names)
-    shared = [names.shared(ENSEMBLE)]
-    await read_state(settings, view, shared, _tails(names))
-    async with TopicReader(settings, list(names.kinds), "start") as reader:
-        begins, ends = reader.begins, reader.ends
-    counts = _counts(view, names)
-    return Overview(
-        topics=_topics(names.kinds, settings.topics.partitions, begins, ends),
-        members=sorted(set(holders.values())),
-        tasks=_tasks(settings, view, holders, ends),
-        counts=counts,
-        board=await _board(settings, view),
-        limit=settings.ensemble.max_pending * settings.topics.partitions,
-    )
-
-
 def state_view(names: Topics) -> StateView:
     """Return an empty view of all tables that figures are made from."""
     wanted: dict[str, tuple[str, ...]] = {names.changelog(agent): () for agent in names.agents}
     wanted |= {names.shared(local(learner)): ("totals",) for learner in names.learners}
-    wanted[names.changelog(ENSEMBLE)] = ("head",)
-    wanted[names.shared(ENSEMBLE)] = ("scores", "regret")
+    wanted[names.shared(ENSEMBLE)] = (
+        "scores", "regret", "totals", "latest", "window", _CONTROL
+    )  # fmt: skip
     return StateView(wanted)
 
 
-def _tails(names: Topics) -> dict[str, tuple[bytes, ...]]:
-    tails: dict[str, tuple[bytes, ...]] = {
+def tails(names: Topics) -> dict[str, tuple[bytes, ...]]:
+    """Return the keys that are wanted of the changelogs that are not read as a whole."""
+    found: dict[str, tuple[bytes, ...]] = {
         names.changelog(agent): (META_KEY,) for agent in names.agents
     }
-    tails[names.changelog(ENSEMBLE)] = (META_KEY, _LEDGER, _WINDOW)
-    return tails | {names.shared(local(learner)): (_TOTALS,) for learner in names.learners}
+    return found | {names.shared(local(learner)): (_TOTALS,) for learner in names.learners}
 
 
-async def _holders(admin: AIOKafkaAdminClient, group: str) -> dict[tuple[str, int], str]:
-    """Return who holds which partition, from the consumer group; nobody if there is no group."""
-    holders: dict[tuple[str, int], str] = {}
-    for response in await _described(admin, group):
-        for found in response.to_object()["groups"]:
-            error = for_code(found["error_code"])
-            if error.errno:
-                raise error(group)
-            for member in found["members"]:
-                if not member["member_assignment"]:
-                    continue
-                name = f"{member['client_host'].lstrip('/')} {member['member_id'][-8:]}"
-                given = ConsumerProtocolMemberAssignment.decode(member["member_assignment"])
-                for topic, partitions in given.assignment:
-                    holders |= {(topic, number): name for number in partitions}
-    return holders
+def figures(settings: Settings, scorer: Scorer, found: Sums) -> Overview:
+    """Return what follows from sums of the state alone."""
+    totals = found.ensemble or EnsembleTotals(summed([], EnsembleTotals.width(settings)))
+    return Overview(
+        topics=[],
+        members=[],
+        tasks=[],
+        counts=totals.counts,
+        board=scorer.board(found),
+        limit=settings.ensemble.max_pending * settings.topics.partitions,
+        pending=sum(totals.waiting.values()),
+    )
 
 
-async def _described(admin: AIOKafkaAdminClient, group: str) -> list[Any]:
-    """Describe a group; a new broker makes the room for groups when it is first asked."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return list(await admin.describe_consumer_groups([group]))
-        except (GroupCoordinatorNotAvailableError, CoordinatorLoadInProgressError):
-            if time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(0.1)
+def overview(
+    settings: Settings,
+    scorer: Scorer,
+    view: StateView,
+    *,
+    holders: Mapping[tuple[str, int], str],
+    begins: Mapping[Any, int],
+    ends: Mapping[Any, int],
+    at: float,
+) -> Overview:
+    """Put together what was read; `begins` and `ends` are of the topics that are no changelogs."""
+    kinds = Topics.of(settings).kinds
+    return replace(
+        figures(settings, scorer, sums(settings, view)),
+        topics=_topics(kinds, settings.topics.partitions, begins, ends),
+        members=sorted(set(holders.values())),
+        tasks=_tasks(settings, view, holders, ends),
+        at=at,
+    )
 
 
 def _topics(
     names: Iterable[str], partitions: int, begins: Mapping[Any, int], ends: Mapping[Any, int]
 ) -> list[TopicView]:
-    kept = dict.fromkeys(names, 0)
+    kept, last = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for place, end in ends.items():
         kept[place.topic] += end - begins[place]
-    return [TopicView(name, partitions, records) for name, records in kept.items()]
+        last[place.topic] += end
+    return [TopicView(name, partitions, records, last[name]) for name, records in kept.items()]
 
 
 def _tasks(
@@ -189,44 +162,41 @@ def _tasks(
     return tasks
 
 
-def _counts(view: StateView, names: Topics) -> dict[str, int]:
-    heads = view.entries(names.changelog(ENSEMBLE), "head", b"ledger")
-    total = dict.fromkeys(COUNTERS, 0)
-    for head in heads:
-        for name, count in unpack(head)["counts"].items():
-            total[name] = total.get(name, 0) + count
-    return total
-
-
-async def _board(settings: Settings, view: StateView) -> Board:
-    reader = Reader(Diagnosis)
-    async with TopicReader(settings, [Topics.of(settings).diagnoses], "start") as topic:
-        last = [reader.one(record.value) for record in await topic.last(1)]
-    return board(settings, view, last[0] if last else None)
-
-
-def board(settings: Settings, view: StateView, latest: Diagnosis | None) -> Board:
-    """Return the score that a view of the state leads to."""
+def sums(settings: Settings, view: StateView) -> Sums:
+    """Return what figures are made from, of all partitions together."""
     names = Topics.of(settings)
-    shared = names.shared(ENSEMBLE)
-    return score(
-        settings,
-        view.sums(shared, "scores"),
-        view.sums(shared, "regret"),
-        {
-            name: view.sums(names.shared(local(name)), "totals").get(0, np.zeros(TOTALS, np.int64))
+    shared, width = names.shared(ENSEMBLE), local_width(settings)
+    return Sums(
+        scores=view.sums(shared, "scores"),
+        regret=view.sums(shared, "regret"),
+        totals={
+            name: summed(view.sums(names.shared(local(name)), "totals").values(), width)
             for name in settings.learners
         },
-        recent=_recent(settings, view, names),
-        latest=latest,
+        ensemble=EnsembleTotals(
+            summed(view.sums(shared, "totals").values(), EnsembleTotals.width(settings))
+        ),
+        recent=_recent(settings, view, shared),
+        weights=_weights(view, shared),
+        control=view.sums(shared, _CONTROL),
     )
 
 
-def _recent(settings: Settings, view: StateView, names: Topics) -> Any:
+def _weights(view: StateView, shared: str) -> Ints | None:
+    """Return each expert's share of the latest diagnosis, of whichever partition."""
+    rows = [(int(rows[0][0]), number, rows[0][1:]) for number, rows in view.parts(shared, "latest")]
+    return max(rows, key=lambda row: row[:2])[2] if rows else None
+
+
+def _recent(settings: Settings, view: StateView, shared: str) -> Ints | None:
     """Return the confusion counts of the last 1000 labelled of all partitions together."""
+    settled = {
+        number: EnsembleTotals(rows[0]).counts["settled"]
+        for number, rows in view.parts(shared, "totals")
+    }
     windows = []
-    for packed in view.entries(names.changelog(ENSEMBLE), "head", b"window"):
+    for number, pages in view.parts(shared, "window"):
         window = Window(1 + len(settings.learners), len(settings.labels))
-        window.restore(unpack_state(packed))
+        window.put_pages(np.array(list(pages)), np.stack(list(pages.values())), settled[number])
         windows.append(window)
     return merged(windows).confusion() if windows else None

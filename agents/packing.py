@@ -1,5 +1,6 @@
 """State as bytes: named arrays, ledger entries and rows, for the tables of a task."""
 
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -12,7 +13,9 @@ from learners.types import State
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
-ENTRIES = Codec(pack=_encode, unpack=_decode)
+KEPT = 7
+"""How much of a prediction's payload is of use after the diagnosis; see `agents.reports`."""
+ENTRIES = Codec(pack=_encode, unpack=_decode, keep=itemgetter(slice(KEPT)))
 """Ledger entries as MessagePack: half the memory, and what is written down is what is kept."""
 
 

@@ -48,13 +48,20 @@ class TopicReader:
             fetch_max_wait_ms=_WAIT_MS,
             max_partition_fetch_bytes=4 << 20,
         )
+        try:
+            await self._begin()
+        except BaseException:
+            await self._consumer.stop()
+            raise
+        return self
+
+    async def _begin(self) -> None:
         with self.explaining():
             await self._consumer.start()
             self._consumer.assign(self._places)
             self.begins, self.ends = await self._bounds()
             first = self.ends if self._since == "end" else self.begins
             self.seek(first)
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._consumer.stop()
@@ -70,6 +77,11 @@ class TopicReader:
     async def _bounds(self) -> tuple[dict[Any, int], dict[Any, int]]:
         begins = await self._consumer.beginning_offsets(self._places)
         return begins, await self._consumer.end_offsets(self._places)
+
+    async def renew(self) -> None:
+        """Look where the topics begin and end by now."""
+        with self.explaining():
+            self.begins, self.ends = await self._bounds()
 
     def seek(self, offsets: dict[Any, int]) -> None:
         """Go on reading at these offsets."""

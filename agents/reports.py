@@ -1,19 +1,22 @@
 """What the ensemble learner sends: diagnoses to whoever reads them, feedback to local learners."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from learners.ensemble import ACCURACY, EXPLORING, Outcome
+from agents.packing import KEPT
+from learners.ensemble import Outcome
 from learners.fusion import Verdict
-from learners.ledger import Settle
+from learners.ledger import Diagnose, Settle
 from learners.shares import UNIT
+from learners.types import Floats
 from schemas.codec import encode_all
 from schemas.records import Diagnosis, Feedback, Opinion
 from streams.settings import Settings
 from streams.tasks.outbox import Outbox
 from streams.topics import Topics
 
-RULE, TRIALS, LOW, HIGH, EPSILON, PHASE, CUBE, VOTES = range(3, 11)
-"""What follows in a prediction's payload after what the ensemble learner hears."""
+RULE, PHASE, CUBE, VOTES = range(3, KEPT)
+"""What follows in a prediction's payload after what the ensemble learner hears, for the feedback.
+Trials, low, high and epsilon follow for the diagnosis, and are not kept after it."""
 
 
 class Reports:
@@ -25,17 +28,24 @@ class Reports:
         self._names = list(settings.learners)
         self._mode = settings.ensemble.mode
         self._experts = list(experts)
+        self._positive = settings.labels.index(settings.positive)
+        self._joint = [learner.joint for learner in settings.learners.values()]
+
+    @property
+    def joint(self) -> bool:
+        """Whether a local learner is told what the others said."""
+        return any(self._joint)
 
     def send_diagnoses(self, outcome: Outcome, out: Outbox) -> None:
         """Send the diagnoses of a batch."""
         if not outcome.diagnoses:
             return
         labels, names, experts, mode = self._labels, self._names, self._experts, self._mode
-        shares = (outcome.verdict.parts / UNIT).tolist()
+        opinions = self._opinions
         decided = zip(
             outcome.diagnoses,
             outcome.verdict.labels.tolist(),
-            shares,
+            (outcome.verdict.parts / UNIT).tolist(),
             self._votes(outcome.verdict),
             strict=True,
         )
@@ -44,16 +54,10 @@ class Reports:
                 case.id,
                 labels[label],
                 case.complete,
-                tuple(names[i] for i in case.missing),
+                tuple([names[i] for i in case.missing]) if case.missing else (),
                 mode,
                 dict(zip(experts, share, strict=True)),
-                {
-                    name: Opinion(
-                        labels[said], p[RULE], p[EXPLORING], p[TRIALS], p[ACCURACY], *p[LOW:PHASE]
-                    )
-                    for name, said, p in zip(names, case.labels, case.payloads, strict=True)
-                    if p is not None
-                },
+                opinions(case),
                 case.at,
                 None if case.context is None else str(case.context[0]),
                 votes,
@@ -63,6 +67,16 @@ class Reports:
         keys = [case.id.encode() for case in outcome.diagnoses]
         times = [case.at for case in outcome.diagnoses]
         out.emit_many(self._topics.diagnoses, keys, encode_all(records), times)
+
+    def _opinions(self, case: Diagnose) -> dict[str, Opinion]:
+        labels, made = self._labels, {}
+        for name, said, payload in zip(self._names, case.labels, case.payloads, strict=True):
+            if payload is not None:
+                exploring, accuracy, _, rule, _, _, _, trials, low, high, epsilon = payload
+                made[name] = Opinion(
+                    labels[said], rule, exploring, trials, accuracy, low, high, epsilon
+                )
+        return made
 
     def _votes(self, verdict: Verdict) -> list[dict[str, str] | None]:
         """Return what experts said that are not the learners, who are in the record anyway."""
@@ -74,17 +88,43 @@ class Reports:
             for row in verdict.votes.tolist()
         ]
 
-    def send_feedback(self, settled: Sequence[Settle], out: Outbox) -> None:
-        """Hand each local learner the labels of what it predicted."""
-        for i, name in enumerate(self._names):
-            heard = [case for case in settled if case.payloads[i] is not None]
-            if heard:
-                records = [self._feedback(case, i) for case in heard]
-                keys = [case.id.encode() for case in heard]
-                times = [case.at for case in heard]
-                out.emit_many(self._topics.feedback(name), keys, encode_all(records), times)
+    def send_feedback(
+        self, settled: Sequence[Settle], out: Outbox, others: Floats | None = None
+    ) -> None:
+        """Hand each local learner the labels of what it predicted.
 
-    def _feedback(self, case: Settle, learner: int) -> Feedback:
-        p = case.payloads[learner]
-        truth, predicted = self._labels[case.label], self._labels[case.labels[learner]]
-        return Feedback(case.id, truth, predicted, p[PHASE], p[CUBE], p[RULE], case.at, p[VOTES])
+        `others` (n, M, K) is what the other learners said, for those that learn jointly.
+        """
+        all_keys = [case.id.encode() for case in settled]
+        for i, name in enumerate(self._names):
+            cases, keys, told = settled, all_keys, others
+            if any(case.payloads[i] is None for case in settled):
+                heard = [k for k, case in enumerate(settled) if case.payloads[i] is not None]
+                cases, keys = [settled[k] for k in heard], [all_keys[k] for k in heard]
+                told = None if others is None else others[heard]
+            if cases:
+                values = encode_all(self._feedback(cases, i, self._others(i, len(cases), told)))
+                times = [case.at for case in cases]
+                out.emit_many(self._topics.feedback(name), keys, values, times)
+
+    def _others(
+        self, learner: int, n: int, others: Floats | None
+    ) -> Sequence[tuple[float, ...] | None]:
+        """Return what a learner is told of the others, as it travels."""
+        if others is None or not self._joint[learner]:
+            return [None] * n
+        wire = others[:, learner]
+        wire = wire[:, [self._positive]] if len(self._labels) == 2 else wire
+        return [tuple(row) for row in wire.tolist()]
+
+    def _feedback(
+        self, cases: Sequence[Settle], learner: int, others: Sequence[tuple[float, ...] | None]
+    ) -> Iterator[Feedback]:
+        labels = self._labels
+        for case, said in zip(cases, others, strict=True):
+            p = case.payloads[learner]
+            truth, predicted = labels[case.label], labels[case.labels[learner]]
+            yield Feedback(
+                case.id, truth, predicted, p[PHASE], p[CUBE], p[RULE], case.at, p[VOTES],
+                others=said,
+            )  # fmt: skip

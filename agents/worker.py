@@ -5,36 +5,19 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 
-from agents import ensemble_learner, local_learner
+from agents import metrics
+from agents.console import server as console
+from agents.roles import specs
+from agents.watch import Watch
+from streams import heap
 from streams.app import EngineApp, create_app
 from streams.connection import admin_client, await_broker
 from streams.errors import InputError
 from streams.settings import Settings
-from streams.tasks.processor import AgentSpec
 from streams.topic_admin import compare, find
-from streams.topics import ENSEMBLE, declared
+from streams.topics import declared
 
 _log = logging.getLogger(__name__)
-
-
-def roles(settings: Settings) -> tuple[str, ...]:
-    """Return every role that the settings lead to: `local:<ll>` for each learner, `ensemble`."""
-    return (*(f"local:{name}" for name in settings.learners), ENSEMBLE)
-
-
-def specs(settings: Settings, wanted: Sequence[str] = ()) -> list[AgentSpec]:
-    """Return the agents of the wanted roles, of all roles if none is named."""
-    known = roles(settings)
-    for role in wanted:
-        if role not in known:
-            raise InputError(f"there is no role {role}; the settings lead to: {', '.join(known)}")
-    return [_spec(settings, role) for role in known if not wanted or role in wanted]
-
-
-def _spec(settings: Settings, role: str) -> AgentSpec:
-    if role == ENSEMBLE:
-        return ensemble_learner.spec(settings)
-    return local_learner.spec(settings, role.removeprefix("local:"))
 
 
 def worker_app(settings: Settings, wanted: Sequence[str] = ()) -> EngineApp:
@@ -42,7 +25,13 @@ def worker_app(settings: Settings, wanted: Sequence[str] = ()) -> EngineApp:
     app = create_app(settings)
     for spec in specs(settings, wanted):
         app.add_agent(spec)
+    watched = settings.worker.metrics or settings.worker.console
+    watch = app.beside(Watch(settings)) if watched else None
+    if watch is not None and settings.worker.metrics:
+        metrics.register(app, watch)
     app.finalize()
+    if watch is not None and settings.worker.console:
+        console.install(app, settings, watch)
     return app
 
 
@@ -53,6 +42,7 @@ async def run(
     started: Callable[[EngineApp], None] = lambda _: None,
 ) -> None:
     """Run a worker until SIGINT or SIGTERM; then commit what is processed and leave the group."""
+    heap.calm()
     app = worker_app(settings, wanted)
     await await_broker(settings.broker)
     await _need_topics(settings)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,8 +22,22 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Looking")(audit)
 
 
+MetricsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        metavar="URL",
+        help="Hold the metrics of the worker at this address against the topics too; may be given"
+        " again.",
+    ),
+]
+
+
 def audit(
-    settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    metrics: MetricsOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Recompute every table, loss and count from the topics, and compare them with the live state.
 
@@ -33,7 +47,7 @@ def audit(
     from experiments.audit import audit as run
 
     with reading(shown=not json) as progress:
-        report = asyncio.run(run(load(settings, set_), progress))
+        report = asyncio.run(run(load(settings, set_), progress, metrics or ()))
     if json:
         print_json(report.report())
     else:

@@ -10,6 +10,8 @@ from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 
 group = typer.Typer(no_args_is_help=True, help="Measure speed against peers, in the same run.")
 Rounds = Annotated[int, typer.Option(min=1, help="How often each rival runs; its best run counts.")]
+Seed = Annotated[int, typer.Option(help="Which patients.")]
+Quick = Annotated[bool, typer.Option("--quick", help="One short round.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +42,7 @@ def records(rounds: Rounds = 60, as_json: JsonOption = False) -> None:
 @group.command()
 def engine(
     rounds: Rounds = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="One short round.")] = False,
+    quick: Quick = False,
     as_json: JsonOption = False,
 ) -> None:
     """Batches through Faust, exactly once, against other stream processors on one broker."""
@@ -55,20 +57,82 @@ def engine(
 
 
 @group.command()
+def pipeline(
+    rounds: Rounds = 3,
+    quick: Quick = False,
+    watching: Annotated[
+        bool, typer.Option("--watching", help="Also with metrics and console, both being read.")
+    ] = False,
+    seed: Seed = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Patients to diagnoses and learning, against a raw relay and plain Faust agents."""
+    from experiments.bench.pipeline import run, steps
+
+    rounds = 1 if quick else rounds
+    with progress("pipeline", steps(rounds, watching)) as tick:
+        report = run(rounds, quick, watching, seed, tick)
+    show("Pipeline", report, as_json)
+
+
+@group.command()
+def latency(
+    seconds: Annotated[float, typer.Option(min=1.0, help="How long to measure.")] = 30.0,
+    seed: Seed = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """From a patient published to its diagnosis read, at 100 patients a second."""
+    from experiments.bench.latency import run, steps
+
+    with progress("latency", steps(seconds)) as tick:
+        report = run(seconds, seed, tick)
+    show("Latency", report, as_json)
+
+
+@group.command()
+def pending(
+    rounds: Rounds = 7,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A hundred thousand waiting, not a million.")
+    ] = False,
+    seed: Seed = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """What a patient costs while a thousand others wait for labels, and while a million do."""
+    from experiments.bench.pending import MANY, run, steps
+
+    with progress("pending", steps(rounds)) as tick:
+        report = run(rounds, seed, tick, MANY // 10 if quick else MANY)
+    show("Pending", report, as_json)
+
+
+@group.command()
 def faults(
     seed: Annotated[int | None, typer.Option(help="Repeat the run of this seed.")] = None,
     short: Annotated[bool, typer.Option("--short", help="Fewer faults and records.")] = False,
+    patients: Annotated[
+        bool, typer.Option("--pipeline", help="Patients through the whole pipeline, then an audit.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Exactly once under fire: workers and brokers are killed, paused and bounced."""
     from random import SystemRandom
 
-    from experiments.bench.faults import run
-    from experiments.bench.faults_schedule import FULL, SHORT
+    from experiments.bench import faults_schedule as plans
 
+    if patients:
+        from experiments.bench.pipeline_faults import run
+
+        plan = plans.PIPELINE_SHORT if short else plans.PIPELINE
+    else:
+        from experiments.bench.faults import run
+
+        plan = plans.SHORT if short else plans.FULL
     seed = SystemRandom().randrange(10**6) if seed is None else seed
-    report = run(SHORT if short else FULL, seed, lambda line: err.print(line, highlight=False))
+    report = run(plan, seed, lambda line: err.print(line, highlight=False))
     show("Faults", report, as_json)
+    for found in report.get("findings", ()):
+        err.print(f"{found['kind']}: {found['what']}, {found['where']}: {found['times']}")
     if any(report["figures"][name] for name in ("lost", "double", "differing")):
         raise typer.Exit(EXIT_FOUND)
 

@@ -46,7 +46,8 @@ def demo(
 
     Breast cancer patients (WDBC) come one after the other; three learners see a third of their
     features each, the ensemble weighs what they say, and labels come later. Everything runs on this
-    machine, in a folder of its own, and is gone afterwards unless `--keep` is given.
+    machine, in a folder of its own, and is gone afterwards unless `--keep` is given. The console's
+    address is shown while it runs: open it to watch the ensemble learn.
     """
     from experiments.demo.place import Place
 
@@ -59,16 +60,18 @@ def demo(
     began = time.monotonic()
     work = Demo(place, patients, seed)
     with work.kept(keep):
-        address, source, proposed = _prepare(place, seed)
+        address, source, proposed = prepare(place, seed)
         with shown(work.progress, address):
             settings = asyncio.run(work.run(source, proposed, address))
         err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
         _finish(work.progress, settings, json)
         if keep and not json:
             _say_kept(place, address, work.progress)
+    if not keep and not json:
+        out.print("\nhb demo --keep leaves it running, with its console.", markup=False)
 
 
-def _prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
+def prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
     """Start the broker and read the data side by side; return address, patients and settings."""
     from cli.progress import shown_progress
     from streams.broker import EmbeddedBroker
@@ -134,7 +137,7 @@ def _finish(progress: "Progress", settings: "Settings", json: bool) -> None:
 
 def _say_kept(place: "Place", address: str, progress: "Progress") -> None:
     out.print()
-    out.print(f"It goes on: Kafka at {address}, a worker's page at {progress.page}.", markup=False)
+    out.print(f"It goes on: Kafka at {address}, console at {progress.page}", markup=False)
     file = place.settings
     for command in ("status --watch", "produce --dataset wdbc --rate 20", "diagnoses --follow"):
         out.print(f"  hb {command} --settings {file}", markup=False, soft_wrap=True)

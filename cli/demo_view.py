@@ -32,9 +32,10 @@ class Picture:
         from rich.text import Text
 
         progress = self._progress
-        page = f" · worker's page {progress.page}" if progress.page else ""
         head = Text.assemble(("Breast cancer patients (WDBC) through the whole system", "bold"))
-        where = Text(f"Kafka at {self._address}{page}", "dim")
+        where = Text(f"Kafka at {self._address}", "dim")
+        if progress.page:
+            where += Text.assemble(" · console at ", (progress.page, f"link {progress.page}"))
         parts: list[RenderableType] = [head, where, Text(""), self._course()]
         if progress.board.rates:
             parts += [_scores(progress), *_curves(progress), _regret(progress)]
@@ -140,10 +141,14 @@ class Lines:
         self._progress = progress
         self._step = ""
         self._said = 0.0
+        self._page = ""
 
     def __call__(self, *, last: bool = False) -> None:
         """Say what is new, if it is time to, or the last time."""
         progress = self._progress
+        if progress.page != self._page:
+            self._page = progress.page
+            err.print(f"hb: console at {self._page}", markup=False, highlight=False, soft_wrap=True)
         due = last or time.monotonic() - self._said >= _LINE_EVERY
         if progress.step == self._step and not due:
             return

@@ -1,4 +1,4 @@
-"""`hb test` and `hb check`: for those who change the code."""
+"""`hb test`, `hb check` and `hb dashboards`: for those who change the code."""
 
 import subprocess
 import sys
@@ -21,29 +21,43 @@ CHECKS = {
 }
 """What holds of the source without running it, each a program beside this Python."""
 
+SPREAD = ["--numprocesses=2", "--dist=loadfile"]
+"""The whole suite waits for brokers about as long as it computes, so two processes share it."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `hb`."""
     app.command(context_settings=PASS_ON, rich_help_panel="Development")(test)
     app.command(rich_help_panel="Development")(check)
+    app.command(rich_help_panel="Development")(dashboards)
 
 
 def test(context: typer.Context) -> None:
-    """Run the whole test suite; arguments go to pytest (`hb test -k ledger -x`)."""
+    """Run the whole suite on two cores, or what you name (`hb test -k ledger`, as for pytest)."""
     _need_checkout()
+    arguments = context.args or SPREAD
     # What the user types goes to pytest, as he asked.
-    sys.exit(subprocess.call([sys.executable, "-m", "pytest", *context.args], cwd=ROOT))  # noqa: S603
+    sys.exit(subprocess.call([sys.executable, "-m", "pytest", *arguments], cwd=ROOT))  # noqa: S603
 
 
 def check() -> None:
     """Run everything that must hold before a commit: ruff, mypy, import-linter, tests, coverage."""
     _need_checkout()
-    steps = {**CHECKS, "tests": ["pytest", "-m", "not checks", "--cov", "--cov-report=term"]}
+    steps = {
+        **CHECKS,
+        "tests": ["pytest", *SPREAD, "-m", "not checks", "--cov", "--cov-report=term"],
+    }
     failed = [name for name, step in steps.items() if not _passes(name, step)]
     if failed:
         typer.secho(f"failed: {', '.join(failed)}", fg="red", err=True)
         sys.exit(1)
     typer.secho("all checks passed", fg="green", err=True)
+
+
+def dashboards() -> None:
+    """Write Grafana's dashboards (`deploy/grafana/dashboards`) anew from their Python."""
+    _need_checkout()
+    sys.exit(subprocess.call([sys.executable, "-m", "deploy.grafana"], cwd=ROOT))
 
 
 def _passes(name: str, step: list[str]) -> bool:

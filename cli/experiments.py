@@ -1,19 +1,19 @@
 """`hb experiments`: the evidence, from one command. The work is in `experiments`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from time import perf_counter
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.experiment_bars import bars
 from cli.output import JsonOption, err, out, print_json, table
 
 if TYPE_CHECKING:
-    from experiments.catalogue import Options, Tick
+    from experiments.catalogue import Options
     from experiments.report.result import Result, Table
+    from experiments.report.store import Store
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -56,8 +56,13 @@ def all_(  # noqa: PLR0917 - options, which nobody passes by position
         bool, typer.Option("--fresh", help="Do again what is stored already.")
     ] = False,
     folder: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where results and report go.")
-    ] = Path("docs/results"),
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where results and report go.  [default: docs/results; --quick: a temporary one]",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run all experiments and write the report: one HTML page, and Markdown with images.
@@ -68,17 +73,10 @@ def all_(  # noqa: PLR0917 - options, which nobody passes by position
     from experiments.report.store import Store
     from experiments.report.write import write_report
 
-    names = only or list(CATALOGUE)
-    store = Store(folder / "json")
+    folder = folder or (Path(gettempdir(), "hb-quick-results") if quick else Path("docs/results"))
     options = _options(runs, seed, quick)
-    made = {name: _stored(store, name, options, fresh) for name in _known(names)}
-    todo = [name for name, result in made.items() if result is None]
-    with _bars(todo, options) as (overall, tick_of):
-        for name in todo:
-            made[name] = result = _run(name, options, tick_of(name))
-            store.save(name, _key(name, options), result)
-            overall(name)
-    every = {name: store.latest(name) for name in CATALOGUE}
+    made = _collect(_known(only or list(CATALOGUE)), Store(folder / "json"), options, fresh)
+    every = {name: Store(folder / "json").latest(name) for name in CATALOGUE}
     paths = write_report({n: r for n, r in every.items() if r is not None}, folder)
     if as_json:
         print_json({"figures": {n: r.figures for n, r in made.items() if r is not None}})
@@ -87,13 +85,34 @@ def all_(  # noqa: PLR0917 - options, which nobody passes by position
         err.print(f"wrote {path}", highlight=False)
 
 
+def _collect(
+    names: list[str], store: "Store", options: "Options", fresh: bool
+) -> "dict[str, Result | None]":
+    """Return the results, running those that are not stored yet."""
+    from experiments.run import run_each
+
+    made = {name: _stored(store, name, options, fresh) for name in names}
+    todo = [name for name, result in made.items() if result is None]
+    with bars(todo, options) as shown:
+
+        def done(name: str, result: "Result") -> None:
+            store.save(name, _key(name, options), result)
+            made[name] = result
+            shown.done(name, result)
+
+        run_each(todo, options, ticked=shown.tick, done=done)
+    return made
+
+
 def _one(name: str) -> Any:
     def command(
         runs: Runs = 50, seed: Seed = 2017, quick: Quick = False, as_json: JsonOption = False
     ) -> None:
         options = _options(runs, seed, quick)
-        with _bars([name], options) as (_, tick_of):
-            result = _run(name, options, tick_of(name))
+        from experiments.run import run_one
+
+        with bars([name], options) as shown:
+            result = run_one(name, options, lambda: shown.tick(name))
         if as_json:
             print_json(
                 {"figures": result.figures, "settings": result.settings, "notes": result.notes,
@@ -138,48 +157,6 @@ def _key(name: str, options: "Options") -> dict[str, Any]:
 def _stored(store: Any, name: str, options: "Options", fresh: bool) -> "Result | None":
     found: Result | None = None if fresh else store.load(name, _key(name, options))
     return found
-
-
-def _run(name: str, options: "Options", tick: "Tick") -> "Result":
-    from experiments.catalogue import CATALOGUE
-
-    started = perf_counter()
-    result = CATALOGUE[name].run(options, tick)
-    result.seconds = perf_counter() - started
-    return result
-
-
-@contextmanager
-def _bars(names: list[str], options: "Options") -> Iterator[Any]:
-    """Show a bar for the whole, weighed by expected time, and one for the present experiment."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from experiments.catalogue import CATALOGUE
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=err, transient=True) as bar:
-        total = sum(int(CATALOGUE[name].seconds) for name in names)
-        whole = bar.add_task("all", total=total, visible=len(names) > 1)
-
-        def tick_of(name: str) -> "Tick":
-            ticks = CATALOGUE[name].ticks * (options.steps / 10_000)
-            task = bar.add_task(name, total=max(1, round(ticks)))
-            return lambda: bar.advance(task)
-
-        def done(name: str) -> None:
-            bar.advance(whole, int(CATALOGUE[name].seconds))
-
-        yield done, tick_of
 
 
 def show(result: "Result") -> None:

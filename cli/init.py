@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -53,6 +54,9 @@ def init(
     paper: Annotated[
         bool, typer.Option("--paper", help="The setting of the paper's experiments.")
     ] = False,
+    bound: Annotated[
+        bool, typer.Option("--bound", help="A fusion with a regret bound, at some more errors.")
+    ] = False,
     output: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="The file to write.")
     ] = Path("ensemble.toml"),
@@ -67,6 +71,8 @@ def init(
 
     if output.exists() and not force:
         raise InputError(_EXISTS.format(file=output))
+    if paper and bound:
+        raise typer.BadParameter("--paper and --bound exclude each other: the paper's has one")
     if csv is None:
         _refuse_csv_options(label=label, positive=positive, id=id_column)
         proposal = for_wdbc(learners, seed, paper)
@@ -81,7 +87,7 @@ def init(
             learners=learners,
             paper=paper,
         )
-    text = checked_text(proposal, output)
+    text = checked_text(replace(proposal, bound=bound), output)
     replace_text(output, text)
     _report(proposal, output, json)
 

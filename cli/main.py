@@ -20,6 +20,7 @@ from cli import (
     produce,
     replay,
     schema,
+    screenshots,
     settings,
     status,
     topics,
@@ -55,6 +56,7 @@ diagnoses.register(app)
 deadletters.register(app)
 experiments.register(app)
 bench.register(app)
+screenshots.register(app)
 dev.register(app)
 
 

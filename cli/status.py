@@ -41,7 +41,7 @@ def status(
 
     All of it is read from the broker. Exit code 1 if a task is held by nobody.
     """
-    from agents.overview import look
+    from agents.watch import look
 
     loaded = load(settings, set_)
     if watch:
@@ -63,7 +63,7 @@ def _watch(settings: "Settings") -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from agents.overview import look
+    from agents.watch import look
     from streams.errors import BrokerError
 
     shown: RenderableType = "looking"

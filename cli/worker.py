@@ -1,13 +1,14 @@
 """`hb worker` and `hb up`: run the agents."""
 
 import asyncio
-import logging
+import re
 import sys
 import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.logs import log_to_terminal
 from cli.output import err, out
 from cli.settings import SetOption, SettingsOption, load
 
@@ -23,6 +24,7 @@ RoleOption = Annotated[
         show_default=False,
     ),
 ]
+_CONSOLE = re.compile(r"worker runs .*, console at (http://\S+)")
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_red")
 
 
@@ -40,22 +42,33 @@ def worker(
     Several workers share the partitions of their roles. Ctrl-C commits what is processed, leaves
     the group and ends.
     """
-    from agents.worker import run, specs
+    from agents.roles import specs
+    from agents.worker import run
 
     loaded = load(settings, set_)
     specs(loaded, role or ())
-    logging.basicConfig(level=logging.INFO, format="%(levelname).1s %(name)s: %(message)s")
-    for noisy in ("faust", "mode", "aiokafka", "asyncio"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    asyncio.run(run(loaded, role or (), started=_say_started))
+    log_to_terminal()
+    pages = "console" if loaded.worker.console else "pages"
+    asyncio.run(run(loaded, role or (), started=lambda app: _say_started(app, pages)))
 
 
-def _say_started(app: "EngineApp") -> None:
+def _say_started(app: "EngineApp", pages: str) -> None:
     address = getattr(app.web, "address", None)
-    pages = ", pages at http://{}:{}".format(*address) if address else ""
+    where = f", {pages} at {shown_address(*address)}" if address else ""
     agents = ", ".join(app.engine.specs)
-    sys.stdout.write(f"worker runs {agents}{pages}\n")
+    sys.stdout.write(f"worker runs {agents}{where}\n")
     sys.stdout.flush()
+
+
+def shown_address(host: str, port: int) -> str:
+    """Return what to type into a browser on this machine.
+
+    >>> shown_address("127.0.0.1", 6066), shown_address("0.0.0.0", 80), shown_address("::", 80)
+    ('http://127.0.0.1:6066', 'http://127.0.0.1:80', 'http://[::1]:80')
+    """
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not to listen on
+    host = everywhere.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
@@ -63,8 +76,8 @@ def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
 
     Workers that die are started again. Ctrl-C stops them; the broker goes on: `hb broker down`.
     """
+    from agents.roles import roles
     from agents.supervisor import Supervisor, worker_command
-    from agents.worker import roles
     from cli.progress import shown_progress
     from cli.topics import create_missing
     from streams.settings.loading import settings_path
@@ -83,11 +96,20 @@ def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
     colour = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
     width = max(map(len, names))
     lock = threading.Lock()
+    told: list[str] = []
 
     def say(role: str, text: str) -> None:
         with lock:
             out.print(f"[{colour[role]}]{role:{width}}[/] ", end="", highlight=False)
             out.print(text, markup=False, highlight=False, soft_wrap=True)
+            found = _CONSOLE.search(text)
+            if found and not told:
+                told.append(found[1])
+                err.print(
+                    f"console: {found[1]}  (any worker's shows the whole system)",
+                    highlight=False,
+                    soft_wrap=True,
+                )
 
     with Supervisor(names, lambda role: worker_command(str(file), set_ or (), role), say):
         try:

@@ -86,8 +86,18 @@ CATALOGUE: dict[str, Experiment] = {
         420,
         steps=False,
     ),
+    "tuning": Experiment(
+        "experiments.stream.tuning:tuning",
+        "Single pass: what was tried, ours and River's",
+        250,
+        1700,
+        steps=False,
+    ),
     "others": Experiment(
         "experiments.stream.others:others", "Single pass: other data", 300, 120, steps=False
+    ),
+    "adaptive": Experiment(
+        "experiments.paper.adaptive:adaptive", "A partition that adapts, beside IUP's", 120, 700
     ),
     "best": Experiment("experiments.best:best", "Our best variants", 180, 260, steps=False),
     "control": Experiment(

@@ -115,6 +115,8 @@ def drift(
             fused = run_method(method, runs, LocalSettings(), votes, tick=tick)
             wrong = (fused.labels[:, 0] != runs.told.T).mean(axis=1)
             series.append(Series(name, *_windows(wrong, max(1, steps // 40))))
+            if name == "WM":
+                series.append(_since_start("WM, since the start", wrong, series[0].x))
             parts = _around(wrong)
             rows.append([title, name, *parts.values()])
             figures |= {f"{title}.{name}.{key}": value for key, value in parts.items()}
@@ -139,6 +141,12 @@ def drift(
             ),
         ],
     )
+
+
+def _since_start(name: str, wrong: Floats, at: list[int]) -> Series:
+    """Return the rate since the start, at the ends of the windows."""
+    rate = 100.0 * np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
+    return Series(name, list(at), [float(rate[min(x, len(wrong)) - 1]) for x in at], dashed=True)
 
 
 def _around(wrong: Floats) -> dict[str, float]:

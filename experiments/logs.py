@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from agents.local_learner import readable
+from agents.opinions import opinions_of
 from experiments.columns import Columns, Ids
-from experiments.opinions import opinions_of
 from learners.features import FeatureSpace
 from learners.partition import Partition
 from learners.shares import UNIT
@@ -145,7 +145,7 @@ class PredictionLog(Log):
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, time=np.int64, learner=np.int16, label=np.int16,
-                phase=np.int32, cube=np.int64, rule=np.int16, exploring=np.bool_,
+                phase=np.int32, cube=np.int64, rule=np.int16, exploring=np.bool_, trials=np.int64,
                 accuracy=np.float64, odds=odds, votes=np.int32,
             )
         )  # fmt: skip
@@ -168,6 +168,7 @@ class PredictionLog(Log):
             cube=[int(r.cube) for r in records],
             rule=[self._rules[r.learner].get(r.rule, NONE) for r in records],
             exploring=[r.exploring for r in records],
+            trials=[r.trials for r in records],
             accuracy=[np.nan if r.accuracy is None else r.accuracy for r in records],
             odds=opinions_of([r.log_odds for r in records], names.settings),
             votes=[votes_code(names, r.learner, r.votes) for r in records],
@@ -234,13 +235,14 @@ def _number(cube: str | None) -> int:
 
 
 class FeedbackLog(Log):
-    """Feedback to one learner."""
+    """Feedback to one learner; `others` is nan where it was not told what they said."""
 
     def __init__(self, names: Names, learner: str) -> None:
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, at=np.int64, label=np.int16, predicted=np.int16,
                 phase=np.int32, cube=np.int64, rule=np.int16, votes=np.int32,
+                others=(np.float64, len(names.settings.labels)),
             )
         )  # fmt: skip
         self._names, self._learner = names, learner
@@ -263,6 +265,7 @@ class FeedbackLog(Log):
             cube=[int(r.cube) for r in records],
             rule=[self._rules[r.rule] for r in records],
             votes=[votes_code(names, self._learner, r.votes) for r in records],
+            others=opinions_of([r.others for r in records], names.settings),
         )
         return read.errors
 

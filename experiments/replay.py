@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from agents.ensemble_learner import ensemble_learner
+from agents.opinions import opinions_of
 from experiments.columns import firsts
-from experiments.opinions import opinions_of
 from experiments.partition_logs import PartitionLogs, read_partition
 from experiments.recording import Progress, opened, silent
 from experiments.score import ENSEMBLE, Score, live_score
 from experiments.tape import Tape, tape_of
-from learners.ledger import Context, Event, Label, Prediction, Settle
+from learners.ledger import Codec, Context, Event, Label, Prediction, Settle
 from learners.local import LocalLearner, Predictions
 from learners.seeds import seeds_of
 from learners.types import MISSING, Floats, Ints
@@ -56,7 +56,7 @@ class Player:
         self.tape, self.settings = tape, settings
         self.names = list(settings.learners)
         self.learners: list[LocalLearner] = [local_learner(settings, name) for name in self.names]
-        self.ensemble = ensemble_learner(settings)
+        self.ensemble = ensemble_learner(settings, Codec())
         self.diagnosed: Ints = np.full(len(tape.names), MISSING, np.int64)
         self._number = {name: i for i, name in enumerate(tape.names)}
         self._cells = self._contexts()
@@ -147,12 +147,17 @@ class Player:
         outcome = self.ensemble.take(events)
         for case, label in zip(outcome.diagnoses, outcome.verdict.labels.tolist(), strict=True):
             self.diagnosed[self._number[case.id]] = label
+        joint = any(learner.joint for learner in self.learners)
+        others = self.ensemble.others(outcome.settled) if joint else None
         for i, learner in enumerate(self.learners):
-            heard = [case for case in outcome.settled if case.payloads[i] is not None]
-            if heard:
-                self._learn(i, learner, heard)
+            at = [k for k, case in enumerate(outcome.settled) if case.payloads[i] is not None]
+            if at:
+                said = None if others is None else others[at, i]
+                self._learn(i, learner, [outcome.settled[k] for k in at], said)
 
-    def _learn(self, i: int, learner: LocalLearner, heard: Sequence[Settle]) -> None:
+    def _learn(
+        self, i: int, learner: LocalLearner, heard: Sequence[Settle], others: Floats | None
+    ) -> None:
         told = [case.payloads[i] for case in heard]
         learner.learn(
             phase=np.array([p[PHASE] for p in told], np.int64),
@@ -161,6 +166,7 @@ class Player:
             votes=np.array([p[VOTES] for p in told], np.int64),
             truth=np.array([case.label for case in heard], np.int64),
             rows=self.tape.arrivals[self.names[i]].rows[[p[ROW] for p in told]],
+            others=others,
         )
 
     def _score(self) -> Score:
@@ -169,7 +175,8 @@ class Player:
         matrices = scopes.reshape(-1, K, K)
         _, rows = self.ensemble.regret.items()
         named = dict(zip([ENSEMBLE, *self.names], matrices, strict=True))
-        return Score(named, int(rows[:, 1].sum()), rows[:, 2:])
+        experts = (rows.shape[1] - 2) // 2
+        return Score(named, int(rows[:, 1].sum()), rows[:, 2 : 2 + experts])
 
 
 def _pieces(run: Iterator[_Arrival]) -> Iterator[list[_Arrival]]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -34,8 +35,15 @@ def _each(
             yield work(item)
             tick()
         return
-    # A fresh interpreter per worker: a fork would copy the threads of numerical libraries.
-    with ProcessPoolExecutor(min(jobs, len(items)), mp_context=get_context("spawn")) as pool:
-        for made in pool.map(work, items):
-            yield made
-            tick()
+    for made in _pool(jobs).map(work, items):
+        yield made
+        tick()
+
+
+@cache
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    """Return the processes, which are kept: each takes seconds to import all it needs.
+
+    Fresh interpreters, because a fork would copy the threads of numerical libraries.
+    """
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))

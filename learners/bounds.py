@@ -39,15 +39,26 @@ def width_factor(T: float, rules: int, cubes: float) -> float:
 
 
 def local_regret(
-    T: float, *, d: int, m: int, cubes: float, rules: int, L: float, alpha: float
+    T: float,
+    *,
+    d: int,
+    m: int,
+    cubes: float,
+    rules: int,
+    L: float,
+    alpha: float,
+    so_far: float | None = None,
 ) -> float:
     """Theorem 1: regret of an LL against its local oracle, for any `m`.
 
     `1 + 2 L d^(alpha/2) m^(-alpha) T + |F| m^d + 2 A_m sqrt(|F| m^d T)`.
+
+    After `so_far` of the T instances the two terms that grow with time are as long as it was: the
+    proof sums over the instances there were, and T stays in A_m, whose index was made for it.
     """
-    cells = rules * cubes
-    learning = cells + 2.0 * width_factor(T, rules, cubes) * sqrt(cells * T)
-    return 1.0 + partition_term(L, alpha, d, m) * T + learning
+    cells, t = rules * cubes, T if so_far is None else so_far
+    learning = cells + 2.0 * width_factor(T, rules, cubes) * sqrt(cells * t)
+    return 1.0 + partition_term(L, alpha, d, m) * t + learning
 
 
 def local_regret_optimal_m(

@@ -15,19 +15,22 @@ by `judge`, whose tables `refresh` fills with what all partitions learned.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 
+from learners.evidence import evidence_of_others
 from learners.fusion import Ballot, Fusion, Verdict
 from learners.ledger import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
 from learners.metrics import confusion
 from learners.seeds import seeds_of
 from learners.tables import CellTable, table_for
-from learners.types import Ints
+from learners.types import Floats, Ints, Seeds
 from learners.window import Window
 
 EXPLORING, ACCURACY, LOG_ODDS = range(3)
 """Where a payload holds what the EL hears."""
+_SILENT = (False, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,14 @@ class EnsembleLearner:
     """One partition's EL for K labels and the LLs that `fusion` was made for.
 
     unheard   the cube of instances whose context did not come; 0 without contexts
+
+    What it counts beside the losses of `fusion`, all integers:
+
+    scores    by scope (the EL, then each LL): confusion counts
+    regret    by context cube: labelled instances; the EL's expected loss in parts; each expert's
+              errors; the EL's expected loss on the instances on which that expert was heard
+    tally     diagnoses on which the LLs did not agree, diagnoses by label; no label is needed
+    latest    when the latest diagnosis was made, and each expert's share of it in parts
     """
 
     def __init__(
@@ -64,7 +75,9 @@ class EnsembleLearner:
         scopes, K = 1 + fusion.learners, fusion.classes
         experts = len(fusion.experts([""] * fusion.learners))
         self.scores: CellTable = table_for(scopes, K * K)
-        self.regret: CellTable = table_for(unheard + 1, 2 + experts)
+        self.regret: CellTable = table_for(unheard + 1, 2 + 2 * experts)
+        self.tally: CellTable = table_for(1, 1 + K)
+        self.latest: CellTable = table_for(1, 1 + experts)
         self.window = Window(scopes, K)
 
     def take(self, events: Iterable[Event], now: int = 0) -> Outcome:
@@ -88,29 +101,49 @@ class EnsembleLearner:
         )
         if diagnoses:
             self.refresh(np.unique(cells))
-        return cells, self.judge.decide(self._ballot(diagnoses, cells))
+        seeds = seeds_of(case.id for case in diagnoses)
+        ballot = self._ballot(diagnoses, cells, seeds)
+        verdict = self.judge.decide(ballot)
+        if diagnoses:
+            self._note(ballot, verdict, diagnoses[-1].at)
+        return cells, verdict
 
-    def _ballot(self, cases: Sequence[Diagnose] | Sequence[Settle], cells: Ints) -> Ballot:
+    def _note(self, ballot: Ballot, verdict: Verdict, at: int) -> None:
+        """Count what can be counted without labels."""
+        K, only = self.fusion.classes, np.zeros(1, np.int64)
+        highest = ballot.labels.max(axis=1)
+        lowest = np.where(ballot.present, ballot.labels, K).min(axis=1)
+        # Nobody was heard: the label is MISSING, and its count falls off.
+        by_label = np.bincount(verdict.labels + 1, minlength=K + 1)[1:]
+        self.tally.add(only, np.r_[(lowest < highest).sum(), by_label][None])
+        self.latest.put(only, np.r_[at, verdict.parts[-1]][None])
+
+    def _ballot(
+        self, cases: Sequence[Diagnose] | Sequence[Settle], cells: Ints, seeds: Seeds
+    ) -> Ballot:
         M, K = self.fusion.learners, self.fusion.classes
         n = len(cases)
-        labels = np.array([case.labels for case in cases], np.int64).reshape(n, M)
-        heard = [payload for case in cases for payload in case.payloads]
-        silent = [None] * K
+        heard = [_SILENT if p is None else p for case in cases for p in case.payloads]
+        odds = [p[LOG_ODDS] for p in heard]
+        silent = (nan,) * K
         return Ballot.of(
-            labels,
-            seeds_of(case.id for case in cases),
+            np.array([case.labels for case in cases], np.int64).reshape(n, M),
+            seeds,
             classes=K,
             cells=cells,
-            exploring=np.array([p is not None and p[EXPLORING] for p in heard], np.bool_).reshape(
-                n, M
-            ),
-            accuracy=np.array(
-                [None if p is None else p[ACCURACY] for p in heard], np.float64
-            ).reshape(n, M),
-            log_odds=np.array(
-                [silent if p is None else p[LOG_ODDS] or silent for p in heard], np.float64
-            ).reshape(n, M, K),
+            exploring=np.array([p[EXPLORING] for p in heard], np.bool_).reshape(n, M),
+            accuracy=_floats([p[ACCURACY] for p in heard]).reshape(n, M),
+            # Most learners have no log-odds, and rows of them are dear to build.
+            log_odds=np.array([row or silent for row in odds], np.float64).reshape(n, M, K)
+            if any(odds)
+            else None,
         )
+
+    def others(self, settled: Sequence[Settle]) -> Floats:
+        """Return (n, M, K): what all the other LLs said of each instance, for each LL."""
+        n = len(settled)
+        ballot = self._ballot(settled, np.zeros(n, np.int64), np.zeros(n, np.uint64))
+        return evidence_of_others(ballot)
 
     def learn(self, settled: Sequence[Settle]) -> Ints:
         """Count what the labels say; return the context cubes that changed."""
@@ -119,7 +152,8 @@ class EnsembleLearner:
         truth = np.array([case.label for case in settled], np.int64)
         kept = zip(*(case.decision for case in settled), strict=True)
         cells, labels, parts, votes = (np.array(column, np.int64) for column in kept)
-        ballot = self._ballot(settled, cells)
+        # Learning draws nothing: what was drawn is in the decision.
+        ballot = self._ballot(settled, cells, np.zeros(len(settled), np.uint64))
         verdict = Verdict.recalled(labels, parts, votes)
         self.fusion.learn(ballot, verdict, truth)
         self._count(ballot, verdict, truth, [case.at for case in settled])
@@ -130,9 +164,15 @@ class EnsembleLearner:
         counts = confusion(truth, predicted.T, self.fusion.classes)
         self.scores.add(np.arange(len(counts)), counts.reshape(len(counts), -1))
         self.window.push(np.array(at, np.int64), truth, predicted)
-        wrong = (verdict.votes != truth[:, None]) & (verdict.votes >= 0)
-        sums = np.concatenate(
-            [np.ones((len(truth), 1), np.int64), verdict.expected_loss(truth)[:, None], wrong],
-            axis=1,
-        )
+        heard = verdict.votes >= 0
+        wrong = (verdict.votes != truth[:, None]) & heard
+        expected = verdict.expected_loss(truth)[:, None]
+        ones = np.ones_like(expected)
+        sums = np.concatenate([ones, expected, wrong, heard * expected], axis=1)
         self.regret.add(ballot.cells, sums)
+
+
+def _floats(column: list[float | None]) -> Floats:
+    """Return a column as numbers, nan for None."""
+    known = [nan if number is None else number for number in column] if None in column else column
+    return np.array(known, np.float64)

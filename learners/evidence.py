@@ -69,6 +69,20 @@ def evidence(ballot: Ballot, clip: float = CLIP) -> Floats:
     return np.where(ballot.present[:, :, None], np.clip(said, -clip, clip), 0.0)
 
 
+def evidence_of_others(ballot: Ballot, clip: float = CLIP) -> Floats:
+    """Return what all the other LLs say together, for each LL: (n, M, K) sums of log-odds.
+
+    >>> from learners.seeds import seeds_of
+    >>> odds = np.array([[[-1.0, 1.0], [2.0, -2.0], [-0.5, 0.5]]])
+    >>> said = np.array([[1, 0, 1]])
+    >>> ballot = Ballot.of(said, seeds_of(["a"]), classes=2, log_odds=odds)
+    >>> evidence_of_others(ballot)[0, :, 1].tolist()
+    [-1.5, 1.5, -1.0]
+    """
+    said = evidence(ballot, clip)
+    return np.asarray(said.sum(axis=1, keepdims=True) - said)
+
+
 def label_chances(log_odds: Floats) -> Floats:
     """Turn log-odds (n, K) of each label against the others into chances that sum to one."""
     chances = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))

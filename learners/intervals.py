@@ -20,6 +20,8 @@ over the cube's own instances.
     (0.92, 0.972)
 """
 
+from functools import cache
+
 import numpy as np
 
 from learners.types import Floats, Ints
@@ -27,10 +29,33 @@ from learners.types import Floats, Ints
 DELTA = 0.05
 _STEPS = 7
 _MARGIN = 1e-15
+_KNOWN = 256
+"""Intervals of fewer trials are worked out once: most cubes have few, most batches are small."""
 
 
 def accuracy_interval(trials: Ints, successes: Ints, delta: float = DELTA) -> tuple[Floats, Floats]:
     """Return the lower and upper ends; [0, 1] where there are no trials."""
+    low, high = _few(delta)
+    many = trials >= _KNOWN
+    if not many.any():
+        places = trials * (trials + 1) // 2 + successes
+        return low.take(places), high.take(places)
+    ends = np.empty(len(trials)), np.empty(len(trials))
+    ends[0][many], ends[1][many] = _interval(trials[many], successes[many], delta)
+    few = ~many
+    ends[0][few], ends[1][few] = accuracy_interval(trials[few], successes[few], delta)
+    return ends
+
+
+@cache
+def _few(delta: float) -> tuple[Floats, Floats]:
+    """Return the ends for all counts below `_KNOWN`: row after row, for S from 0 to N."""
+    trials = np.repeat(np.arange(_KNOWN), np.arange(1, _KNOWN + 1))
+    successes = np.arange(len(trials)) - trials * (trials + 1) // 2
+    return _interval(trials, successes, delta)
+
+
+def _interval(trials: Ints, successes: Ints, delta: float) -> tuple[Floats, Floats]:
     n = np.asarray(trials, np.float64)
     s = np.asarray(successes, np.float64)
     level = np.log(delta) + _log_factorial(s) + _log_factorial(n - s) - _log_factorial(n + 1)

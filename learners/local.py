@@ -94,6 +94,11 @@ class LocalLearner:
         """Tell whether a rule needs the features again when the label comes."""
         return any(rule.learns for rule in self.rules)
 
+    @property
+    def joint(self) -> bool:
+        """Tell whether a rule needs to hear what the other LLs had said when the label comes."""
+        return any(isinstance(rule, LearningRule) and rule.joint for rule in self.rules)
+
     def decide(
         self, rows: Floats, seeds: Seeds, rules: Sequence[Rule] | None = None
     ) -> Predictions:
@@ -133,11 +138,13 @@ class LocalLearner:
         votes: Ints,
         truth: Ints,
         rows: Floats | None = None,
+        others: Floats | None = None,
     ) -> None:
         """Take in labels of instances decided earlier, in order.
 
         `votes` (n, F) are the rules' labels at decision time; under bandit feedback only the chosen
-        rule's is read. `rows` are needed if a rule learns. If a rule fails on them, RuleError is
+        rule's is read. `rows` are needed if a rule learns, `others` (n, K), the
+        log-odds of the other LLs together, if one is joint. If a rule fails on them, RuleError is
         raised after others may have learned: go on from a restored learner.
         """
         correct: Bools = votes == truth[:, None]
@@ -146,4 +153,4 @@ class LocalLearner:
             if isinstance(rule, LearningRule):
                 if rows is None:
                     raise LearnerError("a rule that learns needs the features with the label")
-                rule.learn(rows, truth)
+                rule.learn(rows, truth, others)

@@ -70,12 +70,34 @@ def local_regret_estimate(counts: Ints, rules: int) -> float:
     `counts` are the rows of one phase of `Iup.tables()`: (P, 2F) under bandit feedback, N and S of
     each rule; (P, 2F + 1) under full feedback, with the successes of the rules chosen. Phases add.
     """
+    trials, successes, arrivals, hits = _columns(counts, rules)
+    means = np.where(trials > 0, successes / np.maximum(trials, 1), 0.0)
+    return float((means.max(axis=1) * arrivals - hits).sum())
+
+
+def local_regret_parts(counts: Ints, rules: int) -> Ints:
+    """Return `local_regret_estimate` row by row, in whole parts of which UNIT make one error.
+
+    So sums of it are sums of integers, and do not depend on the order in which rows came to be. A
+    mean is rounded up to parts, but only for the arrivals beyond a rule's own trials (where it was
+    always tried its successes are exact): the regret is never below 0 for that.
+
+        >>> (local_regret_parts(np.array([[4, 2, 1, 2], [0, 0, 0, 0]]), 2) / UNIT).tolist()
+        [3.0, 0.0]
+    """
+    trials, successes, arrivals, hits = _columns(counts, rules)
+    tried = np.maximum(trials, 1)
+    times, rest = np.divmod(arrivals[:, None], tried)
+    means = -(-successes * UNIT // tried)
+    best = (successes * UNIT * times + means * rest).max(axis=1)
+    return np.asarray(best - hits * UNIT)
+
+
+def _columns(counts: Ints, rules: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return trials and successes of each rule, and arrivals and the chosen rules' successes."""
     if counts.shape[1:] not in {(2 * rules,), (2 * rules + 1,)}:
         raise LearnerError(f"regret: {rules} rules have rows of {2 * rules} counts, or one more")
     trials, successes = counts[:, :rules], counts[:, rules : 2 * rules]
-    means = np.where(trials > 0, successes / np.maximum(trials, 1), 0.0)
     if counts.shape[1] > 2 * rules:
-        arrivals, hits = trials.max(axis=1), counts[:, 2 * rules]
-    else:
-        arrivals, hits = trials.sum(axis=1), successes.sum(axis=1)
-    return float((means.max(axis=1) * arrivals - hits).sum())
+        return trials, successes, trials.max(axis=1), counts[:, 2 * rules]
+    return trials, successes, trials.sum(axis=1), successes.sum(axis=1)

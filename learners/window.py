@@ -10,12 +10,16 @@ of several partitions came in the same millisecond, the last partition's count a
 """
 
 from collections.abc import Sequence
+from math import gcd
 
 import numpy as np
 
 from learners.errors import LearnerError
 from learners.metrics import confusion
-from learners.types import MISSING, Ints, State
+from learners.types import MISSING, Ints
+
+_PAGE = 50
+"""Rows that are written down together: few pages change with a label, and few records hold all."""
 
 
 class Window:
@@ -34,9 +38,9 @@ class Window:
         self.classes = classes
         self.size = size
         self.pushed = 0
-        self._at = np.zeros(size, np.int64)
-        self._truth = np.full(size, MISSING, np.int64)
-        self._predicted = np.full((size, scopes), MISSING, np.int64)
+        self.page = gcd(size, _PAGE)
+        # A row is the time of the label, the label, and what each scope predicted.
+        self._rows = np.full((size, 2 + scopes), MISSING, np.int64)
 
     def __len__(self) -> int:
         return min(self.pushed, self.size)
@@ -48,9 +52,7 @@ class Window:
             raise LearnerError(f"window: expected {n} times and {n} x {self.scopes} predictions")
         slots = self.slots(n)
         kept = slice(n - len(slots), n)
-        self._at[slots] = at[kept]
-        self._truth[slots] = truth[kept]
-        self._predicted[slots] = predicted[kept]
+        self._rows[slots] = np.column_stack([at[kept], truth[kept], predicted[kept]])
         self.pushed += n
 
     def slots(self, n: int) -> Ints:
@@ -62,30 +64,39 @@ class Window:
 
     def confusion(self) -> Ints:
         """Return the confusion matrices of the window, (scopes, K, K)."""
-        return confusion(self._truth, self._predicted.T, self.classes)
+        return confusion(self._rows[:, 1], self._rows[:, 2:].T, self.classes)
 
-    def state(self) -> State:
-        """Return the whole state; row i is slot i, so a row that was not pushed over stays put."""
-        return {
-            "pushed": np.array(self.pushed, np.int64),
-            "at": self._at.copy(),
-            "truth": self._truth.copy(),
-            "predicted": self._predicted.copy(),
-        }
+    # Pages: the same rows, as many as fit on a page together, to be written down when they change.
 
-    def restore(self, state: State) -> None:
-        """Put back what `state` returned."""
-        if state["predicted"].shape != (self.size, self.scopes):
-            raise LearnerError("window: the saved one has another size or other learners")
-        self.pushed = int(state["pushed"])
-        self._at[:] = state["at"]
-        self._truth[:] = state["truth"]
-        self._predicted[:] = state["predicted"]
+    @property
+    def pages(self) -> int:
+        """Return how many pages the window has."""
+        return self.size // self.page
+
+    @property
+    def page_width(self) -> int:
+        """Return how many numbers are on a page."""
+        return self.page * (2 + self.scopes)
+
+    def changed(self, n: int) -> Ints:
+        """Return the pages that the last `n` instances are on."""
+        last = np.arange(self.pushed - min(n, self.size), self.pushed) % self.size
+        return np.unique(last // self.page)
+
+    def read_pages(self, numbers: Ints) -> Ints:
+        """Return some pages, a row of numbers each."""
+        return self._rows.reshape(self.pages, self.page_width)[numbers]
+
+    def put_pages(self, numbers: Ints, pages: Ints, pushed: int) -> None:
+        """Put back pages that were read; `pushed` is how many instances there ever were."""
+        self._rows.reshape(self.pages, self.page_width)[numbers] = pages
+        self.pushed = pushed
 
     def rows(self) -> tuple[Ints, Ints, Ints]:
         """Return times, labels and predictions, oldest first."""
         order = np.arange(self.pushed - len(self), self.pushed) % self.size
-        return self._at[order], self._truth[order], self._predicted[order]
+        found = self._rows[order]
+        return found[:, 0], found[:, 1], found[:, 2:]
 
 
 def merged(windows: Sequence[Window]) -> Window:

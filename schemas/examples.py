@@ -61,6 +61,7 @@ EXAMPLES: dict[type[Struct], Struct] = {
         rule="logistic",
         at=_AT + 86_400_020,
         votes={"logistic": "malignant", "always_benign": "benign"},
+        others=(0.7,),
     ),
     DeadLetter: DeadLetter(
         reason=Reason.UNKNOWN_LABEL.value,

@@ -50,6 +50,10 @@ Epsilon = Annotated[
     Positive | None,
     Meta(description="Corollary 1: bound on the distance from the best rule for the instance."),
 ]
+LogOdds = Annotated[tuple[float, ...], Meta(min_length=1)] | None
+_ORDER = (
+    "in the order of the settings; with two labels one number is enough, that of the positive one."
+)
 
 
 class Record(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):
@@ -102,11 +106,7 @@ class Prediction(Record, frozen=True):
     epsilon: Epsilon = None
     votes: Votes = None
     log_odds: Annotated[
-        Annotated[tuple[float, ...], Meta(min_length=1)] | None,
-        Meta(
-            description="Log-odds of each label against the others, in the order of the settings; "
-            "with two labels one number is enough, that of the positive one."
-        ),
+        LogOdds, Meta(description=f"Log-odds of each label against the others, {_ORDER}")
     ] = None
 
 
@@ -161,6 +161,13 @@ class Feedback(Record, frozen=True):
     at: At
     votes: Votes = None
     learner: Annotated[Name | None, Meta(description="The learner, if the topic is shared.")] = None
+    others: Annotated[
+        LogOdds,
+        Meta(
+            description="For rules that learn jointly: the other learners' log-odds, added up, "
+            + _ORDER
+        ),
+    ] = None
 
 
 class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):

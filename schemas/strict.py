@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
+from operator import methodcaller
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from schemas.kinds import VERSION
 from schemas.reasons import Reason
 
 _HEADS = (b'{"v":%d,' % VERSION, b'{"v": %d,' % VERSION)
+_headed = methodcaller("startswith", _HEADS)
 
 
 def are_lean(values: Sequence[bytes], keys: int) -> bool:
@@ -28,7 +30,7 @@ def are_lean(values: Sequence[bytes], keys: int) -> bool:
     each one is.
     """
     # The decoder does not demand `v`, and the count is a proof only if it is there.
-    headed = all(value.startswith(_HEADS) for value in values)
+    headed = all(map(_headed, values))
     return headed and b"".join(values).count(b":") == keys
 
 

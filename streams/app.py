@@ -3,8 +3,9 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import faust
 
@@ -24,6 +25,7 @@ from streams.web import Web
 Reach: TypeAlias = Callable[[float], Awaitable[None]]
 """Returns when the broker answers, or raises BrokerError after so many seconds, or at once."""
 
+Companion = TypeVar("Companion", bound=AbstractAsyncContextManager[Any])
 _PATIENCE = 10.0
 _log = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ class EngineApp(faust.App):
     engine: TaskGroup
     pages: WebConfig
     reach: Reach | None = None
+    companions: tuple[AbstractAsyncContextManager[Any], ...] = ()
 
     def _new_web(self) -> Any:
         return Web(self, self.pages.host or "127.0.0.1", self.pages.port)
@@ -54,6 +57,13 @@ class EngineApp(faust.App):
         if self.reach is not None:
             await self._await_broker(self.reach)
         await super().on_first_start()
+        for companion in self.companions:
+            await self.add_async_context(companion)
+
+    def beside(self, companion: Companion) -> Companion:
+        """Keep something open from the start of the application to its end; before it starts."""
+        self.companions = (*self.companions, companion)
+        return companion
 
     async def _await_broker(self, reach: Reach) -> None:
         while True:

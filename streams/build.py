@@ -1,5 +1,7 @@
 """From settings to learners: the one place that turns a description into objects that learn."""
 
+from math import log
+
 from learners.errors import LearnerError
 from learners.fnr_control import Controlled, FnrControl
 from learners.fusion import Fusion
@@ -65,5 +67,12 @@ def fusion(settings: Settings) -> Fusion:
     if not ensemble.fnr_control or ensemble.fnr_target is None:
         return made
     positive = list(settings.labels).index(settings.positive)
-    cubes = ensemble.context.partition().size if ensemble.context else 1
-    return Controlled(made, FnrControl(positive, target=ensemble.fnr_target, cubes=cubes))
+    control = FnrControl(
+        positive,
+        target=ensemble.fnr_target,
+        step=ensemble.fnr_step,
+        prior=log(ensemble.fnr_start),
+        # One cube more, for instances whose context does not come in time.
+        cubes=ensemble.context.partition().size + 1 if ensemble.context else 1,
+    )
+    return Controlled(made, control)

@@ -5,6 +5,7 @@ It leans on Faust's `AIOKafkaConsumerThread` (which calls `_create_worker_consum
 """
 
 import asyncio
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from streams.tasks.columns import take_batches
 from streams.tasks.group import TaskGroup
 
 _DAY_MS = 86_400_000
+_log = logging.getLogger(__name__)
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
@@ -70,6 +72,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             return numbers
 
         return TogetherAssignor(lambda: [spec.inputs for spec in engine.specs.values()], held)
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group; without the broker's help if it does not answer."""
+        leaving = asyncio.ensure_future(super().on_thread_stop())
+        _, late = await asyncio.wait([leaving], timeout=self.engine.config.leave_timeout)
+        if late:
+            _log.warning("the broker does not answer; leaving without its knowledge")
+            leaving.cancel()
 
     async def _fetch_records(
         self,

@@ -263,7 +263,8 @@ class Consumer(driver.Consumer):
 
     async def on_stop(self) -> None:
         """Commit what the tasks have processed, close them, and only then leave the group."""
-        await self._show()
+        with contextlib.suppress(TimeoutError):  # a display of lag is not worth waiting for
+            await asyncio.wait_for(self._show(), self.engine.config.leave_timeout)
         await self.engine.close()
         await super().on_stop()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import orjson
 import pytest
 
+from cli import output
 from cli.main import main
 
 
@@ -29,6 +30,9 @@ class Hb:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
+        # Wide enough for every table, whatever the width of the terminal that the tests run in.
+        for console in (output.out, output.err):
+            monkeypatch.setattr(console, "width", 200)
 
     def __call__(self, *arguments: object) -> Run:
         """Run `hb ARGUMENTS`."""

@@ -49,6 +49,13 @@ label_ttl = "1h"
 """
 
 
+JOINT = (
+    'learners.a.rules={sgd={kind="logistic", joint=true}}',
+    'learners.b.rules={lr={kind="bayes", joint=true}}',
+)
+"""Overrides that make all learners fit one model together."""
+
+
 def configured(folder, *overrides):
     file = folder / "ensemble.toml"
     file.write_text(TOML)
@@ -110,6 +117,8 @@ class Inline:
 
     def states(self):
         """Return the live state, as the changelogs would give it."""
+        for agent in self.inputs.values():
+            agent.save()
         states = {}
         for spec in self.specs:
             state = LiveState(

@@ -31,6 +31,7 @@ rows = st.one_of(
     st.fixed_dictionaries({"p": finite, "q": finite}),
     st.tuples(finite, finite),
 )
+odds = st.none() | st.lists(finite, min_size=1, max_size=3).map(tuple)
 sure = {"accuracy": shares, "low": shares, "high": shares, "epsilon": st.none() | st.floats(0, 9)}
 opinions = st.builds(
     Opinion, label=names, rule=names, exploring=st.booleans(), trials=counts, **sure
@@ -47,7 +48,7 @@ records = st.one_of(
         label=names,
         exploring=st.booleans(),
         trials=counts,
-        log_odds=st.none() | st.lists(finite, min_size=1, max_size=3).map(tuple),
+        log_odds=odds,
         **counting,
         **sure,
     ),
@@ -63,7 +64,13 @@ records = st.one_of(
         at=millis,
     ),
     st.builds(
-        Feedback, id=ids, label=names, predicted=names, learner=st.none() | names, **counting
+        Feedback,
+        id=ids,
+        label=names,
+        predicted=names,
+        learner=st.none() | names,
+        others=odds,
+        **counting,
     ),
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from agents.packing import unpack
+from agents.totals import EnsembleTotals
 from experiments.audit.live import LiveState
 from experiments.columns import Columns, firsts
 from experiments.logs import Log
@@ -96,11 +97,14 @@ class Evidence:
         return ~np.isin(self.log(topic).columns["offset"], away)
 
     @cached_property
+    def totals(self) -> EnsembleTotals:
+        """The totals of the ensemble learner."""
+        return EnsembleTotals(self.state(ENSEMBLE).counts["totals"].rows(np.zeros(1, np.int64))[0])
+
+    @cached_property
     def head(self) -> dict[str, int]:
         """The counts that the ensemble learner's join keeps."""
-        found = self.state(ENSEMBLE).entries["head"].get(b"ledger")
-        counts: dict[str, int] = unpack(found)["counts"] if found else {}
-        return counts
+        return self.totals.counts
 
     @cached_property
     def pending(self) -> Pending:

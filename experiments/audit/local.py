@@ -6,8 +6,18 @@ feedback       each one, once, gives the counts; in order, with the features, th
 
 import numpy as np
 
-from agents.local_learner import EXPLORED, INSTANCES, LABELLED
 from agents.pooling import PhaseIds
+from agents.totals import (
+    CUBES,
+    EXPLORED,
+    FEW,
+    FORGOTTEN,
+    INSTANCES,
+    LABELLED,
+    LOST,
+    PREDICTED,
+    THIN,
+)
 from experiments.audit.compare import compare_tables
 from experiments.audit.evidence import Evidence
 from experiments.audit.findings import Findings
@@ -15,6 +25,7 @@ from experiments.audit.models import audit_models
 from experiments.columns import count, first_of_each, occurrences
 from experiments.logs import NONE
 from learners.local import LocalLearner
+from learners.regret import local_regret_parts
 from learners.rules.base import RuleError
 from learners.tables import CellTable, table_for
 from learners.types import Bools, Floats, Ints
@@ -37,20 +48,21 @@ class LocalAudit:
         mine = predictions["learner"] == list(evidence.settings.learners).index(name)
         self.said = {
             key: predictions[key][mine]
-            for key in ("id", "label", "phase", "cube", "rule", "exploring", "votes")
+            for key in ("id", "label", "phase", "cube", "rule", "exploring", "trials", "votes")
         }
         decided = evidence.usable(self.topic)
         self.read = decided & evidence.within(self.topic, self.instances)
         self.later = decided & ~evidence.within(self.topic, self.instances)
 
-    def run(self) -> None:
-        """Check everything."""
+    def run(self) -> Ints:
+        """Check everything; return the totals as they should be."""
         self._existence()
         self._content()
         learned = self._learned()
-        self._counts(learned)
-        self._totals(learned)
+        counts = self._counts(learned)
+        totals = self._totals(learned, counts)
         audit_models(self, learned)
+        return totals
 
     def _existence(self) -> None:
         """Hold predictions against instances, patient by patient."""
@@ -109,32 +121,41 @@ class LocalAudit:
         self.findings.count("feedback_under_way", (~read).sum())
         return read & first_of_each(self.feedback["id"])
 
-    def _counts(self, learned: Bools) -> None:
+    def _counts(self, learned: Bools) -> CellTable:
         again = recount(self, learned)
         whole = not self.evidence.cut(self.evidence.topics.feedback(self.name))
         live = self.state.counts["counts"]
         compare_tables(
             self.findings, f"{local(self.name)} counts", self.where, live, again, whole=whole
         )
+        return again
 
-    def _totals(self, learned: Bools) -> None:
-        """Hold the learner's totals against the topics."""
+    def _totals(self, learned: Bools, counts: CellTable) -> Ints:
+        """Hold the learner's totals against the topics, but for what no topic tells."""
         live = self.state.counts["totals"].rows(np.zeros(1, np.int64))[0]
+        again = self._recounted(learned, counts, live)
+        note = "" if self.evidence.whole else "not compared: the start of its topics is gone"
+        self.findings.table(
+            f"{local(self.name)} totals", self.where, values=len(again) - 1,
+            differing=0 if note else int((live != again).sum()), note=note,
+        )  # fmt: skip
+        return again
+
+    def _recounted(self, learned: Bools, counts: CellTable, live: Ints) -> Ints:
         rows, said = self.instances["id"][self.read], self.said
         seen = count(rows, self.evidence.size)
         # A patient may come twice: as many of its predictions belong to what was read.
         early = occurrences(said["id"]) < seen[said["id"]]
-        expected = {
-            LABELLED: learned.sum(),
-            INSTANCES: len(rows),
-            EXPLORED: (said["exploring"] & early).sum(),
-        }
-        wrong = sum(int(live[column]) != int(number) for column, number in expected.items())
-        note = "" if self.evidence.whole else "not compared: the start of its topics is gone"
-        self.findings.table(
-            f"{local(self.name)} totals", self.where, values=len(expected),
-            differing=0 if note else wrong, note=note,
-        )  # fmt: skip
+        again = np.zeros_like(live)
+        again[LABELLED] = learned.sum()
+        again[INSTANCES] = len(rows)
+        again[EXPLORED] = (said["exploring"] & early).sum()
+        again[FORGOTTEN] = live[FORGOTTEN]
+        again[THIN] = ((said["trials"] < FEW) & early).sum()
+        again[CUBES] = len(counts)
+        again[LOST] = local_regret_parts(counts.items()[1], len(self.learner.rules)).sum()
+        again[PREDICTED:] = np.bincount(said["label"][early], minlength=len(again) - PREDICTED)
+        return again
 
 
 def recount(audit: LocalAudit, learned: Bools) -> CellTable:

@@ -4,13 +4,13 @@ The fold is in the order of the feedback, so a rule that is `exact` must come ou
 others must predict the same.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agents.local_learner import FORGOTTEN
 from agents.packing import unpack_state
 from agents.pooling import LEARNED
+from agents.totals import FORGOTTEN
 from experiments.audit.compare import same_state
 from experiments.columns import firsts
 from learners.rules.base import LearningRule, RuleError
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 _PROBES = 1000
 
 
+class Lessons(NamedTuple):
+    """What rules were taught, in order: rows, their labels, and what the other learners said."""
+
+    rows: Floats
+    truth: Ints
+    others: Floats
+
+
 def audit_models(audit: "LocalAudit", learned: Bools) -> None:
     """Hold every model of a learner against its fold, and the features that still wait."""
     rules = [rule for rule in audit.learner.rules if isinstance(rule, LearningRule)]
@@ -30,15 +38,16 @@ def audit_models(audit: "LocalAudit", learned: Bools) -> None:
         return
     _audit_features(audit)
     note = _unknowable(audit)
-    nothing = np.zeros((0, audit.learner.space.d)), np.zeros(0, np.int64)
-    rows, truth = nothing if note else _lessons(audit, learned)
+    d, K = audit.learner.space.d, audit.learner.classes
+    nothing = Lessons(np.zeros((0, d)), np.zeros(0, np.int64), np.zeros((0, K)))
+    lessons = nothing if note else _lessons(audit, learned)
     for rule in rules:
         name = f"{local(audit.name)} model {rule.name}"
         held = audit.state.entries["models"].get(rule.name.encode())
-        if note or (held is None and not len(truth)):
+        if note or (held is None and not len(lessons.truth)):
             audit.findings.table(name, audit.where, values=0, differing=0, note=note)
             continue
-        values, differing, why = _compare(audit, rule, held, rows, truth)
+        values, differing, why = _compare(audit, rule, held, lessons)
         audit.findings.table(name, audit.where, values=values, differing=differing, note=why)
 
 
@@ -56,18 +65,20 @@ def _unknowable(audit: "LocalAudit") -> str:
     return ""
 
 
-def _lessons(audit: "LocalAudit", learned: Bools) -> tuple[Floats, Ints]:
-    """Return the rows and labels that the rules were taught, in order."""
+def _lessons(audit: "LocalAudit", learned: Bools) -> Lessons:
+    """Return what the rules were taught."""
     first = firsts(audit.instances["id"], audit.evidence.size)
     at = first[audit.feedback["id"][learned]]
     truth = audit.feedback["label"][learned].astype(np.int64)
-    return audit.instances["row"][at[at >= 0]], truth[at >= 0]
+    others = np.nan_to_num(audit.feedback["others"][learned])
+    return Lessons(audit.instances["row"][at[at >= 0]], truth[at >= 0], others[at >= 0])
 
 
 def _compare(
-    audit: "LocalAudit", rule: LearningRule, held: bytes | None, rows: Floats, truth: Ints
+    audit: "LocalAudit", rule: LearningRule, held: bytes | None, lessons: Lessons
 ) -> tuple[int, int, str]:
     """Return values compared, values differing, and a note."""
+    rows, truth, others = lessons
     live = {} if held is None else unpack_state(held)
     taught = int(live.pop(LEARNED, np.array(0)))
     given_up = int(audit.state.counts["totals"].rows(np.zeros(1, np.int64))[0, FORGOTTEN])
@@ -76,7 +87,7 @@ def _compare(
     if taught != len(truth):
         return 1, 1, ""
     try:
-        rule.learn(rows, truth)
+        rule.learn(rows, truth, others)
     except RuleError:
         return 1, 1, ""
     if rule.exact:

@@ -3,24 +3,29 @@
 1. The state of every agent, from its changelogs, with the input positions that belong to it.
 2. All topics, from their start to their present end.
 3. Local learners, the join, what was settled, the counts and the dead letters.
+4. The metrics of all partitions together, of the state and of workers.
 
 A difference that is found while the stream moves may be one of the look and not of the thing: the
 state may have been caught between two of its topics, or its changelog been compacted meanwhile. So
 it is looked at again, and counts only if it stays.
 """
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.worker import specs
-from experiments.audit.counters import audit_counters
+from agents.roles import specs
+from experiments.audit.again import Again, live
+from experiments.audit.counters import audit_counters, audit_latest, latest_again
 from experiments.audit.evidence import Evidence
 from experiments.audit.findings import Findings, Kind
 from experiments.audit.join import JoinAudit
 from experiments.audit.live import read_state
 from experiments.audit.local import LocalAudit
+from experiments.audit.metrics import audit_metrics, read_pages
 from experiments.audit.refusals import audit_refusals
-from experiments.audit.settling import SettlingAudit, context_misfits
+from experiments.audit.settling import SettlingAudit, context_misfits, recomputed
 from experiments.partition_logs import read_partition
 from experiments.recording import Progress, Recording, opened, silent
 from streams.settings import Settings
@@ -67,32 +72,41 @@ class Report:
         }
 
 
-async def audit(settings: Settings, progress: Progress = silent) -> Report:
-    """Audit all partitions of an ensemble."""
-    report = Report(Findings())
+async def audit(
+    settings: Settings, progress: Progress = silent, workers: Sequence[str] = ()
+) -> Report:
+    """Audit all partitions of an ensemble, and the metrics of the workers at some addresses."""
+    report, parts, found = Report(Findings()), [], []
+    before = await read_pages(workers, time.time())
     async with opened(settings, "audit", progress) as recording:
         for partition in await recording.partitions(Topics.of(settings).predictions):
-            evidence, findings = await _look(recording, settings, partition)
+            evidence, findings, again = await _look(recording, settings, partition)
             report.findings.merge(findings)
             report.partitions += 1
+            parts.append(again)
+            found.append(live(evidence))
             _vouch(report, evidence)
+    after = await read_pages(workers, time.time())
+    pages = list(zip(before, after, strict=True))
+    audit_metrics(settings, parts, found, report.findings, pages)
     return report
 
 
 async def _look(
     recording: Recording, settings: Settings, partition: int
-) -> tuple[Evidence, Findings]:
+) -> tuple[Evidence, Findings, Again]:
     """Audit a partition; look again if something differs and the stream has moved meanwhile."""
     evidence = await gather(recording, settings, partition)
-    findings = examine(evidence)
+    findings, again = recompute(evidence)
     for _ in range(_LOOKS):
         if findings.clean:
             break
-        again = await gather(recording, settings, partition)
-        if _ends(again) == _ends(evidence):
+        later = await gather(recording, settings, partition)
+        if _ends(later) == _ends(evidence):
             break
-        evidence, findings = again, examine(again)
-    return evidence, findings
+        evidence = later
+        findings, again = recompute(evidence)
+    return evidence, findings, again
 
 
 def _ends(evidence: Evidence) -> list[dict[str, int]]:
@@ -110,16 +124,25 @@ async def gather(recording: Recording, settings: Settings, partition: int) -> Ev
 
 def examine(evidence: Evidence) -> Findings:
     """Compare what was read."""
+    return recompute(evidence)[0]
+
+
+def recompute(evidence: Evidence) -> tuple[Findings, Again]:
+    """Compare what was read; return the state as it should be, too."""
     findings = Findings()
     audit_refusals(evidence, findings)
+    again = Again(evidence.logs.partition, evidence.whole)
     for name in evidence.settings.learners:
-        LocalAudit(evidence, name, findings).run()
+        again.totals[name] = LocalAudit(evidence, name, findings).run()
     joined = JoinAudit(evidence, findings).run()
-    SettlingAudit(evidence, joined, findings).run()
-    audit_counters(evidence, joined, findings)
+    learner = SettlingAudit(evidence, joined, findings).run()
+    again.tables, again.window = recomputed(learner), learner.window
+    again.ensemble = audit_counters(evidence, joined, findings)
+    again.latest = latest_again(evidence, joined)
+    audit_latest(evidence, again.latest, findings)
     misfits = context_misfits(evidence)
     findings.differing("context cubes of diagnoses", evidence.place(ENSEMBLE), misfits)
-    return findings
+    return findings, again
 
 
 def _vouch(report: Report, evidence: Evidence) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.ensemble_learner import ensemble_learner
-from agents.packing import unpack_state
 from experiments.audit.compare import compare_tables
 from experiments.audit.evidence import Evidence
 from experiments.audit.findings import Findings
@@ -39,14 +38,31 @@ class SettlingAudit:
         names = list(evidence.settings.learners)
         self.own_experts = self.learner.fusion.experts(names) != names
 
-    def run(self) -> None:
-        """Recompute and compare."""
+    def run(self) -> EnsembleLearner:
+        """Recompute and compare; return the learner that learned it once more."""
         order, certain = self._order()
         for start in range(0, len(order), _CHUNK):
-            cases = [self._settle(number) for number in order[start : start + _CHUNK]]
+            numbers = order[start : start + _CHUNK]
+            cases = [self._settle(number) for number in numbers]
             self.learner.learn(cases)
+            self._others(numbers, cases)
         self._tables(certain)
         self._window()
+        return self.learner
+
+    def _others(self, numbers: Sequence[int], cases: Sequence[Settle]) -> None:
+        """Hold what joint learners were told of the others against what those had sent."""
+        settings = self.evidence.settings
+        if not any(learner.joint for learner in settings.learners.values()):
+            return
+        others = self.learner.others(cases)
+        for i, (name, log) in enumerate(self.logs.feedback.items()):
+            at = self.joined.feedback[i][numbers]
+            fed = (at >= 0) & self.evidence.scope[numbers]
+            told = log.columns["others"][at[fed]]
+            wrong = (told != others[fed, i]).any(axis=1) & settings.learners[name].joint
+            where = self.evidence.place(self.evidence.topics.feedback(name))
+            self.findings.differing("what feedback says of the others", where, wrong)
 
     def _order(self) -> tuple[list[int], bool]:
         """Return the settled instances in the order of their settlement, and if it is certain."""
@@ -112,7 +128,7 @@ class SettlingAudit:
     def _tables(self, certain: bool) -> None:
         live = self.evidence.state(ENSEMBLE).counts
         whole = self.evidence.whole
-        for name, again in self._recomputed().items():
+        for name, again in recomputed(self.learner).items():
             if again.dtype.kind == "f" and not certain:
                 note = "not compared: the order of its labels is not known"
                 self.findings.table(
@@ -123,20 +139,11 @@ class SettlingAudit:
                 self.findings, f"ensemble {name}", self.where, live[name], again, whole=whole
             )
 
-    def _recomputed(self) -> dict[str, CellTable]:
-        learner = self.learner
-        named = {
-            "fusion_" + name.replace(".", "_").replace("-", "_"): table
-            for name, table in learner.fusion.tables().items()
-        }
-        return {**named, "scores": learner.scores, "regret": learner.regret}
-
     def _window(self) -> None:
         """Hold the last labelled instances against each other, in whatever order."""
         live = Window(self.learner.window.scopes, self.learner.window.classes)
-        held = self.evidence.state(ENSEMBLE).entries["head"].get(b"window")
-        if held is not None:
-            live.restore(unpack_state(held))
+        pages = self.evidence.state(ENSEMBLE).counts["window"].items()
+        live.put_pages(*pages, self.evidence.head["settled"])
         ours, theirs = _rows(live), _rows(self.learner.window)
         same = len(ours) == len(theirs)
         differing = (
@@ -147,6 +154,15 @@ class SettlingAudit:
             "ensemble window", self.where, values=len(ours), differing=0 if note else differing,
             note=note,
         )  # fmt: skip
+
+
+def recomputed(learner: EnsembleLearner) -> dict[str, CellTable]:
+    """Return the tables of counts of an ensemble learner, by their names in the state."""
+    named = {
+        "fusion_" + name.replace(".", "_").replace("-", "_"): table
+        for name, table in learner.fusion.tables().items()
+    }
+    return {**named, "scores": learner.scores, "regret": learner.regret}
 
 
 def _rows(window: Window) -> Ints:

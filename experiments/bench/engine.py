@@ -1,16 +1,14 @@
 """The engine against other stream processors: the same job on the same broker, in turn."""
 
 import asyncio
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from experiments.bench.engine_rivals import Missing, Rival, rivals
+from experiments.bench.processes import running
 from experiments.bench.workload import Result, create, fill, measure, wait_for_outputs
 from streams.broker.keeper import temporary_broker
 from streams.connection import quiet_client
@@ -74,26 +72,6 @@ async def _one(address: str, rival: Rival, quick: bool) -> Result:
     await fill(address, prefix + "in", records)
     with tempfile.TemporaryDirectory(prefix="hb-bench-") as folder:
         program = [*command, address, prefix, f"{folder}/state", *rival.options]
-        with _running(program, Path(folder) / "log"):
+        with running([program], Path(folder)):
             await wait_for_outputs(address, prefix + "out", records, _PATIENCE)
     return await measure(address, prefix + "out", records)
-
-
-@contextmanager
-def _running(program: list[str], log: Path) -> Iterator[None]:
-    """Run a rival; stop it cleanly, because what it delivered may not be committed yet."""
-    with log.open("wb") as output:
-        # The commands are our own (see engine_rivals).
-        process = subprocess.Popen(program, stdout=output, stderr=output)  # noqa: S603
-        try:
-            yield
-        except HbError:
-            sys.stderr.write(log.read_text(errors="replace")[-2_000:])
-            raise
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()

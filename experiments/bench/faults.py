@@ -5,12 +5,10 @@ the end every input must have exactly one answer, and the state must be what the
 """
 
 import asyncio
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +20,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from experiments.bench import faults_check as check
 from experiments.bench.faults_schedule import Event, Fault, Plan, schedule
 from experiments.bench.faults_worker import AGENT, config
+from experiments.bench.torment import Say, Torment
 from streams.broker import EmbeddedBroker
 from streams.broker.keeper import temporary_broker
 from streams.connection import quiet_client
@@ -30,9 +29,6 @@ from streams.errors import HbError
 _IDS = 20_000
 _TURN = 0.05
 _SETTLE = 90.0
-_BROKER_DOWN = 4.0
-_VISIT = 6.0
-Say = Callable[[str], object]
 
 
 def run(plan: Plan, seed: int, say: Say) -> dict[str, Any]:
@@ -45,40 +41,42 @@ def run_on(cluster: EmbeddedBroker, plan: Plan, seed: int, say: Say) -> dict[str
     """Run the torment on a cluster that is up; all its nodes are up again afterwards."""
     quiet_client()
     with tempfile.TemporaryDirectory(prefix="hb-faults-") as folder:
-        return asyncio.run(_Torment(cluster, plan, Path(folder), say).run(seed))
+        return asyncio.run(_Run(cluster, plan, Path(folder), say).run(seed))
 
 
-class _Torment:
+class _Run:
     def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
-        self._cluster, self._plan, self._folder, self._say = cluster, plan, folder, say
+        self._plan, self._folder, self._say = plan, folder, say
         self._address = cluster.address
         self._prefix = f"f{uuid4().hex[:8]}."
-        self._workers: dict[int, subprocess.Popen[bytes]] = {}
-        self._history: list[tuple[Fault, float, float]] = []
-        self._handovers: list[tuple[float, float]] = []
+        self._torment = Torment(cluster, plan, folder, say, self._command)
         self._fed = 0
+
+    def _command(self, _number: int, folder: Path) -> Sequence[str]:
+        program = [sys.executable, "-m", "experiments.bench.faults_worker"]
+        timeout = str(self._plan.session_timeout)
+        return [*program, self._address, self._prefix, str(folder), timeout]
 
     async def run(self, seed: int) -> dict[str, Any]:
         events = schedule(self._plan, seed)
         self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} records")
         await self._create_topics()
-        for number in range(self._plan.workers):
-            self._start(number)
+        self._torment.start()
         try:
             await self._flow(events)
             await self._settle()
         except HbError:
-            self._show_logs()
+            self._torment.show_logs()
             raise
         finally:
-            self._stop_all()
+            self._torment.stop()
         return await self._report(seed)
 
     # The stream.
 
     async def _flow(self, events: list[Event]) -> None:
         """Feed for as long as the faults take, and the rest at once."""
-        faults = asyncio.create_task(self._torment(events))
+        faults = asyncio.create_task(self._strike(events))
         expected = sum(event.rest + 8 for event in events) + 10
         rate = self._plan.records / expected
         producer = AIOKafkaProducer(
@@ -112,16 +110,9 @@ class _Torment:
             await asyncio.sleep(1.0)
         raise HbError(f"only {found} of {self._plan.records} records were answered in the end")
 
-    # The faults.
-
-    async def _torment(self, events: list[Event]) -> None:
+    async def _strike(self, events: list[Event]) -> None:
         await self._first_outputs()
-        for event in events:
-            started = time.time()
-            await self._strike(event)
-            await asyncio.sleep(event.rest)
-            self._history.append((event.fault, started, time.time()))
-            self._say(f"{event.fault.value} ({event.target}); {self._fed} records fed")
+        await self._torment.strike_all(events, lambda: f"{self._fed} records fed")
 
     async def _first_outputs(self) -> None:
         deadline = time.monotonic() + 60
@@ -129,67 +120,6 @@ class _Torment:
             if time.monotonic() > deadline:
                 raise HbError("the workers answered nothing within a minute")
             await asyncio.sleep(0.5)
-
-    async def _strike(self, event: Event) -> None:
-        if event.fault is Fault.KILL_WORKER:
-            worker = self._workers.pop(event.target)
-            worker.kill()
-            worker.wait()
-            self._start(event.target)
-        elif event.fault is Fault.PAUSE_WORKER:
-            self._workers[event.target].send_signal(signal.SIGSTOP)
-            await asyncio.sleep(self._plan.session_timeout + 4)
-            self._workers[event.target].send_signal(signal.SIGCONT)
-        elif event.fault is Fault.COME_AND_GO:
-            await self._visit()
-        else:
-            await asyncio.to_thread(self._strike_broker, event)
-
-    async def _visit(self) -> None:
-        number = self._plan.workers
-        self._start(number)
-        await asyncio.sleep(_VISIT)
-        worker = self._workers.pop(number)
-        worker.terminate()
-        started = time.time()
-        await asyncio.to_thread(worker.wait)
-        self._handovers.append((started, started + self._plan.session_timeout))
-
-    def _strike_broker(self, event: Event) -> None:
-        node = self._cluster.nodes[event.target]
-        if event.fault is Fault.KILL_BROKER:
-            node.kill()
-            time.sleep(_BROKER_DOWN)
-        else:
-            node.stop()
-        node.start()
-
-    # The workers.
-
-    def _start(self, number: int) -> None:
-        folder = self._folder / str(number)
-        folder.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "experiments.bench.faults_worker"]
-        arguments = [self._address, self._prefix, str(folder), str(self._plan.session_timeout)]
-        with (self._folder / f"{number}.log").open("ab") as log:
-            self._workers[number] = subprocess.Popen(  # noqa: S603  # our own module
-                [*command, *arguments], stdout=log, stderr=log
-            )
-
-    def _stop_all(self) -> None:
-        for worker in self._workers.values():
-            worker.send_signal(signal.SIGCONT)
-            worker.terminate()
-        for worker in self._workers.values():
-            try:
-                worker.wait(20)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
-
-    def _show_logs(self) -> None:
-        for log in sorted(self._folder.glob("*.log")):
-            self._say(f"{log.name}: {log.read_text(errors='replace')[-3_000:]}")
 
     async def _create_topics(self) -> None:
         conf = config(self._address, self._prefix, self._folder, self._plan.session_timeout)
@@ -221,9 +151,13 @@ class _Torment:
         found = [await check.read_all(self._address, self._prefix + topic) for topic in topics]
         verdict = check.judge(*found)
         outputs = found[1]
-        logs = "".join(log.read_text(errors="replace") for log in self._folder.glob("*.log"))
+        logs = self._torment.said
         return {
-            "settings": {"seed": seed, "records": self._plan.records, "faults": len(self._history)},
+            "settings": {
+                "seed": seed,
+                "records": self._plan.records,
+                "faults": len(self._torment.history),
+            },
             "figures": {
                 "lost": verdict.lost,
                 "double": verdict.double,
@@ -235,13 +169,15 @@ class _Torment:
                 "pause_gap_seconds": self._gap(outputs, Fault.PAUSE_WORKER),
                 "broker_kill_gap_seconds": self._gap(outputs, Fault.KILL_BROKER),
                 "broker_bounce_gap_seconds": self._gap(outputs, Fault.BOUNCE_BROKER),
-                "clean_stop_gap_seconds": _longest(outputs, self._handovers),
+                "clean_stop_gap_seconds": _longest(outputs, self._torment.handovers),
             },
             "ratios": {},
         }
 
     def _gap(self, outputs: list[check.Record], fault: Fault) -> float:
-        return _longest(outputs, [(a, b) for found, a, b in self._history if found is fault])
+        return _longest(
+            outputs, [(a, b) for found, a, b in self._torment.history if found is fault]
+        )
 
 
 def _longest(outputs: list[check.Record], windows: list[tuple[float, float]]) -> float:

@@ -47,6 +47,16 @@ FULL = Plan(records=300_000, kills=10)
 SHORT = Plan(records=30_000, kills=3, visits=1, bounces=0, rest=(1.0, 4.0))
 """Faults fall into the recovery from the one before."""
 
+PIPELINE = Plan(
+    records=50_000, kills=6, pauses=1, visits=1, broker_kills=3, bounces=1, rest=(2.0, 8.0)
+)
+"""For patients through the whole pipeline."""
+
+PIPELINE_SHORT = Plan(
+    records=2_500, kills=2, pauses=0, visits=0, broker_kills=1, bounces=0, partitions=2,
+    rest=(0.5, 2.0),
+)  # fmt: skip
+
 
 def schedule(plan: Plan, seed: int) -> list[Event]:
     """Return the faults in a random order.
@@ -65,6 +75,18 @@ def schedule(plan: Plan, seed: int) -> list[Event]:
     faults = [fault for fault, count in counts.items() for _ in range(count)]
     draw.shuffle(faults)
     return [Event(fault, _target(fault, plan, draw), draw.uniform(*plan.rest)) for fault in faults]
+
+
+def seconds(event: Event, plan: Plan) -> float:
+    """Return how long a fault and the rest after it take, about."""
+    busy = {
+        Fault.KILL_WORKER: 0.5,
+        Fault.PAUSE_WORKER: plan.session_timeout + 4.0,
+        Fault.COME_AND_GO: 8.0,
+        Fault.KILL_BROKER: 9.0,
+        Fault.BOUNCE_BROKER: 8.0,
+    }
+    return busy[event.fault] + event.rest
 
 
 def _target(fault: Fault, plan: Plan, draw: random.Random) -> int:

@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.roles import roles
 from agents.supervisor import Supervisor, worker_command
-from agents.worker import roles
 from experiments.demo.place import Place
 from streams.settings import load_settings
 

@@ -21,11 +21,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
-from agents.board import ENSEMBLE, Board
-from agents.overview import board, look, state_view
+from agents.board import ENSEMBLE, Board, Scorer
+from agents.overview import state_view, sums
 from agents.patients import Source
 from agents.produce import Production, Published, Trial
 from agents.reading import TopicReader
+from agents.watch import look
 from experiments.demo.labels import LateLabels
 from experiments.demo.place import Place
 from schemas.readers import Reader
@@ -36,6 +37,7 @@ from streams.settings import Settings, load_settings
 from streams.topic_admin import create
 from streams.topics import Topics, declared
 
+COMING = "patients are coming"
 _WORKERS = 2
 _READY_WITHIN = 90.0
 _LEARNED_WITHIN = 60.0
@@ -43,7 +45,7 @@ _AHEAD, _MORE = 3, 5
 """Patients that may be ahead of their labels: a few at first, one more for every five."""
 _SECONDS = 10.0
 _RATES = 50.0, 400.0
-_PAGE = re.compile(r" (\S+): worker runs .*pages at (http://\S+)")
+_PAGE = re.compile(r" (\S+): worker runs .*, (?:console|pages) at (http://\S+)")
 
 
 class DemoError(HbError):
@@ -88,6 +90,8 @@ class Demo:
 
     def __init__(self, place: Place, patients: int, seed: int) -> None:
         self.progress = Progress(total=patients)
+        self.may_begin: Callable[[], bool] = lambda: True
+        """Patients wait until this holds."""
         self._place, self._patients, self._seed = place, patients, seed
         self._keeper: subprocess.Popen[str] | None = None
 
@@ -157,7 +161,7 @@ class Demo:
             seed=self._seed,
             labels=False,
         )
-        progress.step = "patients are coming"
+        progress.step = COMING
         production = Production(settings, source, trial, notice=self._note, gate=self._keep_pace)
         progress.published = production.done
         began = time.monotonic()
@@ -172,7 +176,7 @@ class Demo:
             learned = progress.board.labelled
             return progress.published.patients - learned > _AHEAD + learned // _MORE
 
-        while too_far():  # noqa: ASYNC110 - what is waited for is on the broker
+        while too_far() or not self.may_begin():  # noqa: ASYNC110 - it is on the broker
             await asyncio.sleep(0.01)
 
     def _note(self, ids: Sequence[str], labels: Sequence[str]) -> None:
@@ -221,13 +225,11 @@ class Demo:
     async def _follow_state(self, settings: Settings) -> None:
         # The ensemble's state only: that of the learners is large, and changes with every label.
         topics = [Topics.of(settings).shared(ENSEMBLE)]
-        view = state_view(Topics.of(settings))
+        view, scorer = state_view(Topics.of(settings)), Scorer(settings)
         async with TopicReader(settings, topics, "start") as topic:
             while True:
                 if view.take(await topic.read()):
-                    diagnoses = self.progress.diagnoses
-                    latest = diagnoses[-1] if diagnoses else None
-                    self.progress.board = board(settings, view, latest)
+                    self.progress.board = scorer.board(sums(settings, view))
 
     # Waiting.
 

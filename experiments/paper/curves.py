@@ -98,23 +98,23 @@ def learners(
     """Number of LLs, 2 to 30, each with its share of the 30 features."""
     figures: dict[str, float] = {}
     rows: list[Row] = []
+    runs = make_runs(count, steps=steps, seed=seed)
     for number in LEARNERS:
-        # Thirty LLs cost ten times three; fewer runs are enough for a curve.
-        runs = make_runs(count if number < 10 else min(count, 10), steps=steps, seed=seed)
         settings = replace(LocalSettings(), learners=number)
-        found = tune_once([*BASE], evaluator(runs, settings, BASE, tick=tick))
+        # Thirty LLs say ten times as much as three.
+        at_once = 50 if number < 10 else 10
+        found = tune_once([*BASE], evaluator(runs, settings, BASE, at_once=at_once, tick=tick))
         for name, one in found.items():
             figures |= one.rates.figures(f"{name}.M={number}")
             rows.append(
-                [number, name, *one.rates.mean.tolist(), float(one.rates.se[0]), round(one.h, 3),
-                 runs.count]
-            )  # fmt: skip
+                [number, name, *one.rates.mean.tolist(), float(one.rates.se[0]), round(one.h, 3)]
+            )
     falls = figures["WM.M=30.PER"] > figures["WM.M=3.PER"]
     series = [
         Series(name, list(LEARNERS), [figures[f"{name}.M={m}.PER"] for m in LEARNERS])
         for name in BASE
     ]
-    columns = ["LLs", "method", "PER", "FPR", "FNR", "PER ±", "h", "runs"]
+    columns = ["LLs", "method", "PER", "FPR", "FNR", "PER ±", "h"]
     return Result(
         name="learners",
         title="Number of local learners",

@@ -90,7 +90,8 @@ def _steps_table(parts: dict[str, tuple[Rates, float]]) -> Table:
 
 def _active_table(tuned: dict[str, Tuned]) -> Table:
     printed = published()
-    rows = []
+    best = [printed["table1"]["Best LL"][m] for m in METRICS]
+    rows = [compared("Best LL", best, tuned["Best LL"].rates, round(tuned["Best LL"].h, 3))]
     for use in BASE:
         base = printed["table1"][f"HB(IUP+{use})"]
         for name, source in ((use, base), (f"Active {use}", printed["active_el"][use])):
@@ -108,7 +109,9 @@ def contextual(
     tuned = tune_once([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
     figures = {k: v for n, one in tuned.items() for k, v in one.rates.figures(n).items()}
     printed = published()["cel"]["rows"]
-    rows, series = [], []
+    paper = [published()["table1"]["Best LL"][m] for m in METRICS]
+    rows = [compared("Best LL", paper, tuned["Best LL"].rates, round(tuned["Best LL"].h, 3))]
+    series = []
     for k, use in enumerate(BASE):
         names = [use, *(f"CEL({use}) d={d}" for d in range(1, 7))]
         found = [tuned[name] for name in names]

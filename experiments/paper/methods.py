@@ -15,7 +15,7 @@ from experiments.paper.lanes import (
     simulate_learners,
 )
 from experiments.paper.protocol import Runs
-from experiments.paper.rates import Rates, hindsight, rates
+from experiments.paper.rates import Rates, hindsight, joined, rates
 from experiments.paper.search import Evaluate
 from learners.fusion import Fusion
 from learners.fusions import make_fusion
@@ -73,25 +73,42 @@ def evaluator(
     settings: LocalSettings,
     methods: Mapping[str, Method],
     *,
-    delay: int = 0,
+    at_once: int = 50,
     tick: Tick = lambda: None,
 ) -> Evaluate:
-    """Return what runs methods, and the three references, at given values of h."""
+    """Return what runs methods, and the three references, at given values of h.
+
+    at_once   how many runs are simulated together
+    """
 
     def evaluate(values: Mapping[str, Floats]) -> dict[str, list[Rates]]:
-        every = np.unique(np.concatenate(list(values.values())))
-        votes = simulate_learners(runs, settings, every, delay=delay, tick=tick)
-        made: dict[str, list[Rates]] = {}
-        for name, wanted in values.items():
-            mine = votes.pick(np.searchsorted(every, wanted))
-            if name in REFERENCES:
-                made[name] = _references(mine, runs, name)
-            else:
-                fused = run_method(methods[name], runs, settings, mine, delay=delay, tick=tick)
-                made[name] = each_value(fused.labels, runs)
-        return made
+        parts = [_evaluated(part, settings, methods, values, tick) for part in runs.parts(at_once)]
+        return {
+            name: [joined([part[name][k] for part in parts]) for k in range(len(wanted))]
+            for name, wanted in values.items()
+        }
 
     return evaluate
+
+
+def _evaluated(
+    runs: Runs,
+    settings: LocalSettings,
+    methods: Mapping[str, Method],
+    values: Mapping[str, Floats],
+    tick: Tick,
+) -> dict[str, list[Rates]]:
+    every = np.unique(np.concatenate(list(values.values())))
+    votes = simulate_learners(runs, settings, every, tick=tick)
+    made: dict[str, list[Rates]] = {}
+    for name, wanted in values.items():
+        mine = votes.pick(np.searchsorted(every, wanted))
+        if name in REFERENCES:
+            made[name] = _references(mine, runs, name)
+        else:
+            fused = run_method(methods[name], runs, settings, mine, tick=tick)
+            made[name] = each_value(fused.labels, runs)
+    return made
 
 
 def run_method(

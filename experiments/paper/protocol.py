@@ -1,16 +1,18 @@
 """The paper's runs: who is drawn when, and which features each local learner (LL) sees.
 
 Experiments 1 and 2: in each run 285 random patients train the offline methods and T = 10000 draws,
-with replacement, from the other 284 are diagnosed by everybody. Other experiments draw from all
-569. Features are dealt to the LLs at random, anew in each run, no feature to two LLs. Labels may go
-missing or be flipped before anybody learns from them; results are always judged by the true ones.
+with replacement, from the other 284 are diagnosed by everybody. The paper says that its other
+experiments draw from all 569, yet their tables repeat figures of Experiment 1; here all draw from
+284, and the sweep shows what 569 would change. Features are dealt to the LLs at random, anew in
+each run, no feature to two LLs. Labels may go missing or be flipped before anybody learns from
+them; results are always judged by the true ones.
 
 All that is random comes from one seed and the run's number, so a run is the same whatever other
 runs are made with it. Instance ids are `<run>/<t>`: ties and draws of the learners hang on them, as
 in a live stream.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +22,7 @@ from experiments.data import Dataset, wdbc
 from learners.seeds import seeds_of
 from learners.types import Bools, Floats, Ints, Seeds
 
+_BY_RUN = ("train", "test", "draws", "order", "seeds", "told", "silent")
 TRAINING = 285
 T = 10_000
 
@@ -80,6 +83,12 @@ class Runs:
         told = np.where(wrong < flipped, 1 - self.truth, self.truth)
         return replace(self, told=told, silent=lost < missing)
 
+    def parts(self, size: int) -> Iterator["Runs"]:
+        """Return the runs in parts of at most `size`: what is simulated at once fits in memory."""
+        for start in range(0, self.count, size):
+            of = slice(start, start + size)
+            yield replace(self, **{name: getattr(self, name)[of] for name in _BY_RUN})
+
     def cut(self, steps: int) -> "Runs":
         """Return the first steps of the runs."""
         return replace(
@@ -93,9 +102,8 @@ class Runs:
 
 def stacked(parts: Sequence[Runs]) -> Runs:
     """Return the runs of several sets as one, so that they are simulated together."""
-    fields = ("train", "test", "draws", "order", "seeds", "told", "silent")
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in fields
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_RUN
     }
     return replace(parts[0], **joined)
 

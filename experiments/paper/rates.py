@@ -4,6 +4,7 @@ Rates are in percent, as in the paper. The mean over runs is what tables show; `
 error, the unit in which differences from the paper are given.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -60,6 +61,11 @@ def rates(said: NDArray[np.int8] | Ints, truth: Ints, among: Bools | None = None
     with np.errstate(invalid="ignore"):
         per_run = [100.0 * (wrong & group).sum(axis=0) / group.sum(axis=0) for group in groups]
     return Rates(np.array(per_run))
+
+
+def joined(parts: Sequence[Rates]) -> Rates:
+    """Return the rates of several sets of runs as one."""
+    return Rates(np.concatenate([part.per_run for part in parts], axis=1))
 
 
 def hindsight(labels: NDArray[np.int8], truth: Ints) -> dict[str, Rates]:

@@ -3,13 +3,14 @@
 So a run of an experiment can be streamed through the real pipeline and give the same predictions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from experiments.data import Dataset
 from experiments.paper.lanes import LocalSettings
 from experiments.paper.protocol import Runs
 from learners.features import Real
 from learners.scaling import ZLogistic
+from learners.types import Ints
 from schemas.records import Instance, Label
 
 
@@ -36,7 +37,7 @@ def settings_text(runs: Runs, run: int, settings: LocalSettings, h: float, mode:
         lines += [f"[defaults.rules.{label}]", 'kind = "constant"', f'label = "{label}"']
         lines.append(f"weight = {float(weight)!r}")
     for i, columns in enumerate(runs.columns(settings.learners)):
-        features = ", ".join(_features(data, columns[run].tolist()))
+        features = ", ".join(feature_lines(data, columns[run].tolist()))
         lines += [f"[learners.{learner_name(i)}]", f"features = [{features}]"]
     return "\n".join([*lines, "[ensemble]", f'mode = "{mode}"', ""])
 
@@ -46,7 +47,8 @@ def learner_name(i: int) -> str:
     return f"ll{i + 1}"
 
 
-def _features(data: Dataset, columns: list[int]) -> Iterator[str]:
+def feature_lines(data: Dataset, columns: list[int]) -> Iterator[str]:
+    """Return features as the settings file writes them."""
     space = data.space()
     for j in columns:
         feature = space.features[j]
@@ -63,17 +65,20 @@ def instance_id(seed: int, run: int, t: int) -> str:
 
 def instances(runs: Runs, seed: int, run: int, learners: int = 3) -> Iterator[dict[str, Instance]]:
     """Return, step by step, what each local learner is sent; times are the steps."""
-    names = [name for name, _ in runs.data.features]
+    columns = [own[run] for own in runs.columns(learners)]
     for t, patient in enumerate(runs.draws[run].tolist()):
-        row = runs.data.rows[patient]
-        yield {
-            learner_name(i): Instance(
-                instance_id(seed, run, t),
-                {names[j]: float(row[j]) for j in columns[run].tolist()},
-                t,
-            )
-            for i, columns in enumerate(runs.columns(learners))
-        }
+        yield split_up(runs.data, patient, columns, instance_id(seed, run, t), t)
+
+
+def split_up(
+    data: Dataset, patient: int, columns: Sequence[Ints], name: str, at: int
+) -> dict[str, Instance]:
+    """Return a patient's features, dealt out to the local learners."""
+    names, row = [name for name, _ in data.features], data.rows[patient]
+    return {
+        learner_name(i): Instance(name, {names[j]: float(row[j]) for j in own.tolist()}, at)
+        for i, own in enumerate(columns)
+    }
 
 
 def labels(runs: Runs, seed: int, run: int) -> Iterator[Label]:

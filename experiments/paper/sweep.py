@@ -34,6 +34,7 @@ class Variant:
     value: str
     settings: LocalSettings
     method: Method = FUSIONS["WM"]
+    split: bool = True
 
 
 def variants() -> Iterator[Variant]:
@@ -52,21 +53,25 @@ def variants() -> Iterator[Variant]:
         method = Method("wm", options={"eta_scale": scale})
         yield Variant("eta", f"x {scale:g}", base, method)
     yield Variant("eta", "small-loss", base, Method("wm", options={"rate": "small-loss"}))
+    yield Variant("patients", "all 569", base, split=False)
 
 
 def sweep(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
     """Run all variants."""
-    runs = make_runs(count, steps=steps, seed=seed)
+    drawn = {
+        split: make_runs(count, steps=steps, seed=seed, split=split) for split in (True, False)
+    }
     rows: list[Row] = []
     figures: dict[str, float] = {}
     curve: dict[str, list[Any]] = {"c": [], "PER": [], "se": [], "first": [], "repeat": []}
-    voted: tuple[LocalSettings, Votes] | None = None
+    voted: tuple[tuple[LocalSettings, bool], Votes] | None = None
     for variant in variants():
+        runs, key_ = drawn[variant.split], (variant.settings, variant.split)
         # Variants of the EL come one after the other and hear the same LLs.
-        if voted is None or voted[0] != variant.settings:
-            voted = variant.settings, simulate_learners(runs, variant.settings, FINE, tick=tick)
+        if voted is None or voted[0] != key_:
+            voted = key_, simulate_learners(runs, variant.settings, FINE, tick=tick)
         row, tuned, parts = _run(runs, variant, voted[1], tick)
         rows.append(row)
         key = f"{variant.factor}={variant.value}"

@@ -44,6 +44,7 @@ def table1(
     tuned = tune(names, evaluator(runs, settings, methods, tick=tick))
     tuned |= offline_methods(runs)
     figures = {k: v for name, one in tuned.items() for k, v in one.rates.figures(name).items()}
+    figures |= {f"{name}.PER sd": float(one.rates.sd[0]) for name, one in tuned.items()}
     figures["IR.WM over LR"] = improvement(figures["WM.PER"], figures["LR.PER"])
     figures["IR.Best LL over LR"] = improvement(figures["Best LL.PER"], figures["LR.PER"])
     return Result(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments.report.result import Chart
+from experiments.report.result import Chart, lying
 
 SIZE = (7.2, 4.2)
 
@@ -16,7 +16,7 @@ def draw(chart: Chart, path: Path) -> None:
         figure = Figure(SIZE, layout="constrained")
         axes = figure.subplots()
         (_bars if chart.kind == "bar" else _lines)(axes, chart)
-        x, y = (chart.y, "") if _lying(chart) else (chart.x, chart.y)
+        x, y = (chart.y, "") if lying(chart) else (chart.x, chart.y)
         axes.set(xlabel=x, ylabel=y, title=chart.title)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
@@ -47,16 +47,12 @@ def _bars(axes: object, chart: Chart) -> None:
     for k, one in enumerate(chart.series):
         places = [i + (k - (len(chart.series) - 1) / 2) * width for i in range(len(names))]
         sizes = [0.0 if value is None else value for value in one.y]
-        if _lying(chart):
+        if lying(chart):
             axes.barh(places, sizes, width, xerr=one.error, label=one.name)
         else:
             axes.bar(places, sizes, width, yerr=one.error, label=one.name, capsize=2)
-    if _lying(chart):
+    if lying(chart):
         axes.set_yticks(range(len(names)), names)
         axes.invert_yaxis()
     else:
         axes.set_xticks(range(len(names)), names)
-
-
-def _lying(chart: Chart) -> bool:
-    return chart.kind == "bar" and sum(len(str(x)) for x in chart.series[0].x) > 75

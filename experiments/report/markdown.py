@@ -9,7 +9,7 @@ from experiments.report.words import INTRODUCTION, UNSAID, setting_words
 
 def document(results: Mapping[str, Result], images: Mapping[str, Sequence[str]]) -> str:
     """Return the whole report; `images` are the files of each result's charts."""
-    tables = [markdown_table(make(results)) for make in (summary, improvements)]
+    tables = [markdown_table(table) for table in (*summary(results), improvements(results))]
     unsaid = "\n".join(["What the paper leaves unsaid, and what follows:\n", *_list(UNSAID), ""])
     parts = ["# Results\n", INTRODUCTION, *tables, unsaid, _contents(results)]
     for name, result in results.items():

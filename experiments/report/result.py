@@ -41,9 +41,17 @@ class Chart:
     log_y: bool = False
 
 
+def lying(chart: Chart) -> bool:
+    """Tell whether bars have names too long to stand side by side."""
+    return chart.kind == "bar" and sum(len(str(x)) for x in chart.series[0].x) > 75
+
+
 @dataclass
 class Result:
-    """All of it. `figures` is what scripts read; rates are in percent."""
+    """All of it. `figures` is what scripts read; rates are in percent.
+
+    seconds, cpu_seconds   how long it took, and how much of that was work of its own process
+    """
 
     name: str
     title: str
@@ -53,6 +61,7 @@ class Result:
     charts: list[Chart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

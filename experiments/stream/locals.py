@@ -1,14 +1,16 @@
 """Local learners (LLs) in a single pass, one instance at a time, as in the product."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from experiments.stream.orders import Order, make_order
+from learners.evidence import evidence_of_others
+from learners.fusion import Ballot
 from learners.iup import Feedback, IupConfig
-from learners.local import LocalLearner
+from learners.local import LocalLearner, Predictions
 from learners.phases import Horizon
 from learners.rules.registry import make_rule
 from learners.types import Bools, Floats, Ints
@@ -76,7 +78,10 @@ class Task:
 def listen(task: Task) -> Heard:
     """Make one pass with all LLs."""
     order = task.order()
-    said = [_pass(task.recipe.learner(order, mine), order, mine) for mine in order.columns]
+    learners = [task.recipe.learner(order, mine) for mine in order.columns]
+    if any(learner.joint for learner in learners):
+        return together(learners, order)
+    said = [_pass(one, order, mine) for one, mine in zip(learners, order.columns, strict=True)]
     return Heard(
         np.stack([one.labels for one in said], axis=1),
         np.stack([one.exploring for one in said], axis=1),
@@ -97,12 +102,47 @@ def _pass(learner: LocalLearner, order: Order, columns: Ints) -> Heard:
         chosen = said.choices
         labels[t], exploring[t] = said.labels[0], chosen.exploring[0]
         accuracy[t], odds[t] = chosen.accuracy[0], said.log_odds[0]
-        learner.learn(
-            phase=chosen.phase,
-            cubes=chosen.cubes,
-            rules=chosen.rules,
-            votes=said.votes,
-            truth=order.told[t : t + 1],
-            rows=row,
-        )
+        _learn(learner, said, order.told[t : t + 1], row)
     return Heard(labels, exploring, accuracy, odds)
+
+
+def together(learners: Sequence[LocalLearner], order: Order) -> Heard:
+    """Make one pass with LLs that are told what the others had said, as the EL tells them."""
+    n, M, K = len(order.patients), len(learners), order.data.classes
+    rows = [np.ascontiguousarray(order.rows[:, columns]) for columns in order.columns]
+    heard = Heard(
+        np.empty((n, M), np.int64), np.empty((n, M), np.bool_), np.empty((n, M)),
+        np.empty((n, M, K)),
+    )  # fmt: skip
+    for t in range(n):
+        at = slice(t, t + 1)
+        said = [
+            one.decide(own[at], order.seeds[at]) for one, own in zip(learners, rows, strict=True)
+        ]
+        heard.labels[t] = [one.labels[0] for one in said]
+        heard.exploring[t] = [one.choices.exploring[0] for one in said]
+        heard.accuracy[t] = [one.choices.accuracy[0] for one in said]
+        heard.log_odds[t] = [one.log_odds[0] for one in said]
+        ballot = Ballot.of(
+            heard.labels[at], order.seeds[at], classes=K, accuracy=heard.accuracy[at],
+            log_odds=heard.log_odds[at],
+        )  # fmt: skip
+        others = evidence_of_others(ballot)
+        for i, (learner, one) in enumerate(zip(learners, said, strict=True)):
+            _learn(learner, one, order.told[at], rows[i][at], others[:, i])
+    return heard
+
+
+def _learn(
+    learner: LocalLearner, said: Predictions, truth: Ints, row: Floats, others: Floats | None = None
+) -> None:
+    chosen = said.choices
+    learner.learn(
+        phase=chosen.phase,
+        cubes=chosen.cubes,
+        rules=chosen.rules,
+        votes=said.votes,
+        truth=truth,
+        rows=row,
+        others=others,
+    )

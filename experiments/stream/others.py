@@ -4,18 +4,26 @@ from collections.abc import Callable
 
 from experiments.report.result import Chart, Result, Row, Series, Table
 from experiments.stream.locals import Task
+from experiments.stream.methods import BOUNDED, FIRM, OURS, PROPOSED, Ours
 from experiments.stream.orders import REPORTED
-from experiments.stream.river_peers import PEERS
-from experiments.stream.single_pass import OURS, our_scores, river_scores
+from experiments.stream.river_peers import BEST, DEFAULT, ENSEMBLES
+from experiments.stream.scores import our_scores, river_scores
 
 Tick = Callable[[], object]
-METHODS = {name: OURS[name] for name in ("kdi, stack", "kdi, odds", "kdi, committee of fusions")}
-SETS = {
-    "phishing": 5,
-    "flares": 5,
-    "segments": 2,
-    "loans": 1,
+METHODS = {
+    **{
+        name: OURS[name]
+        for name in (
+            PROPOSED,
+            BOUNDED,
+            "kdi, stack",
+            "cells that split, stack",
+        )
+    },
+    "additive and cells that split, stack": Ours("additive and cells", "stack", FIRM),
 }
+PEERS = (BEST, DEFAULT, *ENSEMBLES)
+SETS = {"phishing": 10, "flares": 10, "segments": 4, "loans": 2}
 """Data sets and how many orders of each: large ones are expensive and vary less."""
 
 
@@ -31,7 +39,7 @@ def others(
         tasks = [Task(name, seed, number) for number in range(orders_wanted)]
         orders = [task.order() for task in tasks]
         scores = our_scores(tasks, orders, METHODS, tick)
-        scores |= river_scores(tasks, orders, PEERS[:2] if quick else PEERS, tick)
+        scores |= river_scores(tasks, orders, (BEST, DEFAULT) if quick else PEERS, tick)
         columns[name] = {method: float(one.plain.mean[0]) for method, one in scores.items()}
         data = orders[0].data
         shape = f"{len(data.rows)} x {len(data.features)}, {data.classes} classes"

@@ -54,13 +54,14 @@ class Book:
         resolved = self.counts["parked_label_settled"] + self.counts["parked_label_unknown"]
         return self.counts["label_parked"] - resolved
 
-    # Writing it down. Between batches, and only what the last batch touched.
+    # Writing it down. Between batches, and only what was touched since it was written last.
 
     def touched(self) -> list[str]:
-        """Return the ids whose entries the last batch made, changed or dropped."""
+        """Return the ids whose entries were made, changed or dropped since it was last asked."""
         if self._in_batch:
             raise LearnerError("ledger: settle the batch before it is written down")
-        return list(self._touched)
+        touched, self._touched = list(self._touched), {}
+        return touched
 
     def dump(self, name: str) -> Packed | None:
         """Return the entry of one id, None if there is none (any more)."""

@@ -44,11 +44,18 @@ def _same(data: Any) -> Any:
 class Codec:
     """How entries are kept and written down; as they are, unless told otherwise.
 
-    `unpack` may return lists where `pack` was given tuples.
+    pack, unpack   `unpack` may return lists where `pack` was given tuples
+    keep           what of a prediction's payload is of use after the diagnosis; what it returns is
+                   returned unchanged if it is asked again
     """
 
-    pack: Callable[[Plain], Packed] = _same
+    pack: Callable[[Any], Packed] = _same
     unpack: Callable[[Packed], Sequence[Any]] = _same
+    keep: Callable[[Any], Any] = _same
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Tell whether two payloads are the same in what is kept of them."""
+        return bool(self.pack(self.keep(one)) == self.pack(self.keep(other)))
 
 
 class Case:
@@ -90,13 +97,13 @@ class Case:
         votes = tuple(self.labels), tuple(self.payloads)
         return "open", self.stamp, *votes, self.context, self.label, self.label_payload
 
-    def plain_diagnosed(self) -> Plain:
+    def plain_diagnosed(self, keep: Callable[[Any], Any]) -> Plain:
         """Return the case after its diagnosis as plain data."""
         return (
             "diagnosed",
             self.stamp,
             tuple(self.labels),
-            tuple(self.payloads),
+            tuple([None if payload is None else keep(payload) for payload in self.payloads]),
             self.late,
             self.context,
             self.complete,

@@ -1,9 +1,9 @@
 """What goes into the ledger: predictions, contexts and labels, each at a moment of stream time.
 
-`at` is in milliseconds. Payloads are opaque: the ledger keeps them, compares them with `==` to tell
-a repeat from a contradiction, and hands them back. They must be plain data that is never changed
-afterwards, in the terms of the ledger's codec. Learners and labels are indices from 0 that the
-caller has checked.
+`at` is in milliseconds. Payloads are opaque: the ledger keeps them, compares them as its codec
+packs them to tell a repeat from a contradiction, and hands back what it keeps of them. They must be
+plain data that is never changed afterwards. Learners and labels are indices from 0 that the caller
+has checked.
 """
 
 from dataclasses import dataclass

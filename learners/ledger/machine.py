@@ -32,7 +32,7 @@ class Ledger(Transitions):
         """
         if self._in_batch:
             raise LearnerError("ledger: settle the last batch before the next")
-        self._in_batch, self._step, self._touched = True, Step(), {}
+        self._in_batch, self._step = True, Step()
         for event in events:
             if event.at > self.clock:
                 self._tick(event.at)
@@ -54,10 +54,11 @@ class Ledger(Transitions):
         """Take one decision per diagnosis of the batch, and return what its labels settle."""
         if not self._in_batch or len(decisions) != len(self._undecided):
             raise LearnerError("ledger: settle takes one decision per diagnosis of the last batch")
+        codec = self.codec
         for (name, case), decision in zip(self._undecided, decisions, strict=True):
             case.decision = decision
             if self._diagnosed.get(name) is case:
-                self._diagnosed[name] = self.codec.pack(case.plain_diagnosed())
+                self._diagnosed[name] = codec.pack(case.plain_diagnosed(codec.keep))
         settled = [self._settlement(*each) for each in self._settling]
         self._in_batch, self._undecided, self._settling = False, [], []
         return settled
@@ -115,11 +116,12 @@ class Ledger(Transitions):
         case.payloads[event.learner] = event.payload
         case.late = (*case.late, event.learner)
         if case is not found:
-            self._diagnosed[event.id] = self.codec.pack(case.plain_diagnosed())
+            self._diagnosed[event.id] = self.codec.pack(case.plain_diagnosed(self.codec.keep))
 
     def _count_repeat(self, event: Prediction, case: Case) -> None:
-        first = case.labels[event.learner], case.payloads[event.learner]
-        same = first == (event.label, event.payload)
+        same = case.labels[event.learner] == event.label and self.codec.same(
+            case.payloads[event.learner], event.payload
+        )
         self.counts["prediction_duplicate" if same else "prediction_conflict"] += 1
 
     def _diagnose_if_complete(self, name: str, case: Case) -> None:
@@ -196,7 +198,11 @@ class Ledger(Transitions):
         return int(outcome)
 
     def _settlement(self, name: str, at: int, label: int, found: Case | Packed) -> Settle:
-        kept = found.plain_diagnosed() if isinstance(found, Case) else self.codec.unpack(found)
+        codec = self.codec
+        if isinstance(found, Case):
+            kept: Sequence[Any] = found.plain_diagnosed(codec.keep)
+        else:
+            kept = codec.unpack(found)
         _, stamp, labels, payloads, late, context, complete, decision = kept
         return Settle(
             name,

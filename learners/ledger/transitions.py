@@ -40,6 +40,10 @@ class Transitions(Book):
                 self._end_waits()
         self.clock = now
 
+    def due(self, now: int) -> bool:
+        """Tell whether a wait has run out at `now`, so that moving the clock there changes more."""
+        return now > self.clock and self._due <= now and self._next_deadline(now) <= now
+
     def _next_deadline(self, now: int) -> int:
         """Return the earliest deadline there is, or can be of what comes from `now` on."""
         fusion, ttl = self.rules.fusion_timeout, self.rules.label_ttl

@@ -108,11 +108,14 @@ class LearningRule(Rule):
 
     exact      equal histories give equal states, bit for bit; if not, only equal predictions
     fallible   learning runs foreign code that may raise on checked rows
+    joint      learns what the other learners leave unexplained: its log-odds are a part that is
+               added to theirs, so it is told with each label what they had said
     """
 
     learns: ClassVar[bool] = True
     exact: bool = True
     fallible: bool = False
+    joint: bool = False
 
     def __init__(self, name: str, space: FeatureSpace, classes: int) -> None:
         super().__init__(name, classes)
@@ -130,8 +133,12 @@ class LearningRule(Rule):
     def _log_odds(self, rows: Floats) -> Floats:
         """Return (n, K) finite log-odds."""
 
-    def learn(self, rows: Floats, truth: Ints) -> None:
-        """Take in labelled rows, in order. What is refused leaves the rule as it was."""
+    def learn(self, rows: Floats, truth: Ints, others: Floats | None = None) -> None:
+        """Take in labelled rows, in order. What is refused leaves the rule as it was.
+
+        `others` (n, K) are the log-odds that the other learners had said, together; a joint rule
+        that is not told takes it that they said nothing.
+        """
         self.space.check(rows)
         if truth.shape != (len(rows),) or truth.dtype.kind not in "iu":
             raise LearnerError(f"rule {self.name}: learning needs one label index per row")
@@ -139,11 +146,20 @@ class LearningRule(Rule):
             return
         if truth.min() < 0 or truth.max() >= self.classes:
             raise LearnerError(f"rule {self.name}: a label to learn from is outside the set")
-        self._guard(self._learn, rows, truth)
+        if not self.joint or others is None:
+            self._guard(self._learn, rows, truth)
+            return
+        if others.shape != (len(rows), self.classes) or not np.isfinite(others).all():
+            raise LearnerError(f"rule {self.name}: what the others said must be finite log-odds")
+        self._guard(self._learn_beside, rows, truth, others)
 
     @abstractmethod
     def _learn(self, rows: Floats, truth: Ints) -> None:
         """Fold in at least one checked row."""
+
+    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
+        """Fold in checked rows beside what the others said; every joint rule has its own."""
+        raise NotImplementedError(type(self).__name__)
 
     @abstractmethod
     def state(self) -> State:

@@ -13,6 +13,10 @@ constant 1, and random Fourier features if wanted):
 graphical structures".) It needs no learning rate and is cautious where it has seen little. It
 assumes that the stream does not drift: S only shrinks.
 
+If joint, m + o stands in for m in the line of a, o being the log-odds that the other learners said:
+the row's label is explained by all of them together, and this one learns its part (backfitting:
+T. Hastie and R. Tibshirani, "Generalized additive models", Statistical Science 1, 1986).
+
 The covariance of two partitions cannot be averaged like a parameter: their beliefs are multiplied
 and the prior they share is divided out, which is what one partition would believe if the steps did
 not depend on their order.
@@ -27,7 +31,7 @@ from learners.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.columns import Columns
 from learners.rules.fourier import FourierFeatures
-from learners.rules.odds import by_row, dot_rows, from_heads, heads, sigmoid, targets
+from learners.rules.odds import beside, by_row, dot_rows, from_heads, heads, sigmoid, targets
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of
 from learners.types import Floats, Ints, State
@@ -43,6 +47,7 @@ class BayesianLogistic(LearningRule):
     fourier   how many random Fourier features to add; 0 is the linear model
     spread    variance of their frequencies; larger bends more
     seed      draws them
+    joint     learn what the other learners leave unexplained
     """
 
     def __init__(
@@ -56,8 +61,10 @@ class BayesianLogistic(LearningRule):
         fourier: int = 0,
         spread: float = 0.1,
         seed: int = 0,
+        joint: bool = False,
     ) -> None:
         super().__init__(name, space, classes)
+        self.joint = joint
         self.prior = prior
         self.columns = Columns(space)
         self.scaler = make_scaler(scaling, self.columns)
@@ -80,19 +87,22 @@ class BayesianLogistic(LearningRule):
         return from_heads(odds, self.classes)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
+        self._learn_beside(rows, truth, np.zeros((len(rows), self.classes)))
+
+    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
         x = self._inputs(self.scaler.learn(self.columns.raw(rows)))
         for head in range(len(self.weights)):
-            y = targets(truth, head, self.classes)
-            self._update(self.weights[head], self.covariance[head], x, y)
+            y, said = targets(truth, head, self.classes), beside(others, head, self.classes)
+            self._update(self.weights[head], self.covariance[head], x, y, said)
 
-    def _update(self, w: Floats, S: Floats, x: Floats, y: list[float]) -> None:
+    def _update(self, w: Floats, S: Floats, x: Floats, y: list[float], others: list[float]) -> None:
         """Take in the rows one by one; `w` and `S` change in place, without new arrays."""
         s, outer = np.empty_like(w), self._scratch
         column = s[:, None]
-        for row, target in zip(x, y, strict=True):
+        for row, target, said in zip(x, y, others, strict=True):
             np.dot(S, row, out=s)
             v = max(float(row @ s), 0.0)
-            p = posterior(float(w @ row), v, target)
+            p = posterior(float(w @ row) + said, v, target)
             k = p * (1.0 - p)
             w += (target - p) * s
             # The root goes into s, so that the outer product is symmetric to the last bit.

@@ -6,6 +6,11 @@ that did best on single passes over small medical data: members that err differe
     K   logistic regression by SGD on z-scores, rate 0.2
     D   linear discriminant analysis on ranks, scatter started at 10 I
     I   Bayesian logistic regression on log-scaled z-scores and 60 random Fourier features
+
+The preset `additive` is for learners that fit one model together, each its own part of the
+log-odds: logistic regression by SGD on z-scores, rate 0.05, and Bayesian logistic regression on
+log-scaled z-scores, once plain and once with 60 random Fourier features, all joint. It did best of
+all, by far where few positives may be missed.
 """
 
 from collections.abc import Sequence
@@ -44,6 +49,7 @@ class Committee(LearningRule):
         self.members = tuple(members)
         self.exact = all(member.exact for member in members)
         self.fallible = any(member.fallible for member in members)
+        self.joint = any(member.joint for member in members)
         self.clip = clip
 
     def _log_odds(self, rows: Floats) -> Floats:
@@ -53,10 +59,16 @@ class Committee(LearningRule):
         return total / len(self.members)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
+        self._learn_beside(rows, truth, None)
+
+    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats | None) -> None:
         before = self.state() if self.fallible else {}
         try:
-            for member in self.members:
-                member._guard(member._learn, rows, truth)  # the rows are checked already
+            for member in self.members:  # the rows are checked already
+                if member.joint and others is not None:
+                    member._guard(member._learn_beside, rows, truth, others)
+                else:
+                    member._guard(member._learn, rows, truth)
         except RuleError:
             self.restore(before)
             raise
@@ -96,6 +108,26 @@ def kdi(name: str, space: FeatureSpace, classes: int, *, seed: int = 0) -> Commi
         RankLda(f"{name}/D", space, classes, prior=10.0),
         BayesianLogistic(
             f"{name}/I", space, classes, prior=2.0, scaling="log", fourier=60, seed=seed
+        ),
+    )
+    return Committee(name, space, classes, members)
+
+
+def additive(name: str, space: FeatureSpace, classes: int, *, seed: int = 0) -> Committee:
+    """Return the preset committee of joint rules."""
+    members = (
+        Logistic(f"{name}/K", space, classes, rate=0.05, scaling="zscore", joint=True),
+        BayesianLogistic(f"{name}/B", space, classes, prior=0.5, scaling="log", joint=True),
+        BayesianLogistic(
+            f"{name}/I",
+            space,
+            classes,
+            prior=0.5,
+            scaling="log",
+            fourier=60,
+            spread=0.3,
+            seed=seed,
+            joint=True,
         ),
     )
     return Committee(name, space, classes, members)

@@ -2,6 +2,9 @@
 
     p = sigma(w'x),   w += rate * ((y - p) x - l2 w)
 
+If joint, p = sigma(w'x + o), o being the log-odds that the other learners said: together they then
+take the step of one logistic regression over all features, and none sees the others' features.
+
 x are the scaled columns and a constant 1. With K > 2 labels there is one w per label against the
 rest. Plain, fast, never stops adapting: `rate` does not fall, so it follows a drifting stream.
 """
@@ -13,7 +16,7 @@ import numpy as np
 from learners.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.columns import Columns
-from learners.rules.odds import by_row, from_heads, heads, sigmoid, targets
+from learners.rules.odds import beside, by_row, from_heads, heads, sigmoid, targets
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of, weighted
 from learners.types import Floats, Ints, State
@@ -25,6 +28,7 @@ class Logistic(LearningRule):
     rate      step size
     l2        pull of the weights towards zero, the constant's excepted
     scaling   online scaling of the real features: zscore, log or rank
+    joint     learn what the other learners leave unexplained
     """
 
     def __init__(
@@ -36,8 +40,10 @@ class Logistic(LearningRule):
         rate: float = 0.2,
         l2: float = 0.0,
         scaling: str = "zscore",
+        joint: bool = False,
     ) -> None:
         super().__init__(name, space, classes)
+        self.joint = joint
         self.rate = rate
         self.columns = Columns(space)
         self.scaler = make_scaler(scaling, self.columns)
@@ -51,14 +57,18 @@ class Logistic(LearningRule):
         return from_heads(by_row(x, self.weights.T), self.classes)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
+        self._learn_beside(rows, truth, np.zeros((len(rows), self.classes)))
+
+    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
         x = _with_constant(self.scaler.learn(self.columns.raw(rows)))
         for head, w in enumerate(self.weights):
-            self._descend(w, x, targets(truth, head, self.classes))
+            said = beside(others, head, self.classes)
+            self._descend(w, x, targets(truth, head, self.classes), said)
 
-    def _descend(self, w: Floats, x: Floats, y: list[float]) -> None:
+    def _descend(self, w: Floats, x: Floats, y: list[float], others: list[float]) -> None:
         """Take one step per row; `w` changes in place."""
-        for row, target in zip(x, y, strict=True):
-            step = self.rate * (target - sigmoid(float(w @ row)))
+        for row, target, said in zip(x, y, others, strict=True):
+            step = self.rate * (target - sigmoid(float(w @ row) + said))
             if self.shrinks:
                 w *= self.keep
             w += step * row

@@ -35,6 +35,13 @@ def targets(truth: Ints, head: int, classes: int) -> list[float]:
     return [float(hit) for hit in (truth == label).tolist()]
 
 
+def beside(others: Floats, head: int, classes: int) -> list[float]:
+    """Return what others said about the head's label, row by row, from (n, K) log-odds."""
+    label = 1 if classes == 2 else head
+    said: list[float] = others[:, label].tolist()
+    return said
+
+
 def from_heads(a: Floats, classes: int) -> Floats:
     """Return (n, K) log-odds from the (n, H) outputs of the heads."""
     return np.concatenate([-a, a], axis=1) if classes == 2 else a

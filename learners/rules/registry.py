@@ -5,8 +5,8 @@
 >>> rule.name, rule.learns
 ('logistic', True)
 >>> sorted(KINDS)
-['bayes', 'callable', 'committee', 'constant', 'lda', 'linear', 'logistic', 'naive_bayes',
- 'river', 'threshold']
+['bayes', 'callable', 'cells', 'committee', 'constant', 'lda', 'linear', 'logistic',
+ 'naive_bayes', 'river', 'threshold']
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,8 @@ from learners.features import FeatureSpace
 from learners.rules.base import LearningRule, Rule
 from learners.rules.bayes import BayesianLogistic
 from learners.rules.callables import CallableRule
-from learners.rules.committee import CLIP, Committee, kdi
+from learners.rules.cells import AdaptiveCells
+from learners.rules.committee import CLIP, Committee, additive, kdi
 from learners.rules.constant import Constant
 from learners.rules.lda import RankLda
 from learners.rules.linear import Linear
@@ -29,7 +30,7 @@ from learners.rules.river_models import RiverModel
 from learners.rules.scalers import SCALERS
 from learners.rules.threshold import Threshold
 
-PRESETS = {"kdi": kdi}
+PRESETS = {"kdi": kdi, "additive": additive}
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,16 @@ def make_rule(
     options = {key: value for key, value in table.items() if key not in ("kind", "name")}
     values = read(called, options, found.options, labels)
     return found.make(Request(called, space, tuple(labels), values))
+
+
+def is_joint(table: Mapping[str, Any]) -> bool:
+    """Tell from its settings table whether a rule is joint: what making it would show.
+
+    >>> is_joint({"kind": "bayes", "joint": True}), is_joint({"kind": "committee"})
+    (True, False)
+    """
+    members = any(map(is_joint, table.get("members", ())))
+    return bool(table.get("joint")) or members or table.get("preset") == "additive"
 
 
 def _constant(r: Request) -> Rule:
@@ -169,6 +180,7 @@ def _scaling(default: str, *more: str) -> Option:
 
 
 _SEED = Option("seed", "integer", 0, "seed of the random Fourier features", low=0)
+_JOINT = Option("joint", "flag", False, "learn what the other learners leave unexplained")
 
 _ALL = (
     Kind(
@@ -212,6 +224,7 @@ _ALL = (
             Option("rate", "number", 0.2, "step size", low=0, above=True, high=10),
             Option("l2", "number", 0.0, "pull of the weights towards zero", low=0, high=0.1),
             _scaling("zscore"),
+            _JOINT,
         ),
         _learning(Logistic),
     ),
@@ -226,6 +239,7 @@ _ALL = (
             Option("spread", "number", 0.1, "variance of their frequencies: larger bends more",
                    low=0, above=True, high=1e6),
             _SEED,
+            _JOINT,
         ),
         _learning(BayesianLogistic),
     ),
@@ -247,6 +261,18 @@ _ALL = (
                    low=2, high=65536),
         ),
         _learning(RankLda),
+    ),
+    Kind(
+        "cells", "cells that split where labels come: an adaptive partition", True,
+        (
+            Option("enough", "integer", 4,
+                   "labels that a cell sees before it splits; more where labels are noisy",
+                   low=2, high=10**6),
+            Option("backoff", "number", 2.0, "labels that a cell borrows from the one around it",
+                   low=0, above=True, high=1e6),
+            Option("most", "integer", 1000, "how many cells there may be", low=1, high=100_000),
+        ),
+        _learning(AdaptiveCells),
     ),
     Kind(
         "committee", "mean of several learning rules' log-odds", True,

@@ -90,6 +90,20 @@ class EnsembleSettings(Section):
         description="Move the bar for the positive label after each labelled positive, so that the"
         " long-run false negative rate is fnr_target on any stream.",
     )
+    fnr_step: float = Field(
+        default=0.3,
+        gt=0,
+        le=10,
+        description="How far that bar moves, in log-odds: large steps follow change fast and swing"
+        " more, small ones need more labels to come to the target.",
+    )
+    fnr_start: float = Field(
+        default=2.5,
+        ge=0.01,
+        le=100,
+        description="Where it starts: h, the odds of a negative up to which the positive label is"
+        " said. Above 1 is the cautious side.",
+    )
     per_target: float | None = Field(
         default=None, gt=0, lt=1, description="The error rate above which an alert is raised."
     )

@@ -15,7 +15,7 @@ from learners.features import FeatureSpace
 from learners.partition import Partition, cuts_for
 from learners.rules.base import Rule
 from learners.rules.options import read
-from learners.rules.registry import KINDS, make_rule
+from learners.rules.registry import KINDS, is_joint, make_rule
 from streams.settings.base import KeyPath, Name, Section, problem, problems
 from streams.settings.features import Features, build_space
 
@@ -193,6 +193,11 @@ class LearnerSettings(LearnerDefaults):
             except LearnerError as error:
                 raise problem(str(error)) from None
         return self
+
+    @property
+    def joint(self) -> bool:
+        """A rule learns jointly: feedback has to say what the other learners said."""
+        return any(is_joint({"kind": r.kind, **r.options}) for r in self.rules.values())
 
     @property
     def fitted(self) -> bool:

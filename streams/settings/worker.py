@@ -37,7 +37,11 @@ class WorkerSettings(Section):
         json_schema_extra={"default_text": "a folder of the ensemble's name in the user's data"},
     )
     batch_size: int = Field(
-        default=2_000, ge=1, le=1_000_000, description="The most records in one transaction."
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="The most records in one transaction. It takes what has come while the last one"
+        " was under way, so only under load are there so many.",
     )
     transaction_timeout: Duration = Field(
         default=parse_duration("60s"),

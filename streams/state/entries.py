@@ -5,46 +5,35 @@ Values are in memory while they are not yet in RocksDB, and after that up to `ca
 least lately used leaving first; the rest is read from RocksDB.
 """
 
-import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
+from streams.state.journal import JournalTable
 from streams.state.store import Store
-from streams.state.table import Change, Table
+from streams.state.table import Change
 
 _OVERHEAD = 150
 """What Python needs for a key, a value and their places in the dictionaries, about, in bytes."""
 
 
-class EntriesTable(Table):
-    """Maps a key to a value, both bytes. `version` names what the values mean."""
+class EntriesTable(JournalTable):
+    """Maps a key to a value, both bytes."""
 
     def __init__(
         self, name: str, version: int = 1, *, cache_bytes: int = 256 << 20, shared: bool = False
     ) -> None:
-        super().__init__(name, shared=shared)
-        self.version = version
         self._limit = cache_bytes
-        self._clear()
+        super().__init__(name, version, shared=shared)
 
     def _clear(self) -> None:
-        self._store: Store | None = None
+        super()._clear()
         self._keys: dict[bytes, None] = {}
         self._cache: OrderedDict[bytes, bytes] = OrderedDict()
         self._cached = 0
-        self._dirty: dict[bytes, bytes | None] = {}
-        self._leaving: dict[bytes, bytes | None] = {}
-
-    @property
-    def layout(self) -> str:
-        """Return the version of the values."""
-        return f"entries:{self.version}"
 
     def load(self, store: Store) -> None:
         """Start from what RocksDB holds: its keys now, its values when they are asked for."""
-        self._clear()
-        self._store = store
+        super().load(store)
         self._keys = dict.fromkeys(store.keys(self.name))
 
     def get(self, key: bytes) -> bytes | None:
@@ -73,49 +62,33 @@ class EntriesTable(Table):
     def put(self, key: bytes, value: bytes) -> None:
         """Set the value of a key."""
         self._keys[key] = None
-        self._dirty[key] = value
+        super().put(key, value)
 
     def delete(self, key: bytes) -> None:
         """Remove a key; nothing happens if it is not there."""
         if key in self._keys:
             del self._keys[key]
-            self._dirty[key] = None
+            super().delete(key)
             self._forget(key)
 
-    def put_many(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
-        """Set many values."""
-        pairs = list(pairs)
-        self._dirty.update(pairs)
-        self._keys.update((key, None) for key, _ in pairs)
-
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return all keys and values, ascending by key; the table must not change meanwhile."""
-        newer = dict(chain(self._leaving.items(), self._dirty.items()))
-        stored = () if self._store is None else self._store.items(self.name)
-        kept = ((key, value) for key, value in stored if key not in newer)
-        changed = sorted((key, value) for key, value in newer.items() if value is not None)
-        return heapq.merge(kept, changed)
+    def put_many(self, pairs: Iterable[Change]) -> None:
+        """Set many values; None removes a key."""
+        for key, value in pairs:
+            if value is None:
+                self.delete(key)
+            else:
+                self.put(key, value)
 
     def keys(self) -> Iterator[bytes]:
         """Return all keys, in no particular order."""
         return iter(self._keys)
-
-    @property
-    def dirty(self) -> bool:
-        """Tell whether anything was set or deleted since the last drain."""
-        return bool(self._dirty)
-
-    def drain(self) -> list[Change]:
-        """Return what was set and deleted since the last drain."""
-        self._leaving, self._dirty = self._dirty, {}
-        return list(self._leaving.items())
 
     def settle(self) -> None:
         """Keep of what is in RocksDB now only as much as the cache may hold."""
         for key, value in self._leaving.items():
             if value is not None and key in self._keys and key not in self._dirty:
                 self._remember(key, value)
-        self._leaving = {}
+        super().settle()
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._keys
@@ -127,8 +100,7 @@ class EntriesTable(Table):
     @property
     def nbytes(self) -> int:
         """Return the memory the table takes, about."""
-        unsaved = chain(self._dirty.values(), self._leaving.values())
-        return self._cached + len(self._keys) * _OVERHEAD + sum(len(v) for v in unsaved if v)
+        return self._cached + len(self._keys) * _OVERHEAD + super().nbytes
 
     def _recall(self, key: bytes) -> bytes | None:
         value = self._cache.get(key)

@@ -31,6 +31,30 @@ class Batch:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def join(self, other: "Batch") -> "Batch":
+        """Return this batch and the one that follows it as one."""
+        count = len(self)
+        return Batch(
+            self.topic,
+            self.partition,
+            self.base,
+            other.next,
+            other.end,
+            self.offsets + other.offsets,
+            self.timestamps + other.timestamps,
+            self.keys + other.keys,
+            self.values + other.values,
+            {**self.headers, **{count + i: h for i, h in other.headers.items()}},
+            self.nbytes + other.nbytes,
+        )
+
+    def cut(self, size: int) -> tuple["Batch", "Batch | None"]:
+        """Return the first `size` records and the rest, which join without a gap."""
+        if size >= len(self):
+            return self, None
+        after = self.offsets[size]
+        return self._part(self.base, after, 0, size), self._part(after, self.next, size, len(self))
+
     def split(self, size: int) -> Iterator["Batch"]:
         """Return the batch in pieces of at most `size` records that join without a gap."""
         if len(self) <= size:
@@ -40,15 +64,19 @@ class Batch:
         for start in range(0, len(self), size):
             stop = min(start + size, len(self))
             after = self.next if stop == len(self) else self.offsets[stop]
-            yield replace(
-                self,
-                base=base,
-                next=after,
-                offsets=self.offsets[start:stop],
-                timestamps=self.timestamps[start:stop],
-                keys=self.keys[start:stop],
-                values=self.values[start:stop],
-                headers={i - start: h for i, h in self.headers.items() if start <= i < stop},
-                nbytes=self.nbytes * (stop - start) // len(self),
-            )
+            yield self._part(base, after, start, stop)
             base = after
+
+    def _part(self, base: int, after: int, start: int, stop: int) -> "Batch":
+        return replace(
+            self,
+            base=base,
+            next=after,
+            offsets=self.offsets[start:stop],
+            timestamps=self.timestamps[start:stop],
+            keys=self.keys[start:stop],
+            values=self.values[start:stop],
+            headers={i - start: h for i, h in self.headers.items() if start <= i < stop},
+            # Shares of the whole that add up to it, whatever the cuts.
+            nbytes=self.nbytes * stop // len(self) - self.nbytes * start // len(self),
+        )

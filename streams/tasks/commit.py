@@ -59,6 +59,7 @@ class Work:
     outbox: Outbox
     changes: Mapping[str, list[Change]]
     positions: Mapping[str, int]
+    times: Mapping[str, int]
     records: int
     since: float
     """When the first of its records was processed, in seconds of the monotonic clock."""

@@ -134,7 +134,7 @@ class TaskGroup:
     def wants(self, topic: str, partition: int) -> bool:
         """Tell whether a batch of a partition can be delivered now."""
         task = self._task(topic, partition)
-        return task is not None and task.wants()
+        return task is not None and task.wants(topic)
 
     def deliver(self, batch: Batch) -> bool:
         """Hand a batch to its task; False if the task did not take it."""

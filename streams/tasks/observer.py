@@ -1,7 +1,9 @@
 """What tasks tell whoever measures: called at the moment something is certain, never before."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from streams.tasks.notes import Notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,7 +11,7 @@ class Committed:
     """One transaction that is committed and stored; times in seconds.
 
     `seconds` is the transaction itself, `waited` the time from the first record's processing to the
-    end of the commit.
+    end of the commit. `notes` are what the processor wants to have measured.
     """
 
     agent: str
@@ -20,6 +22,7 @@ class Committed:
     dead: Mapping[str, int]
     seconds: float
     waited: float
+    notes: Notes = field(default_factory=Notes)
 
 
 class Observer:

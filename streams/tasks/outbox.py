@@ -11,6 +11,7 @@ from typing import Any
 from schemas.deadletters import PREFIX, headers, refused
 from schemas.errors import RecordError
 from streams.tasks.batch import Batch, Headers
+from streams.tasks.notes import Notes
 
 
 class Outbox:
@@ -27,6 +28,8 @@ class Outbox:
         self.batches: dict[tuple[str, int], list[Any]] = {}
         self.records = 0
         self.dead_reasons: dict[str, int] = {}
+        self.notes = Notes()
+        """What shall be measured when this is committed."""
 
     def emit(
         self,

@@ -25,6 +25,12 @@ class Processor(ABC):
         is committed, and the task stops after a few tries.
         """
 
+    def save(self) -> None:  # noqa: B027  # most processors write their tables as they go
+        """Write what changed to the tables; called once before each commit.
+
+        So what changes many times between two commits is encoded once.
+        """
+
     def tick(self, now: int, out: Outbox) -> None:  # noqa: B027  # most processors have no clock
         """Act on time passing, `now` in milliseconds; called only while all inputs are read up."""
 
@@ -54,3 +60,6 @@ class AgentSpec:
     processor: Callable[[TaskContext], Processor]
     follow: bool = False
     """Decide with the sums over all partitions: follow the shared tables of the others."""
+    leader: str | None = None
+    """The input whose records the others are about; where old ones are read, these do not overtake
+    it (see `streams.tasks.inbox`)."""

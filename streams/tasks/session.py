@@ -11,9 +11,7 @@ while the last transaction is under way, and transactions grow with the load.
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -23,14 +21,13 @@ from streams.tasks.batch import Batch
 from streams.tasks.changelog import Changelogs
 from streams.tasks.commit import Hook, Step, Work, commit
 from streams.tasks.config import EngineConfig
+from streams.tasks.inbox import Inbox
 from streams.tasks.observer import Committed, Observer
 from streams.tasks.outbox import Outbox
 from streams.tasks.processor import AgentSpec, Processor, TaskContext
 from streams.tasks.producer import TransactionalProducer
 from streams.tasks.restore import Restored, restore
 from streams.tasks.source import Source
-
-_log = logging.getLogger(__name__)
 
 
 class ProcessingError(Exception):
@@ -56,6 +53,8 @@ class Session:
         self.restored = Restored()
         self.positions: dict[str, int] = {}
         self.committed: dict[str, int] = {}
+        self.times: dict[str, int] = {}
+        """When the last committed record of each input was written, in milliseconds."""
         self.commits = self.records = 0
         self.last_commit = time.monotonic()
         self._config, self._source, self._hook = config, source, hook
@@ -70,14 +69,14 @@ class Session:
             config.shared_changelog(spec.name),
         )
         self._processor: Processor | None = None
-        self._inbox: deque[Batch] = deque()
-        self._backlog = 0
-        self._delivered: dict[str, int] = {}
+        self._inbox = self._new_inbox(dict.fromkeys(spec.inputs, 0))
+        self._times: dict[str, int] = {}
         self._pending = 0
         self._pending_since: float | None = None
         self._flying_since: float | None = None
         self._outbox = self._new_outbox()
         self._arrived, self._piled, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._urgent = asyncio.Event()
         self._room.set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -94,35 +93,45 @@ class Session:
         starts = self.restored.starts
         self.positions = {t: max(stored.get(t, 0), starts[t]) for t in self.spec.inputs}
         self.committed = dict(self.positions)
-        self._delivered = dict(self.positions)
+        self._inbox = self._new_inbox(self.positions)
         tables = {table.name: table for table in self._tables}
         context = TaskContext(self.spec.name, self.partition, tables, others)
         self._processor = self.spec.processor(context)
 
     # Taking batches in.
 
-    def wants(self) -> bool:
-        """Tell whether there is room for more."""
-        return not self._paused and self._backlog < self._config.backlog_bytes
+    def wants(self, topic: str) -> bool:
+        """Tell whether there is room for more of a topic."""
+        return not self._paused and self._inbox.has_room(topic)
 
     def deliver(self, batch: Batch) -> bool:
         """Take a batch in; False if it does not follow what came before, so it is not taken."""
-        if self._paused or batch.base != self._delivered[batch.topic]:
+        if self._paused or not self._inbox.put(batch, time.monotonic()):
             return False
-        self._delivered[batch.topic] = batch.next
-        for piece in batch.split(self._config.chunk_records):
-            self._inbox.append(piece)
-        self._backlog += batch.nbytes
         self._arrived.set()
         return True
 
     def expected(self) -> dict[str, int]:
         """Return, per topic, the offset of the next batch that `deliver` takes."""
-        return dict(self._delivered)
+        return self._inbox.expected
 
     def skip(self, topic: str, offset: int) -> None:
         """Expect a topic to go on at a later offset: what was before is gone."""
-        self._delivered[topic] = max(self._delivered[topic], offset)
+        self._inbox.skip(topic, offset)
+
+    @property
+    def backlog(self) -> int:
+        """Return how many bytes are fetched and not processed."""
+        return self._inbox.nbytes
+
+    def _new_inbox(self, positions: dict[str, int]) -> Inbox:
+        return Inbox(
+            dict(positions),
+            self._config.pace(len(self.spec.inputs)),
+            lambda topic: self._source.end_of(topic, self.partition),
+            leader=self.spec.leader,
+            now=time.monotonic(),
+        )
 
     # Work.
 
@@ -138,13 +147,19 @@ class Session:
 
     async def _process_loop(self) -> None:
         while True:
-            if not self._inbox or self._paused:
-                await self._wait_for_batch()
-                continue
             await self._room.wait()
-            if self._inbox and not self._paused:
-                self._process(self._inbox.popleft())
-            await asyncio.sleep(0)
+            batch = None
+            if not self._paused and not self._better_later():
+                batch = self._inbox.take(time.monotonic(), _wall())
+            if batch is None:
+                await self._wait_for_batch()
+            else:
+                self._process(batch)
+                await asyncio.sleep(0)
+
+    def _better_later(self) -> bool:
+        """Tell whether to wait for the commit under way: more may come until the next can begin."""
+        return self._flying_since is not None and self._inbox.records < self._config.ahead_records
 
     async def _wait_for_batch(self) -> None:
         self._arrived.clear()
@@ -152,17 +167,18 @@ class Session:
             await asyncio.wait_for(self._arrived.wait(), self._config.tick)
             return
         if not self._paused and self._room.is_set() and self._caught_up():
-            self._call(lambda out: self._need().tick(time.time_ns() // 1_000_000, out))
+            self._call(lambda out: self._need().tick(_wall(), out))
+            self._call(lambda _: self._need().save())
             if self._outbox.records or any(table.dirty for table in self._tables):
                 self._pile(0)
 
     def _process(self, batch: Batch) -> None:
-        self._backlog -= batch.nbytes
         self._call(lambda out: self._need().process(batch, out))
         self.positions[batch.topic] = batch.next
         if len(batch):
+            self._times[batch.topic] = batch.timestamps[-1]
             self._pile(len(batch))
-        if self._backlog < self._config.backlog_bytes // 2:
+        if self._inbox.has_room(batch.topic, 0.5):
             self._source.wake()
 
     def _call(self, work: Callable[[Outbox], None]) -> None:
@@ -177,6 +193,8 @@ class Session:
             self._pending_since = time.monotonic()
         if self._pending >= self._config.max_records:
             self._room.clear()
+        if self._outbox.records or self._paused or not self._room.is_set():
+            self._urgent.set()
         self._idle.clear()
         self._piled.set()
 
@@ -185,26 +203,36 @@ class Session:
             end = self._source.end_of(topic, self.partition)
             if end is None or position < end:
                 return False
-        return not self._inbox
+        return not len(self._inbox) and not self._inbox.moving(time.monotonic(), _wall())
 
     async def _commit_loop(self) -> None:
         while True:
             await self._piled.wait()
+            await self._await_company()
             async with asyncio.timeout(self._config.commit_timeout):
                 await self._commit()
 
+    async def _await_company(self) -> None:
+        """Let work that sends nothing wait a little for some that does; nobody waits for it."""
+        if not self._urgent.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._urgent.wait(), self._config.linger)
+
     async def _commit(self) -> None:
         # 1. Take. Nothing below may run between two of these lines.
+        self._call(lambda _: self._need().save())
         work = Work(
             self._outbox,
             {table.name: table.drain() for table in self._tables},
             dict(self.positions),
+            dict(self._times),
             self._pending,
             self._pending_since or time.monotonic(),
         )
         self._outbox, self._pending, self._pending_since = self._new_outbox(), 0, None
         self._flying_since = work.since
         self._piled.clear()
+        self._urgent.clear()
         self._room.set()
         await self._hook(Step.TAKEN)
         # 2 to 7.
@@ -213,11 +241,12 @@ class Session:
         # 8. Done.
         for table in self._tables:
             table.settle()
-        self.committed = dict(work.positions)
+        self.committed, self.times = dict(work.positions), dict(work.times)
         self.commits += 1
         self.records += work.records
         self.last_commit = time.monotonic()
         self._flying_since = None
+        self._arrived.set()
         self._tell(work, begun)
         if not self._pending and not self._piled.is_set():
             self._idle.set()
@@ -234,6 +263,7 @@ class Session:
                 work.outbox.dead_reasons,
                 self.last_commit - begun,
                 self.last_commit - work.since,
+                work.outbox.notes,
             )
         )
 
@@ -247,9 +277,8 @@ class Session:
     def pause(self) -> None:
         """Process no more; what is processed is still committed."""
         self._paused = True
-        self._inbox.clear()
-        self._backlog = 0
-        self._delivered = dict(self.positions)
+        self._urgent.set()
+        self._inbox.clear(self.positions)
 
     def resume(self) -> None:
         """Take batches in again, from the position that `expected` returns."""
@@ -278,3 +307,7 @@ class Session:
 
     def _new_outbox(self) -> Outbox:
         return Outbox(self._producer.create_batch, self.partition, self._config.deadletters)
+
+
+def _wall() -> int:
+    return time.time_ns() // 1_000_000

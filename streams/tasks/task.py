@@ -14,12 +14,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from aiokafka.errors import ProducerFenced
 
+from streams import heap
 from streams.errors import HbError
 from streams.state.table import StateError
 from streams.tasks.batch import Batch
@@ -58,6 +59,10 @@ class TaskStatus:
     positions: dict[str, int]
     oldest: float | None
     """Seconds for which the oldest processed record has waited for its commit."""
+    ends: dict[str, int | None] = field(default_factory=dict)
+    """Where each input ends, as far as the broker has told."""
+    times: dict[str, int] = field(default_factory=dict)
+    """When the last committed record of each input was written, in milliseconds."""
 
 
 class Task:
@@ -116,6 +121,7 @@ class Task:
             others=None if self._others is None else await self._others(),
         )
         self.session = session
+        heap.settle(again=self.reopenings > 0)
         try:
             self._say_open(session, time.monotonic() - started)
             self.phase, self.reason = Phase.RUNNING, ""
@@ -174,9 +180,10 @@ class Task:
         """Tell whether the task is on its way to a session."""
         return self.session is None and self.phase in (Phase.OPENING, Phase.WAITING)
 
-    def wants(self) -> bool:
-        """Tell whether batches can be delivered now."""
-        return self.phase is Phase.RUNNING and self.session is not None and self.session.wants()
+    def wants(self, topic: str) -> bool:
+        """Tell whether batches of a topic can be delivered now."""
+        session = self.session
+        return self.phase is Phase.RUNNING and session is not None and session.wants(topic)
 
     def deliver(self, batch: Batch) -> bool:
         """Take a batch in; False if it was not taken."""
@@ -225,6 +232,10 @@ class Task:
             max(self.reopenings, 0),
             dict(session.committed) if session else {},
             None if oldest is None else time.monotonic() - oldest,
+            {t: self._source.end_of(t, self.partition) for t in session.committed}
+            if session
+            else {},
+            dict(session.times) if session else {},
         )
 
 

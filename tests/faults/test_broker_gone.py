@@ -1,6 +1,7 @@
 """The only broker goes away while a worker runs; the worker recovers without a restart."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -40,3 +41,16 @@ async def test_the_worker_waits_and_goes_on(way, prefix, tmp_path):
             assert not app.should_stop
         found = await committed(broker.address, prefix + "out")
         assert [r.key for r in found if r.partition == 0] == [b"%d" % n for n in range(2_000)]
+
+
+async def test_a_worker_stops_though_its_broker_is_gone(prefix, tmp_path):
+    with temporary_broker() as broker:
+        conf, agent = config(broker.address, prefix, tmp_path, leave_timeout=1.0), spec(prefix)
+        await create_topics(broker.address, conf, [agent], prefix + "out")
+        await produce(broker.address, prefix + "in", ids(range(10)))
+        async with worker(conf, agent, web=WebConfig(port=0)) as app:
+            await until(lambda: done(app.engine, 10))
+            await asyncio.to_thread(broker.nodes[0].kill)
+            started = time.monotonic()
+        # Faust's own wait is a minute; the bound leaves room for a busy machine.
+        assert time.monotonic() - started < 30

@@ -2,18 +2,34 @@
 
 import os
 
-from experiments.bench.faults import run
+import pytest
+
+from experiments.bench import faults, pipeline_faults
 from experiments.bench.faults_check import Record, judge, longest_gap
-from experiments.bench.faults_schedule import SHORT, Fault, schedule
+from experiments.bench.faults_schedule import PIPELINE_SHORT, SHORT, Fault, schedule
+from streams.broker.keeper import temporary_broker
+
+SEED = int(os.environ.get("HB_FAULTS_SEED", "20"))
 
 
-def test_nothing_is_lost_doubled_or_different():
-    seed = int(os.environ.get("HB_FAULTS_SEED", "20"))
+@pytest.fixture(scope="module")
+def cluster():
+    """Three brokers, all up again after each run."""
+    with temporary_broker(brokers=3) as brokers:
+        yield brokers
+
+
+@pytest.mark.parametrize(
+    ("run_on", "plan"), [(faults.run_on, SHORT), (pipeline_faults.run_on, PIPELINE_SHORT)]
+)
+def test_nothing_is_lost_doubled_or_different(cluster, run_on, plan):
     said = []
-    report = run(SHORT, seed, said.append)
+    report = run_on(cluster, plan, SEED, said.append)
     figures = report["figures"]
     exact = [figures[name] for name in ("lost", "double", "differing")]
-    assert exact == [0, 0, 0], "\n".join(said)
+    assert exact == [0, 0, 0], "\n".join([*said, str(report.get("findings"))])
+    if plan is PIPELINE_SHORT:
+        assert figures["diagnoses"] == figures["labels"] == plan.records
 
 
 def test_a_seed_repeats_its_schedule():

@@ -43,7 +43,18 @@ def test_the_tests_run_on_the_versions_that_users_get():
     assert {package: dev.get(package) for package in run} == run
 
 
-@pytest.mark.parametrize("name", ["run", "dev"])
+def test_a_workers_image_has_the_same_versions_less_what_it_leaves_out():
+    run, worker = pins("run"), pins("worker")
+    excludes = (ROOT / "requirements" / "worker.excludes").read_text()
+    left_out = {line for line in excludes.splitlines() if not line.startswith("#")}
+    assert {package: run.get(package) for package in worker} == worker
+    assert not left_out & set(worker)
+    direct = {canonicalize_name(Requirement(text).name) for text in RUN}
+    assert left_out < direct, "each is a requirement of the product"
+    assert direct - left_out <= set(worker), "run requirements/relock"
+
+
+@pytest.mark.parametrize("name", ["run", "dev", "worker"])
 def test_every_pin_has_hashes_and_no_address(name):
     entries = re.split(r"^(?=\S)", lock(name), flags=re.MULTILINE)[1:]
     assert len(entries) == len(PIN.findall(lock(name))) > 50

@@ -26,6 +26,8 @@ def test_it_holds_every_module_and_nothing_else(wheel):
     modules = {str(p.relative_to(ROOT)) for top in PACKAGES for p in (ROOT / top).rglob("*.py")}
     assert modules <= set(names)
     assert any(name.endswith("LICENSE") for name in names)
+    page = ROOT / "agents/console/static"
+    assert {str(file.relative_to(ROOT)) for file in page.iterdir()} <= set(names)
 
 
 def test_hb_runs_from_the_wheel_alone(wheel, tmp_path):

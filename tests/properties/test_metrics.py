@@ -11,6 +11,7 @@ from learners.regret import (
     ensemble_regret,
     expected_while_heard,
     local_regret_estimate,
+    local_regret_parts,
 )
 from learners.shares import UNIT
 from learners.types import MISSING
@@ -79,12 +80,14 @@ def test_rates_are_the_shares_of_errors(rng, n, classes, data):
 def test_a_window_is_the_tail_of_the_stream_however_it_was_cut(rng, n, size, classes, data):
     truth, predicted = outcomes(rng, n, 3, classes)
     window = Window(scopes=3, classes=classes, size=size)
+    kept = window.read_pages(np.arange(window.pages))
     for start, stop in pairwise(data.draw(cuts(n))):
         part = slice(start, stop)
         window.push(np.arange(start, stop), truth[part], predicted[part])
-        fresh = Window(scopes=3, classes=classes, size=size)
-        fresh.restore(window.state())
-        window = fresh
+        changed = window.changed(stop - start)
+        kept[changed] = window.read_pages(changed)
+        window = Window(scopes=3, classes=classes, size=size)
+        window.put_pages(np.arange(window.pages), kept, stop)
     tail = slice(max(0, n - size), n)
     assert window.rows()[0].tolist() == list(range(n)[tail])
     assert (window.confusion() == confusion(truth[tail], predicted[tail].T, classes)).all()
@@ -102,6 +105,19 @@ def test_windows_of_any_partitions_merge_into_the_window_of_the_stream(rng, n, s
         part.push(mine, truth[mine], predicted[mine])
     for left, right in zip(merged(parts).rows(), whole.rows(), strict=True):
         assert (left == right).all()
+
+
+@given(generators, st.integers(1, 5), st.integers(1, 3), st.booleans())
+def test_regret_in_parts_is_the_estimate_and_a_bandits_is_never_negative(rng, cubes, rules, full):
+    trials = rng.integers(0, 50, (cubes, rules))
+    if full:
+        trials[:] = trials[:, :1]
+    counts = np.concatenate([trials, rng.integers(0, trials + 1)], axis=1)
+    if full:
+        counts = np.concatenate([counts, rng.integers(0, trials[:, :1] + 1)], axis=1)
+    parts = local_regret_parts(counts, rules)
+    assert np.isclose(parts.sum() / UNIT, local_regret_estimate(counts, rules), atol=1e-6)
+    assert full or (parts >= 0).all()
 
 
 @given(generators, st.integers(1, 30), st.integers(1, 4), st.integers(1, 3))

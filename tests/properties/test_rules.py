@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from learners.errors import LearnerError
 from tests.strategies import cuts, generators
 from tests.unit.learners.rules.samples import (
     CATEGORIES,
@@ -127,6 +128,10 @@ def test_combining_partitions(table, generator, shape, partitions):
         part.learn(rows[place == p], truth[place == p])
         states.append(part.state())
         counts.append(int((place == p).sum()))
+    if not rule.averages:
+        with pytest.raises(LearnerError, match="one"):
+            rule.average(states, counts)
+        return
     combined = rule.average(states, counts)
     rule.restore(combined)
     assert np.isfinite(rule.log_odds(rows)).all()

@@ -122,3 +122,5 @@ async def test_a_wrong_password_ends_the_start_at_once(secure_broker, tmp_path):
     app.finalize()
     with pytest.raises(BrokerError, match="does not accept the user name and password"):
         await asyncio.wait_for(app._await_broker(app.reach), 5)
+    # aiokafka closes the refused connection in its own time, without a way to wait for it.
+    await asyncio.sleep(0.2)

@@ -162,12 +162,12 @@ async def short_day(config):
 def test_a_dropped_feedback_is_found(config, monkeypatch, hb, tmp_path):
     sent = Reports.send_feedback
 
-    def forgetful(self, cases, out):
+    def forgetful(self, cases, out, others=None):
         """Drop the feedback of one patient to the first learner."""
         for case in cases:
             if case.id == "p000030":
                 case.payloads = (None, *case.payloads[1:])
-        sent(self, cases, out)
+        sent(self, cases, out, others)
 
     monkeypatch.setattr(Reports, "send_feedback", forgetful)
     asyncio.run(short_day(config))

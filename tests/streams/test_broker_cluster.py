@@ -79,6 +79,14 @@ async def test_starting_the_cluster_starts_what_is_missing(three_brokers, topic)
 def test_a_frozen_node_is_alive_and_goes_on(three_brokers):
     node = three_brokers.nodes[2]
     node.pause()
-    assert node.process.find().status() == "stopped"
+    until_status(node, lambda status: status == "stopped")
     node.resume()
-    assert node.process.find().status() != "stopped"
+    until_status(node, lambda status: status != "stopped")
+
+
+def until_status(node, holds):
+    """Wait: a signal is sent at once, and acted on when the machine gets to it."""
+    deadline = time.monotonic() + 10
+    while not holds(status := node.process.find().status()):
+        assert time.monotonic() < deadline, status
+        time.sleep(0.01)

@@ -1,9 +1,11 @@
 """`hb demo` as a person runs it: a process of its own, on a broker of its own."""
 
 import os
+import re
 import signal
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 
 import orjson
@@ -62,6 +64,9 @@ def test_a_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):
     assert figures["weights"].keys() == {"ll1", "ll2", "ll3"}
     assert 0 <= figures["regret"] <= figures["bound"] == pytest.approx(16.237, abs=0.001)
     assert "60 of 60 diagnosed, 60 labels learned" in run.stderr
+    (console,) = re.findall(r"hb: console at (http://\S+)", run.stderr)
+    with urllib.request.urlopen(console) as page:
+        assert b"<title>hb console</title>" in page.read()
     assert "Every figure was counted again" in report["story"][-1]
 
     settings = str(tmp_path / "hb/demo/ensemble.toml")

@@ -1,10 +1,9 @@
 """Counts add up: the merged tables do not depend on the number of partitions."""
 
-import numpy as np
 from engine_kit import until
 from pipeline_kit import arrive, create_topics, label, patients, running, settings
 
-from agents.local_learner import LABELLED
+from agents.totals import LABELLED
 
 WITHOUT_LEARNING = ('learners.c.rules={benign={kind="constant",label="benign"},'
                     'malignant={kind="constant",label="malignant"}}')  # fmt: skip
@@ -64,13 +63,14 @@ async def learned(config, partitions, rounds=4, size=60):
                         app, f"local.{name}", partitions, n
                     )
                 )
+        for task in app.engine.tasks.values():
+            await task.session.flush()
         tables = {
             name: merged(p._counts for p in processors(app, f"local.{name}"))
             for name in config.learners
         }
         tables["labelled"] = {
-            name: sum(int(p._totals.rows(np.zeros(1, np.int64))[0, LABELLED])
-                      for p in processors(app, f"local.{name}"))
+            name: sum(p._totals.read(LABELLED) for p in processors(app, f"local.{name}"))
             for name in config.learners
         }  # fmt: skip
         assert counted(app, "settled") == rounds * size

@@ -119,6 +119,7 @@ async def test_records_of_our_own_topics_are_not_trusted_either(build):
     feedback = {"v": 1, "id": "q", "label": "benign", "predicted": "benign", "rule": "benign"}
     wrong = [{"phase": 9, "cube": "0"}, {"phase": 1, "cube": "4"}, {"phase": 1, "cube": "0"}]
     wrong[2]["predicted"] = "other"
+    wrong.append({"phase": 1, "cube": "0", "others": [1.0, 2.0, 3.0]})
     prediction = {
         "v": 1, "id": "q", "learner": "a", "label": "benign", "phase": 1, "cube": "0",
         "rule": "benign", "exploring": False, "trials": 0, "at": 5, "log_odds": [1.0, 2.0, 3.0],
@@ -129,11 +130,11 @@ async def test_records_of_our_own_topics_are_not_trusted_either(build):
         await publish(config.broker.bootstrap, topics.predictions, [("q", prediction)])
         await arrive(config, ids, features)
         await label(config, ids, truth)
-        await await_count(config, topics.feedback("a"), 33)
-        dead = await await_raw(config, topics.deadletter, 4)
+        await await_count(config, topics.feedback("a"), 34)
+        dead = await await_raw(config, topics.deadletter, 5)
         assert all(status.reopenings == 0 for status in app.engine.statuses())
     reasons = sorted(dict(record.headers)["hb-reason"].decode() for record in dead)
-    assert reasons == ["out_of_range", "out_of_range", "unknown_label", "wrong_dimension"]
+    assert reasons == [*["out_of_range"] * 2, "unknown_label", *["wrong_dimension"] * 2]
 
 
 async def test_a_contextual_ensemble_learner_waits_for_the_context(build):
@@ -177,6 +178,7 @@ async def test_a_worker_that_stops_and_starts_goes_on_exactly(build):
             await until(
                 lambda key=key: app.engine.tasks[key].session._processor.learner.iup.labelled == 300
             )
+            await app.engine.tasks[key].session.flush()
         tables = {
             name: app.engine.tasks[f"local.{name}", 0].session._processor._counts.items()[1]
             for name in config.learners

@@ -7,14 +7,20 @@ import numpy as np
 import orjson
 import pytest
 from engine_kit import committed
-from user_kit import ensemble, worker_process
+from user_kit import ensemble, worker_process, write_settings
 
 from agents.sending import Sender
-from agents.state_view import StateView, read_state
+from agents.state_reader import StateReader
+from agents.state_view import StateView
+from agents.totals import WAITING, EnsembleTotals
+from agents.watch import Watch
+from learners.ledger import COUNTERS
 from learners.metrics import confusion, rates
+from streams.connection import admin_client
 from streams.settings import load_settings
 from streams.tasks.changelog import META_KEY
-from streams.topics import Topics
+from streams.topic_admin import create
+from streams.topics import Topics, declared
 from tests.cli_runs import Hb
 
 
@@ -125,18 +131,58 @@ def await_idle(hb, diagnosed):
 def test_state_is_found_however_far_back_it_is(tmp_path, broker_address, prefix):
     settings = load_settings(ensemble(tmp_path, broker_address, prefix.strip(".")))
     topic = Topics.of(settings).changelog("ensemble")
-    meta = orjson.dumps({"positions": {"in": 7}})
-    old = [(META_KEY, meta), (b"head/ledger", b"old")]
+    view = StateView({topic: ("totals",)})
+    key, row = b"totals/" + bytes(8), np.array([7]).tobytes()
     filler = [(b"pending/%d" % i, b"x") for i in range(6000)]
-    view = StateView({topic: ("head",)})
+
+    def meta(position):
+        return META_KEY, orjson.dumps({"positions": {"in": position}})
+
+    async def write(*records):
+        async with Sender(settings, [topic]) as sender:
+            for batch in sender._batches(iter(records), 0):
+                await sender._hand_over(batch, topic, 0)
+            await sender.flush()
 
     async def run():
-        async with Sender(settings, [topic]) as sender:
-            for batch in sender._batches(iter([*old, *filler]), 1):
-                await sender._hand_over(batch, topic, 1)
-            await sender.flush()
-        await read_state(settings, view, [], {topic: (META_KEY, b"head/ledger")})
+        await write(meta(7), (key, row), *filler)
+        async with StateReader(settings, view, [], {topic: (META_KEY, key)}) as reader:
+            await reader.look()
+            assert view.positions == {(topic, 0): {"in": 7}}
+            assert view.sums(topic, "totals")[0].tolist() == [7]
+            # What is new is found as well, wherever it is in what came since; the rest stays.
+            await write(meta(8), *filler, meta(9), *filler)
+            await reader.look()
+            assert view.positions == {(topic, 0): {"in": 9}}
+            assert view.sums(topic, "totals")[0].tolist() == [7]
 
     asyncio.run(run())
-    assert view.positions == {(topic, 1): {"in": 7}}
-    assert view.entries(topic, "head", b"ledger") == [b"old"]
+
+
+async def test_topics_that_are_made_anew_are_read_anew(tmp_path, broker_address, prefix):
+    settings = load_settings(write_settings(tmp_path, broker_address, prefix.strip(".")))
+    names = [topic.name for topic in declared(settings)]
+    shared = Topics.of(settings).shared("ensemble")
+    key = b"totals/" + bytes(8)
+
+    def totals(settled):
+        counts = dict.fromkeys(COUNTERS, 0) | {"settled": settled}
+        return EnsembleTotals.of(counts, dict.fromkeys(WAITING, 0), np.zeros(3, np.int64)).row
+
+    async def written(settled, times):
+        async with admin_client(settings.broker) as admin:
+            await create(admin, declared(settings))
+        async with Sender(settings, [shared]) as sender:
+            for batch in sender._batches(iter([(key, totals(settled).tobytes())] * times), 0):
+                await sender._hand_over(batch, shared, 0)
+            await sender.flush()
+
+    await written(settled=7, times=30)
+    async with Watch(settings) as watch:
+        assert (await watch.refresh(0)).counts["settled"] == 7
+        async with admin_client(settings.broker) as admin:
+            await admin.delete_topics(names)
+            while set(names) & {t["topic"] for t in await admin.describe_topics()}:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # a broker tells nobody that a topic is gone
+        await written(settled=3, times=2)
+        assert (await watch.refresh(0)).counts["settled"] == 3

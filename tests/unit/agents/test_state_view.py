@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from agents.state_view import StateView
+from streams.tasks.batch import Batch
 from streams.tasks.changelog import META_KEY
 
 TOPIC = "x.shared"
@@ -22,7 +23,7 @@ def cell(number, *row):
 
 @pytest.fixture
 def view():
-    return StateView({TOPIC: ("scores", "head")})
+    return StateView({TOPIC: ("scores", "totals")})
 
 
 def test_the_last_row_of_each_partition_counts(view):
@@ -34,25 +35,36 @@ def test_the_last_row_of_each_partition_counts(view):
     }
 
 
-def test_deleted_keys_are_gone(view):
-    view.take([record(b"head/ledger", b"1"), record(b"head/ledger", b"2", partition=1)])
-    assert view.entries(TOPIC, "head", b"ledger") == [b"1", b"2"]
-    view.take([record(b"head/ledger", None)])
-    assert view.entries(TOPIC, "head", b"ledger") == [b"2"]
+def rows(view, table):
+    return {
+        partition: {number: row.tolist() for number, row in cells.items()}
+        for partition, cells in view.parts(TOPIC, table)
+    }
+
+
+def test_partitions_stay_apart_and_deleted_keys_are_gone(view):
+    view.take([record(*cell(0, 1), partition=1), record(*cell(3, 2))])
+    assert rows(view, "scores") == {0: {3: [2]}, 1: {0: [1]}}
+    view.take([record(cell(3)[0], None)])
+    assert rows(view, "scores") == {0: {}, 1: {0: [1]}}
 
 
 def test_what_is_not_wanted_is_not_kept(view):
     assert not view.take([record(b"models/a", b"large"), record(None, b"")])
-    assert view.entries(TOPIC, "models", b"a") == []
+    assert rows(view, "models") == {}
     assert view.sums(TOPIC, "models") == {}
 
 
-def test_positions_and_what_was_seen(view):
-    keys = (META_KEY, b"head/ledger")
-    assert not view.has(TOPIC, 0, keys)
-    view.take([record(META_KEY, orjson.dumps({"positions": {"in": 7}}))])
-    assert view.positions[TOPIC, 0] == {"in": 7}
-    assert not view.has(TOPIC, 0, keys)
-    view.take([record(b"head/ledger", b"1")])
-    assert view.has(TOPIC, 0, keys)
-    assert not view.has(TOPIC, 1, keys)
+def test_positions_are_those_of_the_last_commit(view):
+    for position in (7, 8):
+        assert view.take([record(META_KEY, orjson.dumps({"positions": {"in": position}}))])
+    assert view.positions == {(TOPIC, 0): {"in": 8}}
+
+
+def test_a_batch_is_its_records_and_tells_their_keys(view):
+    columns = zip(cell(0, 1), cell(0, 5), (META_KEY, b"{}"), (None, b"?"), strict=True)
+    keys, values = map(list, columns)
+    batch = Batch(TOPIC, 2, 0, 4, 4, [0, 1, 2, 3], [0] * 4, keys, values)
+    assert view.take_batch(batch) == {cell(0)[0], META_KEY, None}
+    assert rows(view, "scores") == {2: {0: [5]}}
+    assert view.positions == {(TOPIC, 2): {}}

@@ -17,9 +17,9 @@ def csv(tmp_path):
     return file
 
 
-@pytest.mark.parametrize("paper", [[], ["--paper"]])
-def test_wdbc(hb, tmp_path, paper):
-    run = hb("init", *paper)
+@pytest.mark.parametrize("given", [[], ["--bound"], ["--paper"]])
+def test_wdbc(hb, tmp_path, given):
+    run = hb("init", *given)
     assert run.code == 0
     assert "wrote ensemble.toml" in run.out
     assert hb("settings", "check").code == 0
@@ -34,6 +34,10 @@ def test_wdbc(hb, tmp_path, paper):
         assert feature.std == pytest.approx(column.std(), rel=1e-6)
     assert {ll.m for ll in settings.learners.values()} == {2}
     assert fusion(settings).learners == 3
+
+
+def test_a_bound_is_the_papers_or_ours(hb):
+    assert hb("init", "--paper", "--bound").code == 2
 
 
 def test_the_paper_setting_is_the_papers(hb, tmp_path):

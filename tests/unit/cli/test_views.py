@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents.board import score
+from agents.board import Sums, score
 from agents.overview import Overview, TaskView, TopicView
 from cli.demo_view import Lines, Picture
 from cli.diagnoses import View
@@ -18,6 +18,7 @@ from tests.unit.agents.toy import SETTINGS
 PLAIN = SETTINGS.model_copy(
     update={"ensemble": SETTINGS.ensemble.model_copy(update={"mode": "wm", "context": None})}
 )
+ROW = np.array([120, 27 * UNIT, 24, 15, 27 * UNIT, 27 * UNIT])
 SCORES = {0: np.array([90, 10, 2, 18]), 1: np.array([80, 20, 4, 16]), 2: np.array([95, 5, 9, 11])}
 
 
@@ -64,7 +65,7 @@ def test_many_learners_share_a_column():
 
 
 def overview(partitions=1, holder="here 1"):
-    board = score(PLAIN, SCORES, {0: np.array([120, 27 * UNIT, 24, 15])}, {})
+    board = score(PLAIN, Sums(SCORES, {0: ROW}))
     counts = dict.fromkeys(COUNTERS, 0)
     counts |= {"diagnosed_complete": 130, "diagnosed_incomplete": 5, "settled": 120, "expired": 4}
     counts |= {"label_parked": 3, "parked_label_settled": 1}
@@ -119,8 +120,8 @@ def progress():
         learners = {"left": right, "right": wrong}
         made.take(Diagnosis(f"p{i}", label, True, (), "wm", weights, learners, 5))
     made.published.patients = 41
-    regret = {0: np.array([120, 27 * UNIT, 24, 15])}
-    made.board = score(PLAIN, SCORES, regret, {}, latest=made.diagnoses[-1])
+    weights = np.array([3 * UNIT // 4, UNIT // 4])
+    made.board = score(PLAIN, Sums(SCORES, {0: ROW}, weights=weights))
     return made
 
 
@@ -144,8 +145,8 @@ def test_the_lines_of_a_demo(progress, capsys):
     lines = Lines(progress)
     lines()
     lines()
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1, "nothing new, nothing said"
+    console, said = capsys.readouterr().err.splitlines(keepends=True)  # nothing new, nothing said
+    assert console == "hb: console at http://127.0.0.1:6066\n"
     assert "weights left 0.75 right 0.25 · regret 12.0 of 18.2" in said
     lines(last=True)
     assert capsys.readouterr().err == said

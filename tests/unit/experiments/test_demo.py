@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.board import score
+from agents.board import Sums, score
 from experiments.demo.run import DemoError, Progress
 from experiments.demo.story import figures, recount, story
 from learners.shares import UNIT
@@ -33,7 +33,7 @@ def progressed(rows):
     """Return the progress of (truth, ensemble, left, right) rows, its board counted by hand."""
     progress = Progress(total=len(rows))
     scores = {scope: np.zeros((2, 2), np.int64) for scope in range(3)}
-    regret = np.zeros(4, np.int64)
+    regret = np.zeros(6, np.int64)
     for number, (truth, *said) in enumerate(rows):
         progress.truth[f"p{number}"] = truth
         made = diagnosis(number, *said)
@@ -42,10 +42,12 @@ def progressed(rows):
         for scope, label in enumerate(said):
             scores[scope][index(truth), index(label)] += 1
         wrong = [label != truth for label in said[1:]]
-        regret += [1, sum(wrong) * UNIT // 2, *wrong]
+        loss = sum(wrong) * UNIT // 2
+        regret += [1, loss, *wrong, loss, loss]
     progress.published.patients = len(rows)
     flat = {scope: counts.reshape(-1) for scope, counts in scores.items()}
-    progress.board = score(PLAIN, flat, {0: regret}, {}, latest=progress.diagnoses[-1])
+    parts = np.array([UNIT // 2, UNIT // 2])
+    progress.board = score(PLAIN, Sums(flat, {0: regret}, weights=parts))
     return progress
 
 

@@ -14,6 +14,7 @@ from experiments.report.findings import improvements, summary
 from experiments.report.result import Chart, Result, Series, Table
 from experiments.report.store import Store, code_digest
 from experiments.report.write import write_report
+from experiments.run import run_each, run_one
 from streams.errors import InputError
 
 CHEAP = ("table1", "table2", "past", "drift", "theory")
@@ -42,8 +43,8 @@ def test_experiments_run_and_repeat(name):
     assert all(isinstance(value, float) for value in first.figures.values())
     if name == "past":
         assert short(name).figures == first.figures
-    rows = summary({name: first}).rows
-    assert all(row[-1] in {"yes", "no"} for row in rows)
+    rows = [row for table in summary({name: first}) for row in table.rows]
+    assert all(row[3] in {"yes", "no"} for row in rows)
     if name == "table1":
         check_table1(first.figures)
         assert rows
@@ -61,9 +62,9 @@ def check_table1(figures):
 def test_findings_are_computed_not_told():
     figures = {"WM.M=3.PER": 3.0, "WM.M=30.PER": 9.0}
     result = Result("learners", "", {}, figures)
-    assert summary({"learners": result}).rows[0][-1] == "yes"
+    assert summary({"learners": result})[0].rows[0][3] == "yes"
     result.figures["WM.M=30.PER"] = 2.0
-    assert summary({"learners": result}).rows[0][-1] == "no"
+    assert summary({"learners": result})[0].rows[0][3] == "no"
 
 
 def example():
@@ -99,8 +100,9 @@ def test_the_report_is_one_page_that_needs_nothing_else(tmp_path):
     assert "T &lt;b&gt;" in html
     head = html.split("<script>")[0]
     assert "http" not in head
-    assert not re.search(r'<(script|link|img)[^>]+(src|href)="', html.replace('href="#', ""))
-    data = re.search(r"const charts=(.*?);\nfor", html, re.DOTALL)
+    local = html.replace('href="#', "").replace('href="data:', "")
+    assert not re.search(r'<(script|link|img)[^>]+(src|href)="', local)
+    data = re.search(r"const charts=(.*?);\n// Draws", html, re.DOTALL)
     assert data is not None
     charts = json.loads(data[1].replace("<\\/", "</"))
     assert charts["demo-0"]["data"][0]["y"] == [3.0, None]
@@ -133,6 +135,29 @@ def test_all_goes_on_where_it_stopped(tmp_path, alone, monkeypatch):
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout) == json.loads(first.stdout)
     assert (tmp_path / "report.html").exists()
+
+
+def test_side_by_side_is_the_same_as_one_after_the_other():
+    options, names = Options(2, 5, quick=True), ["past", "drift"]
+    found, ticks = {}, []
+    run_each(names, options, ticked=ticks.append, done=found.__setitem__, jobs=2)
+    assert {name: one.figures for name, one in found.items()} == {
+        name: run_one(name, options).figures for name in names
+    }
+    assert set(ticks) == set(names)
+
+
+def test_a_failure_beside_others_is_told(monkeypatch):
+    """A worker process has its own catalogue, so it is given a name that it does not know."""
+    monkeypatch.setitem(CATALOGUE, "nonsense", CATALOGUE["past"])
+    with pytest.raises(KeyError, match="nonsense"):
+        run_each(
+            ["past", "nonsense"],
+            Options(2, 5, quick=True),
+            ticked=lambda _: None,
+            done=lambda *_: None,
+            jobs=2,
+        )
 
 
 def test_unknown_names_are_refused(tmp_path):

@@ -21,10 +21,11 @@ def lived(settings, n=N, lag=0):
     return inline_pipeline.lived(settings, n, lag).logs()
 
 
-@pytest.mark.parametrize("mode", ["wm", "ah", "stack", "committee"])
+@pytest.mark.parametrize("mode", ["wm", "ah", "stack", "stack, joint", "committee"])
 @pytest.mark.parametrize("lag", [0, 7])
 def test_the_same_settings_give_the_same_diagnoses(configured, mode, lag):
-    settings = configured(f"ensemble.mode={mode}")
+    mode, _, joint = mode.partition(", ")
+    settings = configured(f"ensemble.mode={mode}", *(inline_pipeline.JOINT if joint else ()))
     found = replayed([lived(settings, lag=lag)], settings)
     assert found.agreement == 1.0
     assert found.compared == found.patients == N

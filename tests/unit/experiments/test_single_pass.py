@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from experiments.paper.rates import rates
-from experiments.stream.control import _live
+from experiments.stream.control import Setting, controlled
 from experiments.stream.locals import Recipe, Task, _pass, listen
+from experiments.stream.methods import OURS, RECIPES
 from experiments.stream.orders import REPORTED, TUNED, make_order
 from experiments.stream.passes import Pass, at_limit, fuse, truths
-from experiments.stream.river_peers import PEERS, river_model, river_pass
-from experiments.stream.single_pass import OURS, RECIPES, as_runs, paper_scores
+from experiments.stream.river_peers import BEST, PEERS, river_model, river_pass
+from experiments.stream.single_pass import as_runs, paper_scores
 from experiments.workers import spread
-from learners.fnr_control import FnrControl
+from learners.fnr_control import Controlled
 from learners.fusion import Ballot
 
 LOGISTIC = Recipe(rules=({"kind": "logistic"},))
@@ -98,7 +99,7 @@ def test_rivers_models_learn(name):
 
 
 def test_river_sees_all_features_and_no_label_early():
-    labels, odds = river_pass((Task("wdbc", 1, 0), PEERS[0], None))
+    labels, odds = river_pass((Task("wdbc", 1, 0), BEST))
     assert odds[0] == 0
     truth = Task("wdbc", 1, 0).order().truth
     assert (labels[100:] != truth[100:]).mean() < 0.08
@@ -133,7 +134,22 @@ def test_live_control_keeps_the_bound_on_real_scores():
     task = Task("wdbc", 1, 0, LOGISTIC)
     order = task.order()
     plain = fuse(OURS["kdi, stack"].maker(3, 2, 1), [listen(task)], [order])
-    said, path = _live(plain.odds[:, 0], order.truth, step=1.0)
-    fnr = rates(said[:, None], order.truth[None]).mean[2] / 100
-    assert abs(fnr - 0.03) <= FnrControl(1, step=1.0).bound(212)
-    assert len(set(path.tolist())) > 1
+    setting = Setting(1.0, 2.5)
+    twice = np.repeat(plain.odds, 2, axis=1), np.repeat(order.truth[:, None], 2, axis=1)
+    said = controlled(*twice, setting)
+    assert (said[:, 0] == said[:, 1]).all(), "streams side by side do not concern each other"
+    fnr = rates(said[:, :1], order.truth[None]).mean[2] / 100
+    assert abs(fnr - 0.03) <= setting.made().bound(212)
+    alone, h = Controlled(OURS["kdi, stack"].maker(3, 2, 1)(1), setting.made()), set()
+    heard = listen(task)
+    for t in range(100):
+        at = slice(t, t + 1)
+        ballot = Ballot.of(
+            heard.labels[at], order.seeds[at], classes=2, log_odds=heard.log_odds[at],
+            accuracy=heard.accuracy[at],
+        )  # fmt: skip
+        verdict = alone.decide(ballot)
+        assert verdict.labels[0] == said[t, 0], "as in the product"
+        alone.learn(ballot, verdict, order.told[at])
+        h.add(alone.control.h())
+    assert len(h) > 1

@@ -334,6 +334,30 @@ def test_an_event_costs_no_more_steps_when_many_are_pending():
 # What the caller sees
 
 
+def test_a_repeat_is_told_from_a_conflict_by_what_is_kept_of_it():
+    codec = Codec(json.dumps, json.loads, keep=lambda payload: payload[:2])
+    ledger = Ledger(rules(), codec)
+
+    def take(*events):
+        ledger.settle(["d"] * len(ledger.apply(events).diagnoses))
+
+    take(*(said(i, payload=("rule", i, "said once")) for i in range(2)))
+    take(said(0, payload=("rule", 0, "said otherwise")), said(1, payload=("other", 1, "")))
+    assert ledger.counts["prediction_duplicate"] == ledger.counts["prediction_conflict"] == 1
+    ledger.apply([Label(0, "a", 1)])
+    (case,) = ledger.settle([])
+    assert case.payloads == (["rule", 0], ["rule", 1])
+
+
+def test_touched_adds_up_until_it_is_asked_for():
+    ledger = Ledger(rules())
+    for name in "ab":
+        ledger.apply([said(0, name=name)])
+        ledger.settle([])
+    assert ledger.touched() == ["a", "b"]
+    assert ledger.touched() == []
+
+
 def test_touched_names_what_changed_and_dump_what_it_is_now():
     ledger = Ledger(rules(max_remembered=1), Codec(json.dumps, json.loads))
     ledger.apply([*BOTH, said(0, name="b")])

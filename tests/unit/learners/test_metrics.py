@@ -92,14 +92,17 @@ def test_a_window_forgets_the_oldest():
     assert window.confusion().tolist() == [[[1, 0], [1, 1]]]
 
 
-def test_slots_name_the_rows_that_the_next_push_changes():
-    window = Window(scopes=1, classes=2, size=3)
-    window.push(ints(1, 2), ints(0, 0), ints([0], [0]))
-    before = window.state()["at"]
-    assert window.slots(2).tolist() == [2, 0]
-    window.push(ints(5, 6), ints(0, 0), ints([0], [0]))
-    after = window.state()["at"]
-    assert np.flatnonzero(before != after).tolist() == [0, 2]
+def test_only_the_pages_change_that_are_named():
+    window = Window(scopes=1, classes=2, size=150)
+    assert (window.pages, window.page) == (3, 50)
+    every = np.arange(window.pages)
+    for n, pages in [(20, [0]), (40, [0, 1]), (85, [1, 2]), (10, [0, 2]), (400, [0, 1, 2])]:
+        before = window.read_pages(every)
+        at = window.pushed + np.arange(n)
+        window.push(at, np.zeros(n, np.int64), np.zeros((n, 1), np.int64))
+        assert window.changed(n).tolist() == pages
+        differing = (before != window.read_pages(every)).any(axis=1)
+        assert np.flatnonzero(differing).tolist() == pages
 
 
 def test_windows_of_partitions_merge_into_that_of_the_stream():
@@ -119,8 +122,6 @@ def test_a_window_refuses_what_does_not_fit(at, truth, predicted):
         Window(scopes=1, classes=2).push(at, truth, predicted)
 
 
-def test_a_window_of_other_learners_is_not_restored():
-    with pytest.raises(LearnerError, match="other learners"):
-        Window(scopes=2, classes=2).restore(Window(scopes=1, classes=2).state())
+def test_a_window_needs_something_to_look_at():
     with pytest.raises(LearnerError, match="needs"):
         Window(scopes=0, classes=2)

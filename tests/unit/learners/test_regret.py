@@ -13,6 +13,7 @@ from learners.regret import (
     ensemble_regret,
     expected_while_heard,
     local_regret_estimate,
+    local_regret_parts,
 )
 from learners.seeds import seeds_of
 from learners.shares import UNIT
@@ -89,6 +90,7 @@ ESTIMATES = [
 @pytest.mark.parametrize(("counts", "rules", "expected"), ESTIMATES)
 def test_local_estimate(counts, rules, expected):
     assert local_regret_estimate(np.array(counts), rules) == pytest.approx(expected)
+    assert local_regret_parts(np.array(counts), rules).sum() / UNIT == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("feedback", list(Feedback))
@@ -115,3 +117,10 @@ def test_local_estimate_reads_the_tables_of_iup(feedback):
 def test_rows_of_another_width_are_refused():
     with pytest.raises(LearnerError, match="2 rules"):
         local_regret_estimate(np.zeros((1, 3), np.int64), 2)
+
+
+def test_parts_are_exact_for_many_patients():
+    many = 3_000_000_000
+    assert local_regret_parts(np.array([[many, 0, many - 1, 0]]), 2).tolist() == [0]
+    row = np.array([[2, many, 1, 0, 0]])
+    assert local_regret_parts(row, 2).tolist() == [many * UNIT // 2]

@@ -66,3 +66,12 @@ def test_fnr_control_wraps_the_fusion_rule(tmp_path):
     assert made.control.positive == 1
     with pytest.raises(SettingsError, match="fnr_target"):
         toy(tmp_path, "ensemble.fnr_control=true")
+
+
+def test_fnr_control_takes_its_settings_and_has_a_cube_for_missing_contexts(tmp_path):
+    context = 'ensemble.context={cuts=3, features=[{name="x", low=0.0, high=1.0}]}'
+    given = ["ensemble.fnr_target=0.1", "ensemble.fnr_control=true", context]
+    made = fusion(toy(tmp_path, *given, "ensemble.fnr_step=0.2", "ensemble.fnr_start=4"))
+    assert isinstance(made, Controlled)
+    assert (made.control.target, made.control.step) == (0.1, 0.2)
+    assert made.control.h(3) == pytest.approx(4.0), "0 to 2 are the cubes, 3 is for the others"

@@ -86,9 +86,9 @@ names = st.text(
     features=st.lists(names, min_size=1, max_size=70, unique=True),
     left_out=st.dictionaries(names, st.just("why"), max_size=2),
     id_column=st.none() | names,
-    paper=st.booleans(),
+    kind=st.sampled_from(["use", "bound", "paper"]),
 )
-def test_every_proposal_is_sound(labels, features, left_out, id_column, paper, tmp_path_factory):
+def test_every_proposal_is_sound(labels, features, left_out, id_column, kind, tmp_path_factory):
     described = [
         {"name": name, "categories": ["f", "m", "x"]}
         if i % 3 == 2
@@ -103,13 +103,16 @@ def test_every_proposal_is_sound(labels, features, left_out, id_column, paper, t
         origin="a test",
         id_column=id_column,
         left_out=left_out,
-        paper=paper,
+        paper=kind == "paper",
+        bound=kind == "bound",
     )
     folder = tmp_path_factory.getbasetemp()
     made = validate(source_of(proposed_text(proposal), folder / "ensemble.toml"))
     assert made.labels == tuple(labels)
     assert [f.name for ll in made.learners.values() for f in ll.features] == features
     assert made.columns.id == id_column
+    assert made.ensemble.mode == {"use": "stack", "bound": "committee", "paper": "wm"}[kind]
+    assert all(learner.joint == (kind != "paper") for learner in made.learners.values())
 
 
 def test_very_many_features_are_not_cut():

@@ -27,12 +27,21 @@ LEARNING = {
     "naive bayes": {"kind": "naive_bayes"},
     "naive bayes, binned": {"kind": "naive_bayes", "likelihood": "binned", "bins": 5},
     "lda": {"kind": "lda", "capacity": 8},
+    "cells": {"kind": "cells", "enough": 12, "backoff": 8.0},
     "committee": {
         "kind": "committee",
         "members": [
             {"kind": "logistic"},
             {"kind": "lda", "capacity": 16},
             {"kind": "bayes", "fourier": 5},
+        ],
+    },
+    "joint committee": {
+        "kind": "committee",
+        "members": [
+            {"kind": "logistic", "joint": True},
+            {"kind": "lda", "capacity": 16},
+            {"kind": "bayes", "joint": True},
         ],
     },
 }

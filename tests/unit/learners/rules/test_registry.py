@@ -62,7 +62,10 @@ def test_defaults_are_those_of_the_classes():
         ({"kind": "magic"}, "rule magic: option kind must be one of"),
         ({"kind": "logistic", "name": ""}, "option name must be a text"),
         ({"kind": "logistic", "name": 7}, "option name must be a text"),
-        ({"kind": "logistic", "speed": 1}, "unknown option speed; this kind has l2, rate, scaling"),
+        (
+            {"kind": "logistic", "speed": 1},
+            "unknown option speed; this kind has joint, l2, rate, scaling",
+        ),
         ({"kind": "logistic", "rate": 0}, "option rate must be a number above 0, at most 10"),
         ({"kind": "logistic", "rate": "fast"}, "option rate must be a number"),
         ({"kind": "logistic", "rate": True}, "option rate must be a number"),

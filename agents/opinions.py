@@ -1,4 +1,4 @@
-"""Log-odds as they travel and as the ensemble learner hears them."""
+"""Log-odds as they travel and as learners hear them."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,16 @@ from learners.types import Floats
 from streams.settings import Settings
 
 
+def fits(sent: Sequence[float] | None, settings: Settings) -> bool:
+    """Tell whether log-odds were not sent at all, or one per label, or one of two labels."""
+    K = len(settings.labels)
+    return sent is None or len(sent) == K or (K == 2 and len(sent) == 1)
+
+
 def opinions_of(sent: Sequence[Sequence[float] | None], settings: Settings) -> Floats:
     """Return (n, K) log-odds; with two labels one number, that of the positive one, is sent.
 
-    Rows of learners that sent none are nan.
+    Rows where none were sent, or some that do not fit, are nan.
     """
     K = len(settings.labels)
     positive = settings.labels.index(settings.positive)

@@ -1,0 +1,103 @@
+"""Server-sent events: each frame is made once, and the same bytes go to every open page.
+
+Frames are made only while pages are open. A page that reads slowly misses frames and gets the
+newest; nothing is queued for it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import orjson
+
+EVERY = 1.0
+MOST_PAGES = 500
+_log = logging.getLogger(__name__)
+
+
+def event(kind: str, data: object) -> bytes:
+    r"""Return an event as it is sent.
+
+    >>> event("hello", {"n": 1})
+    b'event: hello\ndata: {"n":1}\n\n'
+    """
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), orjson.dumps(data))
+
+
+class Feed:
+    """Hands frames to pages. `make` returns the next frame; `idle` is awaited when nobody looks."""
+
+    def __init__(
+        self,
+        make: Callable[[], Awaitable[bytes]],
+        *,
+        idle: Callable[[], Awaitable[None]],
+        every: float = EVERY,
+    ) -> None:
+        self._make, self._idle, self._every = make, idle, every
+        self._frame = b""
+        self._fresh = asyncio.Event()
+        self._maker: asyncio.Task[None] | None = None
+        self.pages = 0
+        self.made = 0
+        self.closed = False
+
+    @property
+    def full(self) -> bool:
+        """Tell whether no further page can be served."""
+        return self.pages >= MOST_PAGES
+
+    async def frames(self) -> AsyncGenerator[bytes, None]:
+        """Yield frames until the feed is closed: always the newest, those in between are missed."""
+        self.pages += 1
+        try:
+            self._start()
+            seen = self.made - 1 if self._frame else self.made
+            while self._maker is not None:
+                if seen == self.made:
+                    await self._fresh.wait()
+                    continue
+                seen = self.made
+                yield self._frame
+        finally:
+            self.pages -= 1
+
+    def _start(self) -> None:
+        if self._maker is None and not self.closed:
+            self._fresh = asyncio.Event()
+            self._maker = asyncio.create_task(self._run(), name="console feed")
+            self._maker.add_done_callback(self._ended)
+
+    def _ended(self, maker: "asyncio.Task[None]") -> None:
+        if not maker.cancelled() and (error := maker.exception()) is not None:
+            _log.error("the console's feed failed; pages will ask again", exc_info=error)
+
+    async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        try:
+            while self.pages:
+                while self.pages:
+                    due = clock() + self._every
+                    self._publish(await self._make())
+                    await asyncio.sleep(due - clock())
+                self._frame = b""  # of the last second it is good to begin with, of an hour not
+                await self._idle()
+        finally:
+            # Also after an error: the streams end then, and the pages come back by themselves.
+            self._maker = None
+            self._fresh.set()
+
+    def _publish(self, frame: bytes) -> None:
+        self._frame = frame
+        self.made += 1
+        woken, self._fresh = self._fresh, asyncio.Event()
+        woken.set()
+
+    async def close(self) -> None:
+        """End all pages' streams."""
+        self.closed = True
+        if self._maker is not None:
+            self._maker.cancel()
+            await asyncio.wait([self._maker])
+        self._maker = None
+        self._fresh.set()

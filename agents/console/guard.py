@@ -1,0 +1,73 @@
+"""Who may ask, and what a browser may do with the answer.
+
+The console shows nothing in full that identifies a patient, yet it is for those who run the system.
+So a page of another site must not read it: not by asking from the browser of somebody who can reach
+the worker (the checks of `Origin` and `Sec-Fetch-Site`), and not by a name of its own that leads to
+this machine (DNS rebinding; the check of `Host` where only this machine is served).
+"""
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+# Plotly makes an empty <style> element and fills it through the CSSOM; this is nothing's hash.
+_EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+_POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": f"'self' {_EMPTY}",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+HEADERS = {
+    "Content-Security-Policy": "; ".join(f"{key} {value}" for key, value in _POLICY.items()),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def objection(headers: Any, served: str) -> str | None:
+    """Return why a request is refused, None if it is not; `served` is the address listened on.
+
+    >>> objection({"Host": "localhost:6066"}, "127.0.0.1")
+    >>> objection({"Host": "evil.example"}, "127.0.0.1")
+    'only this machine is served: ask for localhost or 127.0.0.1'
+    >>> objection({"Host": "localhost:6066", "Origin": "http://evil.example"}, "127.0.0.1")
+    'a page of another site may not ask'
+    """
+    host = headers.get("Host", "")
+    if _is_local(served) and not _is_local(_name(host)):
+        return "only this machine is served: ask for localhost or 127.0.0.1"
+    origin = headers.get("Origin")
+    other = origin is not None and urlsplit(origin).netloc != host
+    if other or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return "a page of another site may not ask"
+    return None
+
+
+def _name(host: str) -> str:
+    """Return a Host header without its port.
+
+    >>> _name("localhost:6066"), _name("[::1]:6066")
+    ('localhost', '::1')
+    """
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_local(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

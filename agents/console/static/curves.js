@@ -1,0 +1,112 @@
+// What the charts show: for each its series, and a sentence about the newest point.
+
+import { count, decimal, listed, percent } from "./format.js";
+
+const percentOf = (value) => (value === null ? null : 100 * value);
+
+function experts(store) {
+  return Object.keys(store.now?.weights ?? {});
+}
+
+function learnerColour(store, name, ink) {
+  const index = store.about.learners.findIndex((learner) => learner.name === name);
+  return index < 0 ? ink.quiet : ink.learners[index % ink.learners.length];
+}
+
+export const CURVES = [
+  {
+    id: "error",
+    title: "Error rate",
+    unit: "%",
+    series(store, span, ink) {
+      const best = store.now.best;
+      const names = ["ensemble", ...store.about.learners.map((learner) => learner.name)];
+      const made = names.map((name, i) => ({
+        name,
+        y: (point) => percentOf(point[span][i]),
+        ...(name === "ensemble"
+          ? { colour: ink.accent, width: 3 }
+          : name === best
+            ? { colour: ink.ink, width: 2, dash: "6px,4px" }
+            : { colour: learnerColour(store, name, ink), width: 1.25, faint: true }),
+        label: name === best ? `${name} (best)` : name,
+      }));
+      return [
+        ...made.slice(1).filter((each) => each.name !== best),
+        ...made.filter((each) => each.name === best),
+        made[0],
+      ];
+    },
+    says(store, span) {
+      const rates = span === "e" ? store.now.rates : store.now.recent;
+      const best = store.now.best;
+      if (!rates.ensemble || rates.ensemble.per === null) return "No label has been learned yet.";
+      const theirs = best === null ? "" : `, best learner ${best} ${percent(rates[best]?.per)}`;
+      return `Ensemble ${percent(rates.ensemble.per)}${theirs}, after ${count(store.now.labelled)} labels.`;
+    },
+  },
+  {
+    id: "weights",
+    title: "Weights",
+    series: (store, _span, ink) =>
+      experts(store).map((name) => ({
+        name,
+        label: name,
+        y: (point) => point.w[name] ?? null,
+        colour: learnerColour(store, name, ink),
+        width: 2,
+      })),
+    says(store) {
+      const shown = Object.entries(store.now.weights)
+        .sort((a, b) => b[1] - a[1])
+        .slice(0, 4);
+      if (!shown.length) return "Nothing has been diagnosed yet.";
+      const said = shown.map(([name, weight]) => `${name} ${decimal(weight)}`);
+      return `Trust of the latest diagnosis: ${listed(said)}.`;
+    },
+  },
+  {
+    id: "regret",
+    title: "Regret and its bound",
+    series: (store, _span, ink) => [
+      {
+        name: "bound",
+        label: "bound",
+        y: (point) => point.b,
+        colour: ink.quiet,
+        width: 1.5,
+        dash: "2px,3px",
+        fill: ink.tint,
+      },
+      { name: "regret", label: "regret", y: (point) => point.g, colour: ink.accent, width: 3 },
+    ],
+    says(store) {
+      const { regret, bound } = store.now;
+      if (regret === null) return "No label has been learned yet.";
+      const allowed =
+        bound === null ? "this fusion rule has no bound" : `theory allows ${decimal(bound, 1)}`;
+      return `${decimal(regret, 1)} errors more than the best expert, expected; ${allowed}.`;
+    },
+  },
+  {
+    id: "exploration",
+    title: "Exploration",
+    unit: "%",
+    series: (store, _span, ink) =>
+      store.about.learners.map(({ name }, i) => ({
+        name,
+        label: name,
+        y: (point) => percentOf(point.x[i]),
+        colour: learnerColour(store, name, ink),
+        width: 2,
+      })),
+    says(store) {
+      const shown = Object.entries(store.now.exploration).filter(([, share]) => share !== null);
+      if (!shown.length) return "Nothing has been decided yet.";
+      if (store.about.learners.every(({ rules }) => rules.length === 1))
+        return "Each learner has one rule: there is nothing to try out.";
+      const most = shown.reduce((a, b) => (b[1] > a[1] ? b : a));
+      return `Share of decisions that tried a rule out; most by ${most[0]}, ${percent(most[1])}.`;
+    },
+  },
+];

@@ -1,0 +1,130 @@
+// The few numbers that matter most, and the same in words.
+
+import { byId, el, list, set, text } from "./dom.js";
+import { count, decimal, listed, percent, perSecond } from "./format.js";
+
+const ENSEMBLE = "ensemble";
+
+export function figures(store) {
+  const now = store.now;
+  list(byId("figures"), entries(now), (each) => each.id, make, update);
+  text(byId("words"), words(store));
+}
+
+function entries(now) {
+  const ours = now.rates[ENSEMBLE] ?? {};
+  const best = now.best === null ? null : now.rates[now.best].per;
+  return [
+    {
+      id: "error",
+      name: "Error rate",
+      value: percent(ours.per),
+      note:
+        best === null
+          ? "no label learned yet"
+          : `${goal(now, "per")}best learner, ${now.best}: ${percent(best)}`,
+      main: true,
+    },
+    {
+      id: "missed",
+      name: "Missed (FNR)",
+      value: percent(ours.fnr),
+      note: `${goal(now, "fnr")}false alarms (FPR) ${percent(ours.fpr)}`,
+    },
+    {
+      id: "diagnosed",
+      name: "Diagnosed",
+      value: count(now.diagnosed),
+      note: `${perSecond(now.flows.diagnoses)}, ${count(now.incomplete)} incomplete`,
+    },
+    {
+      id: "labelled",
+      name: "Labels learned",
+      value: count(now.labelled),
+      note: `${count(now.labels.waiting)} waited for`,
+    },
+    {
+      id: "regret",
+      name: "Regret",
+      value: decimal(now.regret, 1),
+      note:
+        now.bound === null
+          ? "no bound for this fusion rule"
+          : `at most ${decimal(now.bound, 1)} by theory`,
+      share: now.bound ? now.regret / now.bound : null,
+    },
+  ];
+}
+
+/** The rate that the settings ask for, where they do. */
+const goal = (now, rate) => (rate in now.targets ? `target ${percent(now.targets[rate])}, ` : "");
+
+function make(entry) {
+  return el(
+    "div",
+    { class: entry.main ? "figure main" : "figure", id: `figure-${entry.id}` },
+    el("dt", {}, entry.name),
+    el("dd", {}, el("span", { class: "value" }), el("span", { class: "note" })),
+    el("span", { class: "gauge", "aria-hidden": "true" }, el("span")),
+  );
+}
+
+function update(node, entry) {
+  text(node.querySelector(".value"), entry.value);
+  text(node.querySelector(".note"), entry.note);
+  const gauge = node.querySelector(".gauge");
+  gauge.hidden = entry.share === null || entry.share === undefined;
+  if (!gauge.hidden) {
+    const share = Math.min(Math.max(entry.share, 0), 1);
+    gauge.firstChild.style.width = `${(100 * share).toFixed(1)}%`;
+    set(gauge, "data-over", String(entry.share > 1));
+  }
+}
+
+/** The story so far, in plain sentences. */
+export function words(store) {
+  const { now, points } = store;
+  if (!now.diagnosed)
+    return "No patient has been diagnosed yet. The learners start equal, and wait.";
+  if (!now.labelled) {
+    const said = `${count(now.diagnosed)} patients have been diagnosed;`;
+    return `${said} no label has come yet, so nothing is learned.`;
+  }
+  return [errors(now), course(points), trust(now, points), regret(now)].filter(Boolean).join(" ");
+}
+
+function errors(now) {
+  const ours = now.rates[ENSEMBLE].per;
+  const known = `Of ${count(now.labelled)} patients whose label is known,`;
+  const said = `${known} the ensemble was wrong about ${percent(ours)}`;
+  if (now.best === null) return `${said}.`;
+  return `${said}; its best learner, ${now.best}, about ${percent(now.rates[now.best].per)}.`;
+}
+
+/** How the error went: the first hundred labels against the last hundred. */
+function course(points) {
+  const last = points.at(-1);
+  const early = points.find((point) => point.n >= 100);
+  if (!last || !early || last.n < 2 * early.n) return "";
+  const before = points.findLast((point) => point.n <= last.n - 100);
+  const lately = (last.e[0] * last.n - before.e[0] * before.n) / (last.n - before.n);
+  const first = `Of the first ${count(early.n)} it got ${percent(early.e[0])} wrong`;
+  return `${first}, of the last ${count(last.n - before.n)} ${percent(lately)}.`;
+}
+
+function trust(now, points) {
+  const experts = Object.entries(now.weights).sort((a, b) => b[1] - a[1]);
+  if (experts.length < 2) return "";
+  const first = Object.values(points.find((point) => Object.keys(point.w).length)?.w ?? {});
+  const equal = first.length && Math.max(...first) - Math.min(...first) < 0.005;
+  const began = equal ? `Weights began equal, at ${decimal(first[0])}; now` : "Now";
+  const shown = experts.slice(0, 4).map(([name, weight]) => `${name} has ${decimal(weight)}`);
+  const rest = experts.length > 4 ? `, ${experts.length - 4} others the rest` : "";
+  return `${began} ${listed(shown)}${rest}.`;
+}
+
+function regret(now) {
+  if (now.regret === null || now.bound === null) return "";
+  const held = now.regret <= now.bound ? "under" : "above";
+  return `Regret is ${decimal(now.regret, 1)} errors, ${held} its bound of ${decimal(now.bound, 1)}.`;
+}

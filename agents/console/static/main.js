@@ -1,0 +1,117 @@
+// Puts the page together.
+
+import { Charts } from "./charts.js";
+import { byId, set, text } from "./dom.js";
+import { figures } from "./figures.js";
+import { count, duration, time } from "./format.js";
+import { connect } from "./link.js";
+import { Panel } from "./panel.js";
+import { Picture } from "./picture.js";
+import { Store } from "./store.js";
+import * as tables from "./tables.js";
+
+const store = new Store();
+const panel = new Panel(store);
+const choose = (name) => panel.open(name);
+const picture = new Picture(store, choose);
+const charts = new Charts(store);
+
+let link = "connecting";
+let since = null;
+let note = "";
+let unwell = "";
+
+const SAID = {
+  connecting: "Connecting",
+  live: "Live",
+  stalled: "No news",
+  lost: "Connection lost",
+};
+
+function announce(said) {
+  text(byId("announce"), said);
+}
+
+function banner() {
+  const node = byId("banner");
+  const trouble = store.now?.trouble;
+  const seen = since ? ` What you see is from ${time(since)}.` : "";
+  let said = note;
+  if (link === "lost")
+    said = `No connection to this worker.${seen} The page tries again by itself.`;
+  else if (link === "stalled") said = `The worker is connected but says nothing.${seen}`;
+  else if (trouble) said = `The worker cannot read the broker: ${trouble}.${dated(store.now.at)}`;
+  node.hidden = !said;
+  set(node, "data-kind", said === note ? "note" : "trouble");
+  text(node, said);
+  set(document.body, "data-link", link);
+}
+
+const dated = (at) => (at ? ` Figures are from ${time(at)}.` : "");
+
+function hello(about) {
+  const restarted = store.hello(about);
+  text(byId("name"), about.name);
+  document.title = `${about.name} · hb console`;
+  byId("metrics").hidden = !about.metrics;
+  text(byId("foot"), `hb ${about.version}, worker ${about.worker}, since ${time(about.started)}`);
+  if (!restarted) return;
+  note = `The worker has restarted, at ${time(about.started)}. Nothing that was learned is lost.`;
+  announce(note);
+  setTimeout(() => {
+    note = "";
+    banner();
+  }, 15000);
+}
+
+function snapshot(now) {
+  store.snapshot(now);
+  banner();
+  if (!now.rates) return;
+  const about = store.about;
+  const learners = `${count(about.learners.length)} learner${about.learners.length === 1 ? "" : "s"}`;
+  const workers = `${count(now.workers)} worker${now.workers === 1 ? "" : "s"}`;
+  text(byId("about"), `fusion ${about.mode} · ${learners} · ${workers}`);
+  figures(store);
+  picture.draw();
+  charts.draw();
+  tables.learners(store, choose);
+  tables.diagnoses(store);
+  tables.labels(store);
+  tables.dead(store);
+  tables.tasks(store);
+  health(now);
+}
+
+/** Say aloud when an agent falls silent or recovers, and only then. */
+function health(now) {
+  const bad = Object.entries(now.health).filter(([, each]) => !each.well);
+  const names = bad.map(([name]) => name).join();
+  if (names === unwell) return;
+  announce(
+    bad.length
+      ? bad.map(([name, each]) => `${name}: ${each.text}`).join(". ")
+      : "All agents are well again.",
+  );
+  unwell = names;
+}
+
+connect(
+  (kind, data) => (kind === "hello" ? hello(data) : snapshot(data)),
+  (state, last) => {
+    const healed = link === "lost" && state === "live";
+    link = state;
+    since = last;
+    set(byId("link"), "data-state", state);
+    text(byId("link-text"), SAID[state]);
+    if (state !== "live")
+      announce(state === "lost" ? "Connection lost." : "No news from the worker.");
+    else if (healed && !note) announce("Connected again.");
+    banner();
+  },
+);
+
+setInterval(() => {
+  if (link === "lost" && since)
+    text(byId("link-text"), `Lost for ${duration((Date.now() - since) / 1000)}`);
+}, 1000);

@@ -1,0 +1,253 @@
+// One learner from near: asked for when it is opened, and again every few seconds while it is.
+
+import { byId, el } from "./dom.js";
+import { count, decimal, percent } from "./format.js";
+
+const AGAIN = 5000;
+
+export class Panel {
+  #name = null;
+  #timer = null;
+  #opener = null;
+
+  constructor(store) {
+    this.store = store;
+    this.dialog = byId("panel");
+    byId("panel-close").addEventListener("click", () => this.dialog.close());
+    this.dialog.addEventListener("close", () => this.#closed());
+    this.dialog.addEventListener("click", (event) => {
+      if (event.target === this.dialog) this.dialog.close(); // beside the panel
+    });
+  }
+
+  open(name) {
+    this.#name = name;
+    this.#opener = document.activeElement;
+    byId("panel-name").textContent = name;
+    byId("panel-body").replaceChildren(
+      el("p", { class: "quiet" }, "Reading its counts from the broker."),
+    );
+    this.dialog.showModal();
+    this.#ask();
+  }
+
+  #closed() {
+    clearTimeout(this.#timer);
+    const name = this.#name;
+    this.#name = null;
+    const opener = this.#opener?.isConnected
+      ? this.#opener
+      : document.querySelector(`[data-learner="${CSS.escape(name)}"]`);
+    opener?.focus();
+  }
+
+  async #ask() {
+    const name = this.#name;
+    let shown;
+    try {
+      const answer = await fetch(`learner/${encodeURIComponent(name)}`);
+      const said = await answer.json();
+      shown = answer.ok ? this.#show(said) : [trouble(said.error)];
+    } catch {
+      shown = [trouble("The worker does not answer.")];
+    }
+    if (this.#name !== name) return;
+    byId("panel-body").replaceChildren(...shown);
+    this.#timer = setTimeout(() => this.#ask(), AGAIN);
+  }
+
+  #show(learner) {
+    return [
+      this.#summary(learner),
+      rules(learner),
+      cubes(learner),
+      sizes(learner),
+      extremes(learner),
+    ];
+  }
+
+  #summary(learner) {
+    const { now, about } = this.store;
+    const name = learner.name;
+    const rates = now?.rates?.[name] ?? {};
+    const health = now?.health?.[name];
+    const features = about.learners.find((each) => each.name === name)?.features;
+    const pairs = [
+      ["Error", percent(rates.per)],
+      ["FNR", percent(rates.fnr)],
+      ["FPR", percent(rates.fpr)],
+      ["Weight", decimal(now?.weights?.[name], 3)],
+      ["Exploring", percent(now?.exploration?.[name])],
+      ["Labels", count(learner.labelled)],
+    ];
+    return el(
+      "section",
+      {},
+      el(
+        "p",
+        { class: health && !health.well ? "unwell" : "quiet" },
+        `${health?.text ?? "unknown"}; sees ${count(features)} features, ${learner.feedback} feedback.`,
+      ),
+      accuracy(overall(now, name)),
+      el(
+        "dl",
+        { class: "tiles" },
+        ...pairs.map(([title, value]) => el("div", {}, el("dt", {}, title), el("dd", {}, value))),
+      ),
+    );
+  }
+}
+
+/** How often it was right about labelled patients, with the interval. */
+function overall(now, name) {
+  const [mean, low, high] = now?.accuracy?.[name] ?? [null, 0, 1];
+  return { accuracy: mean, low, high };
+}
+
+const trouble = (said) => el("p", { class: "unwell", role: "alert" }, said);
+
+function rules(learner) {
+  const rows = learner.rules.map((rule) =>
+    el(
+      "tr",
+      {},
+      el(
+        "th",
+        { scope: "row" },
+        rule.name,
+        el("span", { class: "note" }, rule.learns ? `${rule.kind}, learns` : rule.kind),
+      ),
+      el("td", { class: "number" }, count(rule.trials)),
+      el("td", {}, accuracy(rule)),
+    ),
+  );
+  return section(
+    "Rules",
+    `Accuracy over all cubes, with the interval that holds at all times with probability 95 %.`,
+    grid("The learner's rules", [["Rule"], ["Trials", "number"], ["Accuracy"]], rows),
+  );
+}
+
+/** A dot with its interval on a scale from 0 to 100 %, and the same in figures. */
+function accuracy({ accuracy: mean, low, high }) {
+  if (mean === null) return el("span", { class: "quiet" }, "not tried yet");
+  const range = el("span", { class: "range" });
+  range.style.left = `${100 * low}%`;
+  range.style.width = `${100 * (high - low)}%`;
+  const dot = el("span", { class: "mean" });
+  dot.style.left = `${100 * mean}%`;
+  return el(
+    "span",
+    { class: "accuracy" },
+    el("span", { class: "scale", "aria-hidden": "true" }, range, dot),
+    el("span", { class: "number" }, percent(mean)),
+    el("span", { class: "note" }, `${percent(low)} to ${percent(high)}`),
+  );
+}
+
+function cubes(learner) {
+  const rows = learner.phases.map((phase) =>
+    el(
+      "tr",
+      {},
+      el(
+        "th",
+        { scope: "row" },
+        `${phase.phase}${phase.phase === learner.phase && learner.phases.length > 1 ? " (now)" : ""}`,
+      ),
+      el("td", { class: "number" }, count(phase.cuts)),
+      el("td", { class: "number" }, count(BigInt(phase.cubes))),
+      el("td", { class: "number" }, count(phase.visited)),
+      el("td", { class: "number" }, count(phase.labels)),
+    ),
+  );
+  const visited = `${count(learner.visited)} cubes visited in the present phase`;
+  const thin = `${count(learner.thin)} of them are thin, with fewer than ${learner.thin_below} labels`;
+  const said = `${visited}; ${thin}.`;
+  return section(
+    "Cubes",
+    said,
+    grid(
+      "Cubes by phase",
+      [
+        ["Phase"],
+        ["Cuts", "number"],
+        ["Cubes", "number"],
+        ["Visited", "number"],
+        ["Labels", "number"],
+      ],
+      rows,
+    ),
+  );
+}
+
+function sizes(learner) {
+  const most = Math.max(...learner.sizes.map((size) => size.cubes), 1);
+  const bars = learner.sizes.map((size) => {
+    const name =
+      size.below === null
+        ? `${count(size.from)} or more`
+        : size.below === size.from + 1
+          ? count(size.from)
+          : `${count(size.from)} to ${count(size.below - 1)}`;
+    const bar = el("span", { class: "bar", "aria-hidden": "true", hidden: size.cubes === 0 });
+    bar.style.width = `${(100 * size.cubes) / most}%`;
+    return el(
+      "li",
+      {},
+      el("span", {}, name),
+      el("span", { class: "track" }, bar),
+      el("span", { class: "number" }, count(size.cubes)),
+    );
+  });
+  return section(
+    "Labels in a cube",
+    "How many cubes have so many labels.",
+    el("ul", { class: "bars" }, ...bars),
+  );
+}
+
+function extremes(learner) {
+  const part = (title, found) =>
+    grid(
+      title,
+      [["Cube"], ["Labels", "number"], ["Accuracy"], ["Best rule"]],
+      found.map((cube) =>
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row", class: "id" }, `#${cube.cube}`),
+          el("td", { class: "number" }, count(cube.labels)),
+          el("td", {}, accuracy(cube)),
+          el("td", {}, cube.best),
+        ),
+      ),
+      true,
+    );
+  return section(
+    "Biggest and thinnest",
+    "A cube is shown by its number only.",
+    part("Biggest cubes", learner.biggest),
+    part("Thinnest cubes", learner.thinnest),
+  );
+}
+
+function section(title, said, ...content) {
+  return el("section", {}, el("h3", {}, title), el("p", { class: "quiet" }, said), ...content);
+}
+
+function grid(caption, columns, rows, visible = false) {
+  const head = columns.map(([title, kind]) =>
+    el("th", { scope: "col", class: kind ?? null }, title),
+  );
+  const body = rows.length
+    ? rows
+    : [el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "None yet."))];
+  return el(
+    "table",
+    {},
+    el("caption", { class: visible ? null : "sr" }, caption),
+    el("thead", {}, el("tr", {}, ...head)),
+    el("tbody", {}, ...body),
+  );
+}

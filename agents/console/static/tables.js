@@ -1,0 +1,256 @@
+// Learners, diagnoses, labels, dead letters and tasks, as tables and lists.
+
+import { byId, el, list, set, table, text } from "./dom.js";
+import { count, decimal, interval, percent, perSecond, time } from "./format.js";
+import { hue } from "./palette.js";
+import { STATES } from "./picture.js";
+
+const MANY = 12;
+
+export function learners(store, choose) {
+  const { about, now } = store;
+  const body = table(byId("learners"), [
+    ["Learner"],
+    ["Error", "number"],
+    ["Last 1,000", "number"],
+    ["FNR", "number"],
+    ["FPR", "number"],
+    ["Weight", "number"],
+    ["Exploring", "number"],
+    ["Learned", "number"],
+    ["State"],
+  ]);
+  const names = ["ensemble", ...about.learners.map((learner) => learner.name)];
+  list(
+    body,
+    names,
+    (name) => name,
+    (name) => learnerRow(name, names.indexOf(name) - 1, choose),
+    (row, name) => {
+      const rates = now.rates[name] ?? {};
+      const own = name !== "ensemble";
+      const health = now.health[name] ?? { state: "idle", text: "", well: true };
+      const said = [
+        percent(rates.per),
+        percent(now.recent[name]?.per),
+        percent(rates.fnr),
+        percent(rates.fpr),
+        own ? decimal(now.weights[name], 3) : "",
+        own ? percent(now.exploration[name]) : "",
+        count(own ? now.learned[name] : now.labelled),
+      ];
+      said.forEach((value, i) => text(row.cells[i + 1], value));
+      const state = row.cells[8].firstChild;
+      text(state.firstChild, health.text);
+      text(state.lastChild, STATES[health.state]);
+      set(state, "class", `state is-${health.state}${health.well ? "" : " unwell"}`);
+      set(row, "class", `${own ? "" : "ours"}${name === now.best ? " best" : ""}`.trim());
+    },
+  );
+}
+
+function learnerRow(name, index, choose) {
+  const own = name !== "ensemble";
+  const head = own
+    ? el(
+        "button",
+        { type: "button", class: "name", onclick: () => choose(name) },
+        el("span", { class: `swatch ${hue(index)}`, "aria-hidden": "true" }),
+        name,
+      )
+    : el(
+        "span",
+        { class: "name" },
+        el("span", { class: "swatch ours", "aria-hidden": "true" }),
+        name,
+      );
+  const numbers = Array.from({ length: 7 }, () => el("td", { class: "number" }));
+  const state = el("span", {}, el("span", { class: "long" }), el("span", { class: "short" }));
+  return el("tr", {}, el("th", { scope: "row" }, head), ...numbers, el("td", {}, state));
+}
+
+export function diagnoses(store) {
+  const { about, now } = store;
+  const body = table(byId("diagnoses"), [["Patient"], ["Diagnosis"], ["What the learners said"]]);
+  const order = new Map(about.learners.map((learner, i) => [learner.name, i]));
+  const rows = now.diagnoses.length ? now.diagnoses : [null];
+  list(
+    body,
+    rows,
+    (each) => (each ? `${each.id}${each.at}${each.votes.map((vote) => vote.trials)}` : "none"),
+    (each) => (each ? diagnosisRow(each, order, about.positive) : empty(3, "None yet.")),
+  );
+}
+
+function empty(span, said) {
+  return el("tr", { role: "row" }, el("td", { colspan: span, class: "quiet", role: "cell" }, said));
+}
+
+function diagnosisRow(each, order, positive) {
+  const share = each.share === null ? "" : `${percent(each.share, 0)} of the weight`;
+  const heard = each.complete
+    ? null
+    : el("span", { class: "note unwell" }, `without ${each.missing.join(", ")}`);
+  return el(
+    "tr",
+    { role: "row" },
+    el(
+      "th",
+      { scope: "row", role: "rowheader" },
+      el("span", { class: "id" }, each.id),
+      el("span", { class: "note" }, time(each.at)),
+    ),
+    el(
+      "td",
+      { role: "cell" },
+      el("span", { class: each.label === positive ? "label positive" : "label" }, each.label),
+      el("span", { class: "note" }, share),
+      heard,
+    ),
+    el(
+      "td",
+      { role: "cell" },
+      el(
+        "ul",
+        { class: "votes" },
+        ...each.votes.map((vote) => chip(vote, each.label, order.get(vote.learner))),
+      ),
+    ),
+  );
+}
+
+function chip(vote, decided, index) {
+  const sure = vote.accuracy === null ? "" : percent(vote.accuracy, 0);
+  const range = interval(vote.low, vote.high);
+  const tried = `${count(vote.trials)} trials of rule ${vote.rule}`;
+  const right = sure ? `, right ${sure} of the time in this cube (${range})` : "";
+  const trying = vote.exploring ? "; exploring" : "";
+  const title = `${vote.learner} said ${vote.label}${right}; ${tried}${trying}`;
+  return el(
+    "li",
+    { class: `vote${vote.label === decided ? "" : " against"}`, title },
+    el("span", { class: `swatch ${hue(index ?? 0)}`, "aria-hidden": "true" }),
+    el("span", {}, `${vote.learner} `, el("b", {}, vote.label)),
+    sure
+      ? el("span", { class: "sure" }, `${sure} `, el("small", {}, range))
+      : el("span", { class: "sure" }, "new cube"),
+    vote.exploring ? el("span", { class: "trying" }, "exploring") : null,
+  );
+}
+
+export function labels(store) {
+  const now = store.now.labels;
+  const entries = [
+    ["Waited for", count(now.waiting), `room for ${count(now.limit)}`],
+    ["Settled", count(now.settled), perSecond(store.now.flows.labels)],
+    ["Came before their patient", count(now.parked), "parked"],
+    ["Repeated", count(now.duplicate), "ignored"],
+    ["Contradicting", count(now.conflict), "the first holds"],
+    ["For nobody known", count(now.unknown), "dead letter"],
+    ["Given up", count(now.expired), "no label in time"],
+  ];
+  const place = byId("labels");
+  if (!place.firstChild) place.append(el("dl", { class: "pairs" }));
+  list(
+    place.firstChild,
+    entries,
+    ([name]) => name,
+    ([name]) =>
+      el(
+        "div",
+        {},
+        el("dt", {}, name),
+        el("dd", {}, el("b", { class: "value" }), el("span", { class: "note" })),
+      ),
+    (row, [, value, note]) => {
+      text(row.querySelector(".value"), value);
+      text(row.querySelector(".note"), note);
+    },
+  );
+}
+
+export function dead(store) {
+  const { dead: letters } = store.now;
+  const place = byId("dead");
+  if (!place.firstChild) place.append(el("p", { class: "quiet" }), el("ul", { class: "reasons" }));
+  const [said, reasons] = place.children;
+  text(
+    said,
+    letters.counted
+      ? letters.all
+        ? `${count(letters.counted)} could not be used.`
+        : `Of the latest ${count(letters.counted)}:`
+      : "None: everything that came could be used.",
+  );
+  list(
+    reasons,
+    letters.reasons,
+    (each) => `${each.reason} ${each.topic}`,
+    (each) =>
+      el(
+        "li",
+        {},
+        el("b", {}, `${each.reason}`),
+        el("span", { class: "number value" }),
+        el("span", { class: "note" }, `${each.topic}: ${each.meaning || "no such reason here"}`),
+      ),
+    (row, each) => {
+      text(row.querySelector(".value"), count(each.count));
+    },
+  );
+}
+
+export function tasks(store) {
+  const { now } = store;
+  const body = table(byId("tasks"), [["Task"], ["Held by"], ["Behind", "number"], ["State"]]);
+  const rows = now.tasks.length > MANY ? byAgent(now.tasks) : now.tasks.map(one);
+  list(
+    body,
+    rows,
+    (row) => row.name,
+    () =>
+      el(
+        "tr",
+        {},
+        el("th", { scope: "row" }),
+        el("td"),
+        el("td", { class: "number" }),
+        el("td", {}, el("span")),
+      ),
+    (node, row) => {
+      text(node.cells[0], row.name);
+      text(node.cells[1], row.holder);
+      text(node.cells[2], count(row.behind));
+      text(node.cells[3].firstChild, row.state);
+      set(node.cells[3].firstChild, "class", row.well ? "state" : "state unwell");
+    },
+  );
+  text(byId("workers"), now.workers === 1 ? "1 worker" : `${count(now.workers)} workers`);
+}
+
+function one(task) {
+  const state = !task.holder ? "unheld" : (task.phase ?? "held");
+  const reason = task.reason ? `: ${task.reason}` : "";
+  return {
+    name: `${task.agent}/${task.partition}`,
+    holder: task.holder ?? "nobody",
+    behind: task.behind,
+    state: state + reason,
+    well: task.holder !== null && (task.phase === undefined || task.phase === "running"),
+  };
+}
+
+function byAgent(all) {
+  return [...Map.groupBy(all, (task) => task.agent)].map(([agent, mine]) => {
+    const free = mine.filter((task) => !task.holder).length;
+    const holders = new Set(mine.map((task) => task.holder).filter(Boolean));
+    const bad = mine.map(one).filter((row) => !row.well);
+    return {
+      name: `${agent} (${mine.length})`,
+      holder: `${holders.size} worker${holders.size === 1 ? "" : "s"}${free ? `, ${free} by nobody` : ""}`,
+      behind: mine.reduce((sum, task) => sum + task.behind, 0),
+      state: bad.length ? `${bad.length} not running` : "running",
+      well: bad.length === 0,
+    };
+  });
+}

@@ -1,0 +1,110 @@
+"""The newest diagnoses, and why the newest dead letters were refused.
+
+Only the ends of the topics are read, and only while somebody looks: a page shows a few diagnoses,
+however many thousand there are a second.
+"""
+
+from collections import Counter, deque
+from typing import Any
+
+from agents.deadletters import as_letter
+from agents.reading import TopicReader
+from schemas.errors import RecordError
+from schemas.readers import Reader
+from schemas.records import Diagnosis
+from streams.settings import Settings
+from streams.topics import Topics
+
+SHOWN = 8
+COUNTED = 5_000
+"""The dead letters whose reasons are counted: the newest ones."""
+_STEP = 4 * SHOWN
+_AT_ONCE = 2_000
+
+
+class Letters:
+    """Reasons and topics of the newest dead letters."""
+
+    def __init__(self, most: int = COUNTED) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.all_counted = True
+        """Whether these are all dead letters that are kept."""
+        self._newest: deque[tuple[str, str]] = deque()
+        self._most = most
+
+    @property
+    def counted(self) -> int:
+        """Return how many were counted."""
+        return len(self._newest)
+
+    def add(self, reason: str, topic: str) -> None:
+        """Count one; the oldest gives way if there are too many."""
+        self._newest.append((reason, topic))
+        self.counts[reason, topic] += 1
+        if len(self._newest) > self._most:
+            gone = self._newest.popleft()
+            self.counts[gone] -= 1
+            if not self.counts[gone]:
+                del self.counts[gone]
+            self.all_counted = False
+
+
+class Tail:
+    """Follows the ends of both topics; `look` brings it up to date."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        names = Topics.of(settings)
+        self._diagnoses, self._dead = names.diagnoses, names.deadletter
+        self._reader = Reader(Diagnosis)
+        self._topic: TopicReader | None = None
+        self._next: dict[Any, int] = {}
+        self.latest: list[Diagnosis] = []
+        """The newest diagnoses, the newest first."""
+        self.letters = Letters()
+
+    async def close(self) -> None:
+        """Let go of the broker; what is known stays."""
+        topic, self._topic = self._topic, None
+        if topic is not None:
+            await topic.__aexit__()
+
+    async def look(self) -> None:
+        """Read what is new."""
+        if self._topic is None:
+            topic = TopicReader(self._settings, [self._diagnoses, self._dead], "end")
+            await topic.__aenter__()
+            self._topic = topic
+        else:
+            await self._topic.renew()
+        await self._read(self._topic)
+
+    async def _read(self, topic: TopicReader) -> None:
+        first = {place: self._first(place, topic) for place in topic.ends}
+        topic.seek(first)
+        found = []
+        async for records in topic.present():
+            found += [self._taken(record) for record in records]
+        self._next = dict(topic.ends)
+        new = [one for one in found if one is not None]
+        self.latest = sorted([*new[::-1], *self.latest], key=lambda one: -one.at)[:SHOWN]
+
+    def _first(self, place: Any, topic: TopicReader) -> int:
+        """Return where to read on: where it was left, or later if that is too far back."""
+        left = max(self._next.get(place, 0), topic.begins[place])
+        if place.topic == self._diagnoses:
+            return max(left, topic.ends[place] - _STEP)
+        first = max(left, topic.ends[place] - (_AT_ONCE if place in self._next else COUNTED))
+        if first > left:
+            self.letters.all_counted = False
+        return first
+
+    def _taken(self, record: Any) -> Diagnosis | None:
+        if record.topic == self._dead:
+            refused = as_letter(record)
+            self.letters.add(refused.reason, refused.topic)
+            return None
+        try:
+            return self._reader.one(record.value)
+        except RecordError:
+            return None  # somebody else's record; it is no diagnosis to show

@@ -1,0 +1,29 @@
+"""The roles that a worker can play, and the agents behind them."""
+
+from collections.abc import Sequence
+
+from agents import ensemble_learner, local_learner
+from streams.errors import InputError
+from streams.settings import Settings
+from streams.tasks.processor import AgentSpec
+from streams.topics import ENSEMBLE
+
+
+def roles(settings: Settings) -> tuple[str, ...]:
+    """Return every role that the settings lead to: `local:<ll>` for each learner, `ensemble`."""
+    return (*(f"local:{name}" for name in settings.learners), ENSEMBLE)
+
+
+def specs(settings: Settings, wanted: Sequence[str] = ()) -> list[AgentSpec]:
+    """Return the agents of the wanted roles, of all roles if none is named."""
+    known = roles(settings)
+    for role in wanted:
+        if role not in known:
+            raise InputError(f"there is no role {role}; the settings lead to: {', '.join(known)}")
+    return [_spec(settings, role) for role in known if not wanted or role in wanted]
+
+
+def _spec(settings: Settings, role: str) -> AgentSpec:
+    if role == ENSEMBLE:
+        return ensemble_learner.spec(settings)
+    return local_learner.spec(settings, role.removeprefix("local:"))

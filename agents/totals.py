@@ -1,0 +1,133 @@
+"""The totals of an agent: one row of integers per partition, that every batch writes anew.
+
+Sums over partitions are those of the whole system. They are on the shared changelogs, so whoever
+watches from outside reads them and not the tables behind them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from learners.ledger import COUNTERS
+from learners.local import Predictions
+from learners.regret import local_regret_parts
+from learners.types import Ints
+from streams.settings import Settings
+from streams.state.counts import CountsTable
+
+LABELLED, INSTANCES, EXPLORED, FORGOTTEN, THIN, CUBES, LOST, PREDICTED = range(8)
+"""Columns of a local learner's totals; from PREDICTED on there is one for each label.
+
+LABELLED    labels learned
+INSTANCES   instances decided
+EXPLORED    of them, explored
+FORGOTTEN   instances whose features were given up because no label came
+THIN        of the instances, decided by a rule with fewer than FEW trials in the cube
+CUBES       cubes that this partition has learned about, in all phases
+LOST        estimated regret against the local oracle, in parts (`learners.regret`)
+PREDICTED   instances decided by predicted label
+"""
+FEW = 10
+"""Trials below which a cube is thin: so few leave an accuracy's interval about half as wide as all
+that it could be."""
+
+
+_ONLY = np.zeros(1, np.int64)
+
+
+def local_width(settings: Settings) -> int:
+    """Return how many integers a local learner's totals have."""
+    return PREDICTED + len(settings.labels)
+
+
+class LocalTotals:
+    """A local learner's totals as its agent counts them, in a table of one row."""
+
+    def __init__(self, table: CountsTable, rules: int) -> None:
+        self._table, self._rules = table, rules
+
+    def read(self, column: int) -> int:
+        """Return one of the totals."""
+        return int(self._table.rows(_ONLY)[0, column])
+
+    def count(self, column: int, amount: int) -> None:
+        """Add to one of the totals."""
+        if amount:
+            self._table.bump(self._table.claim(_ONLY), column, amount)
+
+    def decided(self, said: Predictions) -> None:
+        """Count a batch of decisions."""
+        row = np.zeros(self._table.width, np.int64)
+        row[INSTANCES] = len(said.labels)
+        row[EXPLORED] = said.choices.exploring.sum()
+        row[THIN] = (said.choices.trials < FEW).sum()
+        row[PREDICTED:] = np.bincount(said.labels, minlength=len(row) - PREDICTED)
+        columns = np.arange(len(row))
+        self._table.bump(np.repeat(self._table.claim(_ONLY), len(row)), columns, row)
+
+    def learned(self, counts: CountsTable, cells: Ints, rows: Ints) -> None:
+        """Write the new rows of some cubes down, and count what is new in them."""
+        known, before = len(counts), counts.rows(cells)
+        counts.put(cells, rows)
+        self.count(CUBES, len(counts) - known)
+        new, old = (local_regret_parts(each, self._rules).sum() for each in (rows, before))
+        self.count(LOST, int(new - old))
+
+
+WAITING = ("parked", "open", "diagnosed")
+"""What the join holds now: parked without a prediction, waiting for the diagnosis, for the label"""
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleTotals:
+    """The ensemble learner's: the join's counters, what it holds, and its tally.
+
+    The tally is `EnsembleLearner.tally`: disagreements, then diagnoses by label.
+    """
+
+    row: Ints
+
+    @classmethod
+    def width(cls, settings: Settings) -> int:
+        """Return how many integers the row has."""
+        return len(COUNTERS) + len(WAITING) + 1 + len(settings.labels)
+
+    @classmethod
+    def of(
+        cls, counts: Mapping[str, int], sizes: Mapping[str, int], tally: Ints
+    ) -> "EnsembleTotals":
+        """Return the row of these totals."""
+        known = [counts[name] for name in COUNTERS] + [sizes[name] for name in WAITING]
+        return cls(np.array([*known, *tally.tolist()], np.int64))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The join's counters."""
+        return dict(zip(COUNTERS, self.row.tolist(), strict=False))
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """What the join holds now."""
+        return dict(zip(WAITING, self.row[len(COUNTERS) :].tolist(), strict=False))
+
+    @property
+    def tally(self) -> Ints:
+        """Disagreements, then diagnoses by label."""
+        return self.row[len(COUNTERS) + len(WAITING) :]
+
+    @property
+    def disagreements(self) -> int:
+        """Diagnoses whose learners did not all agree."""
+        return int(self.tally[0])
+
+    @property
+    def predicted(self) -> Ints:
+        """Diagnoses by label."""
+        return self.tally[1:]
+
+
+def summed(rows: Any, width: int) -> Ints:
+    """Return the sum of some partitions' rows, zeros if there are none."""
+    return np.asarray(np.sum([np.zeros(width, np.int64), *rows], axis=0))

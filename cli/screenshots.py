@@ -1,0 +1,41 @@
+"""`hb screenshots`: the pictures of the console in the documentation, made anew."""
+
+import asyncio
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.output import err
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Development")(screenshots)
+
+
+def screenshots(
+    folder: Annotated[Path, typer.Argument(help="Where they go.")] = Path("docs/images"),
+) -> None:
+    """Take pictures of the console while a demo runs (needs chromium; looks best with Inter).
+
+    The demo has a folder, a broker and workers of its own, which are gone afterwards.
+    """
+    from cli.demo import prepare
+    from experiments.demo.place import Place
+    from experiments.demo.run import Demo
+    from experiments.screenshots import PATIENTS, browser_path, take
+
+    browser_path()
+    with tempfile.TemporaryDirectory(prefix="hb-screenshots-") as made:
+        place = Place(Path(made) / "demo")
+        work = Demo(place, PATIENTS, seed=4)
+        with work.kept(stay=False), ThreadPoolExecutor(1) as pool:
+            address, source, proposed = prepare(place, seed=4)
+            running = pool.submit(asyncio.run, work.run(source, proposed, address))
+            for file in take(work, running, folder):
+                err.print(f"{file}  {file.stat().st_size / 1024:.0f} KB", highlight=False)
+            err.print("hb: waiting for the demo to end", highlight=False)
+            running.result()

@@ -1,0 +1,48 @@
+"""Writes every dashboard as JSON where Grafana's provisioning finds it, and removes others."""
+
+import json
+from pathlib import Path
+
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from deploy.grafana.labels import labels
+from deploy.grafana.learners import learners
+from deploy.grafana.pipeline import pipeline
+from deploy.grafana.quality import quality
+
+FOLDER = Path(__file__).parent / "dashboards"
+
+
+def dashboards() -> dict[str, Dashboard]:
+    """Return each dashboard by its file, below the folder it appears in."""
+    return {
+        "diagnosis/quality.json": quality(),
+        "diagnosis/learners.json": learners(),
+        "diagnosis/labels.json": labels(),
+        "operation/pipeline.json": pipeline(),
+    }
+
+
+def rendered() -> dict[str, str]:
+    """Return each file's content."""
+    return {
+        name: json.dumps(each, cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
+        for name, each in dashboards().items()
+    }
+
+
+def main() -> None:
+    """Write them."""
+    texts = rendered()
+    for file in FOLDER.glob("*/*.json"):
+        if str(file.relative_to(FOLDER)) not in texts:
+            file.unlink()
+    for name, text in texts.items():
+        file = FOLDER / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Queries, thresholds and the like: what panels are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from grafana_foundation_sdk.builders import dashboard, prometheus
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="hb-prometheus")
+SHARE, SECONDS, COUNT = "percentunit", "s", "short"
+BLUE, GREEN, ORANGE, RED, PURPLE = "blue", "green", "orange", "red", "purple"
+
+
+@dataclass(frozen=True)
+class Q:
+    """A query: its PromQL, how its series are named, and how they are drawn if not as usual."""
+
+    expr: str
+    legend: str = ""
+    colour: str = ""
+    dashed: bool = False
+    ref: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """From `value` on, things are of this colour; the first step has no value."""
+
+    colour: str
+    value: float | None = None
+
+
+PLAIN = (Step(BLUE),)
+"""No judgement: the figure alone is neither good nor bad."""
+
+
+def rising(warn: float, alarm: float) -> tuple[Step, ...]:
+    """Return the thresholds of something that must stay small."""
+    return Step(GREEN), Step(ORANGE, warn), Step(RED, alarm)
+
+
+def thresholds(steps: Sequence[Step]) -> dashboard.ThresholdsConfig:
+    """Return steps as Grafana takes them."""
+    made = [models.Threshold(value=step.value, color=step.colour) for step in steps]
+    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(made)
+
+
+def target(
+    query: Q, number: int = 0, *, shape: Literal["series", "bars", "table", "heatmap"] = "series"
+) -> prometheus.Dataquery:
+    """Return a query as Grafana takes it; bars and tables ask for the present only."""
+    made = prometheus.Dataquery().expr(query.expr).ref_id(reference(query, number))
+    made.datasource(DATASOURCE).legend_format(query.legend or "__auto")
+    if shape == "heatmap":
+        return made.range().format(PromQueryFormat.HEATMAP)
+    if shape == "table":
+        return made.instant().format(PromQueryFormat.TABLE)
+    return made.instant() if shape == "bars" else made.range()
+
+
+def reference(query: Q, number: int) -> str:
+    """Return the name of a query within its panel."""
+    return query.ref or chr(ord("A") + number)
+
+
+def looks(query: Q) -> list[models.DynamicConfigValue]:
+    """Return how a query's series differ from the others of their panel."""
+    found = []
+    if query.colour:
+        found.append(changed("color", {"mode": "fixed", "fixedColor": query.colour}))
+    if query.dashed:
+        found.append(changed("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}))
+    return found
+
+
+def changed(name: str, value: object) -> models.DynamicConfigValue:
+    """Return one property of a field that is not as in the rest of its panel."""
+    return models.DynamicConfigValue(id_val=name, value=value)

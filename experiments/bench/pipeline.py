@@ -1,0 +1,163 @@
+"""The pipeline from end to end against a raw relay and plain Faust agents, on one broker, in turn.
+
+Each has its own topics with the same patients and labels, all there before it starts. Its rate is
+patients over the time from the first to the last record of its outputs, by the broker's own stamps:
+so starting costs nothing, nothing else runs meanwhile, and nobody measures himself.
+
+    ours          `hb worker`: one process with all roles, exactly once; until the last label is
+                  learned by everybody
+    raw_relay     one process, see `experiments.bench.pipeline_peers.raw_relay`
+    plain_faust   four processes, one for each role
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from experiments.bench.pipeline_job import (
+    LEARNERS,
+    outputs,
+    patients,
+    publish,
+    settings_file,
+    worker,
+    write_settings,
+)
+from experiments.bench.pipeline_marks import Marks, read_marks, wait_for
+from experiments.bench.processes import running
+from experiments.bench.watching import watched
+from streams.broker.keeper import temporary_broker
+from streams.connection import admin_client, quiet_client
+from streams.errors import HbError
+from streams.settings import Settings
+from streams.topic_admin import create
+from streams.topics import ENSEMBLE, Topics, declared, local
+
+_PATIENCE = 60.0
+_AGO = 3_600_000
+"""How long ago the patients came, in milliseconds: long enough for a backlog."""
+_STAMPED = {"message.timestamp.type": "LogAppendTime"}
+_WATCHED = ("worker.metrics=true", "worker.console=true")
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """One way to run the pipeline, and on how many patients it is measured."""
+
+    name: str
+    patients: int
+    quick: int
+    programs: Callable[[Path], Sequence[Sequence[str]]]
+    learns: bool = False
+    """Its state is in the pipeline's changelogs: it has ended when the last of them is written."""
+    watched: bool = False
+
+
+def rivals(watching: bool) -> list[Rival]:
+    """Return everybody who takes part."""
+    ours = Rival("ours", 200_000, 50_000, worker, learns=True)
+    seen = replace(ours, name="ours_watched", programs=watched_worker, watched=True)
+    return [
+        ours,
+        *([seen] if watching else []),
+        Rival("raw_relay", 400_000, 100_000, relay),
+        Rival("plain_faust", 3_000, 1_500, plain_faust),
+    ]
+
+
+def watched_worker(folder: Path) -> list[list[str]]:
+    """Return the command of a worker that serves its metrics and its console."""
+    return worker(folder, *_WATCHED)
+
+
+def relay(folder: Path) -> list[list[str]]:
+    """Return the command of the relay."""
+    module = "experiments.bench.pipeline_peers.raw_relay"
+    return [[sys.executable, "-m", module, str(settings_file(folder))]]
+
+
+def plain_faust(folder: Path) -> list[list[str]]:
+    """Return the commands of the Faust agents: a process for each role."""
+    module = "experiments.bench.pipeline_peers.plain_faust"
+    program = [sys.executable, "-m", module, str(settings_file(folder))]
+    return [[*program, str(folder / name), name] for name in (*LEARNERS, ENSEMBLE)]
+
+
+def steps(rounds: int, watching: bool) -> int:
+    """Return how many runs a benchmark takes."""
+    return rounds * len(rivals(watching))
+
+
+def run(
+    rounds: int, quick: bool, watching: bool, seed: int, tick: Callable[[], object]
+) -> dict[str, Any]:
+    """Measure everybody `rounds` times in turn; the best run of each counts."""
+    quiet_client()
+    rates: dict[str, list[float]] = {}
+    with temporary_broker() as broker:
+        for number in range(rounds):
+            for rival in rivals(watching):
+                done = asyncio.run(_one(broker.address, rival, quick, seed + number))
+                rates.setdefault(rival.name, []).append(done)
+                tick()
+    best = {name: max(found) for name, found in rates.items()}
+    figures = {f"{name}_patients_per_second": rate for name, rate in best.items()}
+    if watching:
+        figures["watching_cost"] = 1.0 - best["ours_watched"] / best["ours"]
+    return {
+        "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
+        "figures": figures,
+        "ratios": {name: best["ours"] / best[name] for name in ("raw_relay", "plain_faust")},
+    }
+
+
+async def _one(address: str, rival: Rival, quick: bool, seed: int) -> float:
+    """Return the patients per second of one run."""
+    count = rival.quick if quick else rival.patients
+    with tempfile.TemporaryDirectory(prefix="hb-bench-") as name:
+        folder = Path(name)
+        settings = write_settings(folder, address, f"b{uuid4().hex[:8]}")
+        marks = marked(Topics.of(settings), rival)
+        await _create(settings, marks)
+        begin = time.time_ns() // 1_000_000 - _AGO - count
+        await publish(settings, patients(settings, count, seed, begin))
+        with running(rival.programs(folder), folder) as logs:
+            async with watched(logs[0]) if rival.watched else nullcontext():
+                await wait_for(settings, outputs(Topics.of(settings)), count, _PATIENCE)
+        found = await read_marks(settings, marks)
+    _check(rival, count, found, outputs(Topics.of(settings)))
+    first = min(mark.first for mark in found.values())
+    return count / (max(mark.last for mark in found.values()) - first) * 1000
+
+
+def marked(topics: Topics, rival: Rival) -> list[str]:
+    """Return the topics whose stamps tell when a rival began and when it was done."""
+    learned = [topics.changelog(local(name)) for name in topics.learners] if rival.learns else []
+    return [*outputs(topics), *learned]
+
+
+async def _create(settings: Settings, marks: Sequence[str]) -> None:
+    """Create the topics as declared, stamped by the broker where the pipeline does not mind."""
+    topics = [
+        replace(topic, config={**topic.config, **_STAMPED}) if topic.name in marks else topic
+        for topic in declared(settings)
+    ]
+    async with admin_client(settings.broker) as admin:
+        await create(admin, topics)
+
+
+def _check(rival: Rival, count: int, found: dict[str, Marks], topics: Sequence[str]) -> None:
+    for topic in topics:
+        mark = found[topic]
+        if mark.records < count or (rival.learns and not mark.records == mark.distinct == count):
+            raise HbError(
+                f"{rival.name}: {count} patients, and {topic} has {mark.records} records of"
+                f" {mark.distinct} of them"
+            )

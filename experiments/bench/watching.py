@@ -1,0 +1,53 @@
+"""Somebody who watches a worker: its metrics every second, and a console page that stays open."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+
+from experiments.bench.processes import await_page
+from streams.errors import HbError
+
+METRICS = "/metrics"
+EVENTS = "/events"
+_EVERY = 1.0
+
+
+@asynccontextmanager
+async def watched(log: Path) -> AsyncIterator[None]:
+    """Watch the worker whose log tells its address; a page that is not served is an error."""
+    page = await await_page(log)
+    async with aiohttp.ClientSession(page) as session:
+        watching = [
+            asyncio.create_task(_scrape(session), name="scrape"),
+            asyncio.create_task(_follow(session), name="console"),
+        ]
+        try:
+            yield
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.wait(watching)
+        for task in watching:
+            with suppress(asyncio.CancelledError):
+                task.result()
+
+
+async def _scrape(session: aiohttp.ClientSession) -> None:
+    while True:
+        async with session.get(METRICS) as answer:
+            if answer.status != 200:
+                raise HbError(f"the worker does not serve {METRICS}: status {answer.status}")
+            await answer.read()
+        await asyncio.sleep(_EVERY)
+
+
+async def _follow(session: aiohttp.ClientSession) -> None:
+    """Take in what the page would get."""
+    async with session.get(EVENTS, timeout=aiohttp.ClientTimeout(None)) as answer:
+        if answer.status != 200:
+            raise HbError(f"the worker does not serve {EVENTS}: status {answer.status}")
+        async for _ in answer.content.iter_any():
+            pass

@@ -1,0 +1,153 @@
+"""A whole system for browser tests: two workers as processes, and patients that keep coming."""
+
+import asyncio
+import contextlib
+import os
+import queue
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+from prometheus_client.parser import text_string_to_metric_families
+from user_kit import ensemble
+
+from agents.clients import Publisher
+from agents.supervisor import worker_command
+from streams.settings import load_settings
+
+PAUSE = 0.1
+AT_ONCE = 3
+
+
+class Worker:
+    """A worker process for some roles, with its page at a fixed port."""
+
+    def __init__(self, file: Path, *roles: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        sets = (f"worker.web_port={self.port}", f"worker.state={file.parent / roles[0]}")
+        self._command = worker_command(str(file), sets, roles[0])
+        self._command += [part for role in roles[1:] for part in ("--role", role)]
+        self._log = file.parent / f"{roles[0]}.log"
+        self.page = f"http://127.0.0.1:{self.port}"
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        with self._log.open("a") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+    def await_ready(self, seconds: float = 90) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.page}/readyz"):
+                return
+            assert self.process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(0.1)
+
+    def metrics(self) -> dict[tuple[str, frozenset[str]], float]:
+        """Return what /metrics says, by name and the values of the labels."""
+        with urllib.request.urlopen(f"{self.page}/metrics") as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+            return {
+                (sample.name, frozenset(filter(None, sample.labels.values()))): sample.value
+                for family in families
+                for sample in family.samples
+            }
+
+
+class Patients:
+    """Publishes patients in the background, and their labels a little later."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._over = threading.Event()
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self.ids: list[str] = []
+        self._failed: queue.Queue[BaseException] = queue.Queue()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def pause(self) -> None:
+        self._flowing.clear()
+
+    def resume(self) -> None:
+        self._flowing.set()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+        if not self._failed.empty():
+            raise self._failed.get()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._publish())
+        except BaseException as error:  # noqa: BLE001 - raised again by `end`
+            self._failed.put(error)
+
+    async def _publish(self) -> None:
+        random = np.random.default_rng(5)
+        waiting: list[tuple[str, str]] = []
+        async with Publisher(self._file) as publisher:
+            while not self._over.is_set():
+                await asyncio.sleep(PAUSE)
+                if not self._flowing.is_set():
+                    continue
+                due, waiting = waiting[: -4 * AT_ONCE], waiting[-4 * AT_ONCE :]
+                for name, label in due:
+                    await publisher.label(name, label)
+                for _ in range(AT_ONCE):
+                    patient, label = _patient(random)
+                    name = await publisher.publish(patient)
+                    waiting.append((name, label))
+                    self.ids.append(name)
+
+
+def _patient(random: np.random.Generator) -> tuple[dict[str, object], str]:
+    radius, texture, age = random.random(3) * (30, 40, 100)
+    ill = radius / 30 + age / 200 + 0.1 * random.standard_normal() > 0.7
+    patient = {"radius": radius, "texture": texture, "age": age, "site": "left"}
+    return patient, "malignant" if ill else "benign"
+
+
+class System:
+    """The ensemble and one learner in a worker, the other learner in a worker of its own."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        # Ids of the browser's system never look like those of other tests.
+        self.file = ensemble(folder, address, f"browser{os.getpid()}", partitions=1)
+        self.settings = load_settings(self.file)
+        self.main = Worker(self.file, "ensemble", "local:imaging")
+        self.other = Worker(self.file, "local:history")
+
+    @contextlib.contextmanager
+    def running(self):
+        workers = (self.main, self.other)
+        for worker in workers:
+            worker.start()
+        try:
+            for worker in workers:
+                worker.await_ready()
+            self.patients = Patients(self.file)
+            try:
+                yield self
+            finally:
+                self.patients.end()
+        finally:
+            for worker in workers:
+                worker.end()

@@ -1,0 +1,337 @@
+"""The console in a real browser, on a real pipeline: what it says is true, and anybody can use it.
+
+One system for all tests. They run in this order: the last one kills a worker.
+"""
+
+import contextlib
+import re
+import signal
+import time
+
+import orjson
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+from tests.browser.system import System
+from tests.conftest import need_tool
+
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 360, "height": 740}
+ENSEMBLE, LEARNERS = ("ensemble",), ("imaging", "history")
+SECONDS = 1000
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory, broker_address):
+    need_tool("chromium", "chromium")
+    with System(tmp_path_factory.mktemp("browser"), broker_address).running() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser(system):
+    """A browser; after the system, because it keeps a loop running in this thread."""
+    path = need_tool("chromium", "chromium")
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def wrong():
+    """What went wrong in any page."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def nothing_went_wrong(wrong):
+    yield
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def opened(browser, system, wrong):
+    """Give a function that opens the console in a browser that knows nothing of it yet."""
+    with contextlib.ExitStack() as stack:
+
+        def open_page(viewport=DESKTOP, address=system.main.page, **options):
+            context = stack.enter_context(browser.new_context(viewport=viewport, **options))
+            page = context.new_page()
+            page.set_default_timeout(20 * SECONDS)
+            page.on("console", lambda m: wrong.append(m.text) if m.type != "log" else None)
+            page.on("pageerror", lambda error: wrong.append(str(error)))
+            page.on("request", lambda r: None if r.url.startswith(address) else wrong.append(r.url))
+            page.goto(address)
+            await_filled(page)
+            return page
+
+        yield open_page
+
+
+def await_filled(page):
+    expect(page.locator("#link-text")).to_have_text("Live")
+    expect(page.locator("#learners tbody tr")).to_have_count(3)
+    expect(page.locator("#plot-error .main-svg").first).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def page(opened):
+    """A page that stays open."""
+    return opened(color_scheme="light")
+
+
+def number(text):
+    return float(re.sub(r"[^\d.]", "", text))
+
+
+def shown(page, place):
+    return number(page.locator(place).inner_text())
+
+
+def test_the_page_fills_and_its_numbers_are_those_of_metrics(system, opened, page):
+    other = opened(address=system.other.page)
+    pages = [page, other]
+    for page in pages:
+        page.wait_for_function(
+            "+document.querySelector('#figure-labelled .value').textContent > 60"
+        )
+    system.patients.pause()
+    known = await_rest(system)
+    for page in pages:
+        for row, name in enumerate((*ENSEMBLE, *LEARNERS), start=1):
+            learned = page.locator(f"#learners tbody tr:nth-child({row}) td").nth(6)
+            expect(learned).to_have_text(f"{known['hb_labelled_total', labels_of(name)]:,.0f}")
+        expect(page.locator("#words")).to_contain_text("Weights began equal, at 0.50; now")
+        check_numbers(page, known)
+        check_sections(page)
+    system.patients.resume()
+    other.context.close()
+
+
+def await_rest(system):
+    """Return the state metrics once nothing is left to do; both workers tell the same."""
+    deadline = time.monotonic() + 60
+    last = None
+    while True:
+        told = [worker.metrics() for worker in (system.main, system.other)]
+        one, two = [{k: v for k, v in each.items() if k[0] in STATE} for each in told]
+        lag = sum(v for each in told for k, v in each.items() if k[0] == "hb_lag_records")
+        if not lag and one == two == last:
+            return one
+        assert time.monotonic() < deadline, (lag, one, two)
+        last = one
+        time.sleep(1)  # a look is at most half a second old
+
+
+def labels_of(name, *others):
+    return frozenset(("ensemble",) if name == "ensemble" else ("learner", name)) | {*others}
+
+
+STATE = (
+    "hb_prediction_error_rate",
+    "hb_false_negative_rate",
+    "hb_false_positive_rate",
+    "hb_weight",
+    "hb_exploration_ratio",
+    "hb_labelled_total",
+    "hb_labels_total",
+    "hb_regret",
+    "hb_regret_bound",
+    "hb_fusions_total",
+)
+
+
+def check_numbers(page, known):
+    """Every figure that both show is the same, to the digits shown."""
+
+    def of(name, *labels):
+        return known[f"hb_{name}", frozenset(labels)]
+
+    for row, name in enumerate((*ENSEMBLE, *LEARNERS), start=1):
+        all_of, newest = labels_of(name, "all"), labels_of(name, "1000")
+        expected = [
+            100 * of("prediction_error_rate", *all_of),
+            100 * of("prediction_error_rate", *newest),
+            100 * of("false_negative_rate", *all_of),
+            100 * of("false_positive_rate", *all_of),
+        ]
+        cells = page.locator(f"#learners tbody tr:nth-child({row}) td").all_inner_texts()
+        assert [number(cell) for cell in cells[:4]] == pytest.approx(expected, abs=0.051)
+        if name in LEARNERS:
+            assert number(cells[4]) == pytest.approx(of("weight", name), abs=0.00051)
+            exploring = 100 * of("exploration_ratio", name)
+            assert number(cells[5]) == pytest.approx(exploring, abs=0.051)
+    assert shown(page, "#figure-regret .value") == pytest.approx(
+        of("regret", "best_learner"), abs=0.051
+    )
+    assert shown(page, "#figure-regret .note") == pytest.approx(
+        of("regret_bound", "best_learner"), abs=0.051
+    )
+    assert shown(page, "#figure-diagnosed .value") == of("fusions_total", "true")
+    settled = page.locator("#labels dd .value").nth(1).inner_text()
+    assert number(settled) == of("labels_total", "settled")
+
+
+def check_sections(page):
+    for name in (*ENSEMBLE, *LEARNERS):
+        expect(page.locator("#picture")).to_contain_text(name)
+    expect(page.locator("#diagnoses tbody tr")).to_have_count(8)
+    expect(page.locator("#diagnoses tbody tr").first.locator(".vote")).to_have_count(2)
+    expect(page.locator("#tasks tbody tr")).to_have_count(3)
+    for chart in ("error", "weights", "regret", "exploration"):
+        expect(page.locator(f"#plot-{chart} .trace").first).to_be_attached()
+        expect(page.locator(f"#says-{chart}")).not_to_be_empty()
+
+
+def test_no_id_leaves_the_worker_in_full(system, page):
+    heard = page.evaluate(
+        """() => new Promise((done) => {
+            const source = new EventSource("events");
+            const heard = [];
+            source.addEventListener("snapshot", (event) => {
+                heard.push(event.data);
+                if (heard.length === 3) { source.close(); done(heard); }
+            });
+        })"""
+    )
+    assert len(system.patients.ids) > 50
+    assert all(one not in heard[-1] for one in system.patients.ids)
+    assert all(len(each["id"]) <= 5 for each in orjson.loads(heard[-1])["diagnoses"])
+
+
+@pytest.mark.parametrize(
+    ("viewport", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")]
+)
+def test_it_is_accessible(page, viewport, scheme):
+    page.set_viewport_size(viewport)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    try:
+        # Nothing sticks out, once everything has found its size.
+        page.wait_for_function(f"document.scrollingElement.scrollWidth <= {viewport['width']}")
+        assert page.evaluate("document.getAnimations().length") == 0, "motion is reduced"
+        check_axe(page)
+        page.locator("#learners button").first.click()
+        expect(page.locator("#panel h3").first).to_have_text("Rules")
+        check_axe(page, "#panel")
+        page.keyboard.press("Escape")
+    finally:
+        page.set_viewport_size(DESKTOP)
+        page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+
+
+def check_axe(page, part=None):
+    found = Axe().run(page, context=part).response
+    assert len(found["passes"]) > 10, "it has looked"
+    grave = [
+        (rule["id"], node["html"][:200], node.get("failureSummary"))
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+    assert grave == []
+
+
+def test_it_can_be_used_by_keyboard_alone(page):
+    page.reload()
+    await_filled(page)
+
+    def focused():
+        return page.evaluate(
+            "(document.activeElement.dataset.learner || document.activeElement.id"
+            " || document.activeElement.textContent).trim()"
+        )
+
+    met = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        met.append(focused())
+        if met[-1] == "As a table":
+            break
+    assert met[0] == "Skip to content"
+    assert met[1] == "theme"
+    assert met[2:4] == list(LEARNERS), "the learners of the picture"
+    page.locator("[data-learner=history]").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel-name")).to_have_text("history")
+    assert focused() == "panel-close"
+    page.keyboard.press("Tab")
+    inside = "document.querySelector('#panel').contains(document.activeElement)"
+    outside = "document.activeElement === document.body"
+    assert page.evaluate(f"{inside} || {outside}"), "the page behind cannot be reached"
+    page.keyboard.press("Escape")
+    expect(page.locator("#panel")).to_be_hidden()
+    assert focused() == "history", "back where it was opened"
+    page.locator("#span input").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#span input").nth(1).is_checked()
+
+
+def test_a_learner_from_near(page):
+    page.locator("#learners button", has_text="imaging").click()
+    panel = page.locator("#panel-body")
+    expect(panel.locator("h3")).to_have_text(
+        ["Rules", "Cubes", "Labels in a cube", "Biggest and thinnest"]
+    )
+    said = page.request.get(f"{page.url}learner/imaging").json()
+    rows = panel.locator("table", has_text="The learner's rules").locator("tbody tr")
+    expect(rows).to_have_count(len(said["rules"]))
+    assert {rule["name"] for rule in said["rules"]} == {"benign", "malignant"}
+    expect(panel.locator("table", has_text="Cubes by phase").locator("tbody td")).to_have_count(4)
+    assert said["visited"] <= 4
+    page.keyboard.press("Escape")
+
+
+def test_light_and_dark_by_choice(page):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.get_by_role("button", name="Theme: system").click()
+    assert page.evaluate(ground) == light
+    page.get_by_role("button", name="Theme: light").click()
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    await_filled(page)
+    assert page.evaluate(ground) == dark, "it is remembered"
+
+
+def test_a_page_opened_late_sees_the_curves_from_the_start(page):
+    page.reload()
+    await_filled(page)
+    page.wait_for_function("document.querySelector('#plot-error').data[0].x.at(-1) > 40")
+    assert page.evaluate("document.querySelector('#plot-error').data[0].x[0]") < 20
+
+
+def test_a_learner_that_falls_silent_shows_within_seconds(system, page):
+    card = page.locator("[data-learner=history]")
+    expect(card).to_contain_text("at work")
+    system.other.send(signal.SIGSTOP)
+    try:
+        expect(card).to_contain_text("silent", timeout=8 * SECONDS)
+        expect(page.locator("#announce")).to_contain_text("history: has not moved")
+        row = page.locator("#learners tbody tr", has_text="history")
+        expect(row.locator(".unwell")).to_contain_text("records wait")
+    finally:
+        system.other.send(signal.SIGCONT)
+    expect(card).to_contain_text("at work")
+    expect(page.locator("#announce")).to_contain_text("well again")
+
+
+def test_a_worker_that_is_killed_and_started_again(system, page, wrong):
+    before = shown(page, "#figure-labelled .value")
+    worker = page.locator("#foot").inner_text()
+    system.main.end(signal.SIGKILL)
+    expect(page.locator("#banner")).to_contain_text("No connection to this worker")
+    expect(page.locator("#link")).to_contain_text("Lost for")
+    assert shown(page, "#figure-labelled .value") >= before, "what is known stays"
+    system.main.start()
+    expect(page.locator("#link-text")).to_have_text("Live", timeout=60 * SECONDS)
+    expect(page.locator("#banner")).to_contain_text("The worker has restarted")
+    expect(page.locator("#foot")).not_to_have_text(worker)
+    assert shown(page, "#figure-labelled .value") >= before, "nothing that was learned is lost"
+    points = page.evaluate("document.querySelector('#plot-error').data[0].x")
+    assert points[0] < 20, "the curves go on"
+    refused = [text for text in wrong if "Failed to load resource" in text]
+    assert wrong == refused, "the browser says itself that nobody answers"
+    wrong.clear()

@@ -1,0 +1,101 @@
+"""The dashboards are those that the code makes, whole, readable, and found by Grafana."""
+
+import itertools
+import json
+import re
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from deploy.grafana import __main__ as generator
+from tests.deploy.files import DEPLOY, NAME, dashboards, panels, queries, read_yaml, records
+
+GRAFANA = DEPLOY / "grafana"
+ALL = dashboards()
+PANELS = [
+    pytest.param(panel, id=f"{page['title']}/{panel['title']}")
+    for page in ALL.values()
+    for panel in panels(page)
+]
+SOURCE = {"type": "prometheus", "uid": "hb-prometheus"}
+
+
+def test_the_files_are_what_the_code_makes():
+    found = {str(file.relative_to(generator.FOLDER)): file.read_text() for file in ALL}
+    assert found == generator.rendered(), "run ./hb dashboards"
+
+
+def test_writing_removes_what_is_no_longer_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(generator, "FOLDER", tmp_path)
+    (tmp_path / "diagnosis").mkdir()
+    (tmp_path / "diagnosis" / "old.json").write_text("{}")
+    generator.main()
+    written = {str(file.relative_to(tmp_path)) for file in tmp_path.glob("*/*.json")}
+    assert written == set(generator.rendered())
+
+
+@pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
+def test_grafanas_own_types_read_it_back_whole(page):
+    assert json.loads(json.dumps(Dashboard.from_json(page), cls=JSONEncoder)) == page
+
+
+def test_addresses_are_fixed():
+    assert {page["uid"] for page in ALL.values()} == {
+        "hb-quality",
+        "hb-learners",
+        "hb-pipeline",
+        "hb-labels",
+    }
+    assert all(page["description"] and page["tags"] == ["hb"] for page in ALL.values())
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_panel_explains_itself(panel):
+    assert panel["description"].endswith(".")
+    assert len(panel["description"]) > 20
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    assert panel["datasource"] == SOURCE
+    assert all(target["datasource"] == SOURCE for target in panel["targets"])
+
+
+@pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
+def test_panels_have_numbers_and_lie_beside_each_other(page):
+    numbers = [panel["id"] for panel in page["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    titles = [panel["title"] for panel in panels(page)]
+    assert len(set(titles)) == len(titles)
+    places = [panel["gridPos"] for panel in page["panels"]]
+    assert all(place["x"] + place["w"] <= 24 for place in places)
+    for a, b in itertools.combinations(places, 2):
+        apart = a["x"] + a["w"] <= b["x"] or b["x"] + b["w"] <= a["x"]
+        assert apart or a["y"] + a["h"] <= b["y"] or b["y"] + b["h"] <= a["y"]
+
+
+@pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
+def test_variables_are_declared_and_used(page):
+    declared = {each["name"] for each in page["templating"]["list"]}
+    texts = [t["expr"] for panel in panels(page) for t in panel["targets"]]
+    used = set(re.findall(r"\$([a-z]+)", " ".join(texts)))
+    assert used == declared
+
+
+def test_learners_and_workers_can_be_chosen():
+    found = {each["name"] for page in ALL.values() for each in page["templating"]["list"]}
+    assert found == {"learner", "worker"}
+
+
+def test_recorded_series_exist():
+    names = {name for expr in queries().values() for name in NAME.findall(expr)}
+    assert {name for name in names if ":" in name} <= set(records())
+
+
+def test_grafana_is_told_of_the_source_and_of_every_folder():
+    sources = read_yaml(GRAFANA / "provisioning/datasources/prometheus.yaml")["datasources"]
+    assert [(each["type"], each["uid"]) for each in sources] == [tuple(SOURCE.values())]
+    scraped = read_yaml(DEPLOY / "prometheus" / "prometheus.yml")["global"]["scrape_interval"]
+    assert sources[0]["jsonData"]["timeInterval"] == scraped
+    providers = read_yaml(GRAFANA / "provisioning/dashboards/hb.yaml")["providers"]
+    folders = {each["options"]["path"].removeprefix("/etc/grafana/") for each in providers}
+    assert folders == {str(file.parent.relative_to(GRAFANA)) for file in ALL}
+    assert len({each["folderUid"] for each in providers}) == len(providers)

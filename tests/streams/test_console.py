@@ -1,0 +1,201 @@
+"""The console on a real broker: one look for a hundred pages, the whole system from any worker."""
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import time
+import urllib.request
+from collections import Counter
+
+import aiohttp
+import numpy as np
+import orjson
+import pytest
+from pipeline_kit import (
+    arrive,
+    await_count,
+    await_raw,
+    create_topics,
+    label,
+    patients,
+    publish,
+    read,
+    running,
+    settings,
+)
+from user_kit import HB, ensemble
+
+from agents.console.server import CONSOLE
+from agents.watch import look
+from learners.intervals import accuracy_interval
+from streams.topics import Topics
+
+PAGES = 100
+N = 400
+
+
+def address(app):
+    return "http://{}:{}".format(*app.web.address)
+
+
+@pytest.fixture
+async def session():
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, read_bufsize=2**20) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def opened(session, app):
+    """Open a page's stream; yields a function that returns the next event, raw."""
+    async with session.get(f"{address(app)}/events", timeout=None) as answer:
+        assert answer.status == 200
+
+        async def event():
+            async with asyncio.timeout(30):
+                return await answer.content.readuntil(b"\n\n")
+
+        assert await event() == b"retry: 1000\n\n"
+        yield event
+
+
+def data(event, kind):
+    head, body = event.split(b"\n", 1)
+    assert head == f"event: {kind}".encode()
+    return orjson.loads(body.removeprefix(b"data: "))
+
+
+async def latest(event, holds):
+    """Return the first frame for which something holds."""
+    async with asyncio.timeout(60):
+        while True:
+            frame = data(await event(), "snapshot")
+            if "rates" in frame and holds(frame):
+                return frame
+
+
+async def test_a_hundred_pages_are_one_look_a_second(broker_address, prefix, tmp_path, session):
+    config = settings(tmp_path, broker_address, prefix.strip("."))
+    await create_topics(config)
+    ids, features, truth = patients(N)
+    async with running(config) as app, contextlib.AsyncExitStack() as stack:
+        feed = app.web.web_app[CONSOLE].feed
+        pages = [await stack.enter_async_context(opened(session, app)) for _ in range(PAGES)]
+        hellos = [data(await page(), "hello") for page in pages]
+        assert len({hello["worker"] for hello in hellos}) == 1
+        began, made = time.monotonic(), feed.made
+        assert feed.pages == PAGES
+        await arrive(config, ids, features)
+        await label(config, ids, truth)
+
+        async def follow(page):
+            seen = []
+            while not seen or data(seen[-1], "snapshot").get("labelled") != N:
+                seen.append(await page())
+            return seen
+
+        seen = await asyncio.gather(*[follow(page) for page in pages])
+        made, seconds = feed.made - made, time.monotonic() - began
+        assert made <= seconds + 2, "one a second, however many pages"
+        counts = Counter(frame for frames in seen for frame in set(frames))
+        assert len(counts) <= made + 1, "every page gets the same bytes"
+        assert min(map(len, seen)) >= 1
+    shown = b"".join(counts)
+    assert not [one for one in ids if one.encode() in shown], "no id in full"
+
+
+async def test_what_a_page_shows_is_what_is_on_the_topics(
+    broker_address, prefix, tmp_path, session
+):
+    """Two workers: one for the learners, one for the ensemble; each shows the whole system."""
+    config = settings(tmp_path, broker_address, prefix.strip("."))
+    other = settings(tmp_path, broker_address, prefix.strip("."), f"worker.state={tmp_path}/other")
+    await create_topics(config)
+    ids, features, truth = patients(N)
+    learners = [f"local:{name}" for name in config.learners]
+    async with (
+        running(config, *learners) as first,
+        running(other, "ensemble") as second,
+        opened(session, first) as one,
+        opened(session, second) as two,
+    ):
+        await arrive(config, ids, features)
+        await publish(broker_address, Topics.of(config).labels, [("x", b"no json")])
+        await label(config, ids[: N // 2], truth[: N // 2])
+        await await_count(config, Topics.of(config).feedback("c"), N // 2)
+        await await_raw(config, Topics.of(config).deadletter, 1)
+        for event in (one, two):
+            data(await event(), "hello")
+
+        def done(frame):
+            idle = not any(task["behind"] for task in frame["tasks"])
+            return idle and frame["dead"]["counted"] and frame["diagnosed"] == N
+
+        frames = [await latest(event, done) for event in (one, two)]
+        found = await look(config)
+        answers = [await session.get(f"{address(first)}/learner/b") for _ in range(5)]
+        details = [await answer.json() for answer in answers]
+        readings = first.web.web_app[CONSOLE].details.readings
+    for frame in frames:
+        assert frame["rates"] == found.board.rates
+        assert frame["recent"] == found.board.recent
+        assert frame["weights"] == found.board.weights
+        assert (frame["regret"], frame["bound"]) == (found.board.regret, found.board.bound)
+        assert frame["labels"]["waiting"] == N // 2
+        assert frame["labels"]["settled"] == N // 2
+        assert frame["workers"] == 2
+        assert frame["dead"]["reasons"][0] | {"meaning": ""} == {
+            "reason": "malformed",
+            "topic": "labels",
+            "meaning": "",
+            "count": 1,
+        }
+        assert all(task["holder"] for task in frame["tasks"])
+        assert frame["passed"]["diagnoses"] == N
+    assert {"phase" in task for task in frames[1]["tasks"]} == {True, False}
+    newest = await read(config, Topics.of(config).diagnoses)
+    shown = frames[0]["diagnoses"]
+    assert [each["id"] for each in shown] == [each["id"][:3] + "…" for each in newest[:-9:-1]]
+    assert [each["label"] for each in shown] == [each["label"] for each in newest[:-9:-1]]
+    assert readings == 1, "questions within a few seconds are one reading"
+    await check_details(config, details[0])
+
+
+async def check_details(config, shown):
+    """Count what a learner learned again, from the feedback that it got."""
+    feedback = await read(config, Topics.of(config).feedback("b"))
+    assert shown["labelled"] == len(feedback) == N // 2
+    cubes = Counter(each["cube"] for each in feedback)
+    assert shown["visited"] == len(cubes)
+    assert {cube["cube"]: cube["labels"] for cube in shown["biggest"]} == dict(cubes)
+    for rule in shown["rules"]:
+        right = sum(each["votes"][rule["name"]] == each["label"] for each in feedback)
+        assert rule["trials"] == len(feedback)
+        assert rule["accuracy"] == pytest.approx(right / len(feedback))
+        low, high = accuracy_interval(np.array([len(feedback)]), np.array([right]))
+        assert (rule["low"], rule["high"]) == (pytest.approx(low[0]), pytest.approx(high[0]))
+
+
+async def test_a_page_can_be_switched_off(broker_address, prefix, tmp_path, session):
+    config = settings(tmp_path, broker_address, prefix.strip("."), "worker.console=false")
+    await create_topics(config)
+    async with running(config) as app:
+        for path, status in (("/", 404), ("/events", 404), ("/learner/a", 404), ("/healthz", 200)):
+            answer = await session.get(address(app) + path)
+            assert answer.status == status
+
+
+def test_hb_up_says_where_the_console_is(tmp_path, broker_address, prefix):
+    file = ensemble(tmp_path, broker_address, prefix.strip("."))
+    command = [*HB, "up", "--settings", str(file)]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    line = next(line for line in process.stderr if line.startswith("console: "))
+    with urllib.request.urlopen(line.split()[1]) as page:
+        assert b"<title>hb console</title>" in page.read()
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "console" not in rest, "it is said once: any worker's will do"

@@ -1,0 +1,95 @@
+"""What experiments compute is what the running pipeline says, patient by patient."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from aiokafka import AIOKafkaProducer
+from engine_kit import until
+from pipeline_kit import create_topics, read, running
+
+from experiments.paper import stream_form as paper_form
+from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
+from experiments.paper.protocol import make_runs
+from experiments.stream import stream_form as pass_form
+from experiments.stream.locals import Task, listen
+from experiments.stream.methods import OURS, PROPOSED, RECIPES
+from experiments.stream.passes import fuse
+from learners.fusions import make_fusion
+from schemas.codec import encode
+from streams.settings import load_settings
+from streams.topics import Topics
+
+PATIENTS, SEED, H = 30, 12, 2.5
+
+
+def paper_run():
+    """A run of the paper's protocol: its settings, its records, and what the lanes say."""
+    settings = LocalSettings()
+    runs = make_runs(2, steps=PATIENTS, seed=SEED)
+    votes = simulate_learners(runs, settings, np.array([H]))
+    fused = simulate_fusion(lambda c: make_fusion("ah", 3, 2, cubes=c, prefer=1), runs, votes)
+    text = paper_form.settings_text(runs, 1, settings, H, "ah")
+    records = zip(
+        paper_form.instances(runs, SEED, 1), paper_form.labels(runs, SEED, 1), strict=True
+    )
+    return text, list(records), votes.labels[:, 0, 1], fused.labels[:, 0, 1]
+
+
+def single_pass():
+    """A single pass of the proposed method, whose learners learn jointly."""
+    method = OURS[PROPOSED]
+    task = Task("wdbc", SEED, 0, RECIPES[method.recipe])
+    heard, order = listen(task), task.order()
+    cut = replace(order, patients=order.patients[:PATIENTS], seeds=order.seeds[:PATIENTS])
+    cut = replace(cut, told=order.told[:PATIENTS])
+    first = type(heard)(*(part[:PATIENTS] for part in vars(heard).values()))
+    fused = fuse(method.maker(3, 2, 1), [first], [cut])
+    records = list(pass_form.records(task))[:PATIENTS]
+    return pass_form.settings_text(task, method), records, first.labels, fused.labels[:, 0]
+
+
+def learned(app, config):
+    """Return how many labels the slowest local learner has taken in."""
+    tasks = [app.engine.tasks.get((f"local.{name}", 0)) for name in config.learners]
+    sessions = [task.session if task else None for task in tasks]
+    return min(one._processor.learner.iup.labelled if one else 0 for one in sessions)
+
+
+async def stream(config, app, records):
+    """Let the patients come one by one; the next one comes when the label was learned from."""
+    topics = Topics.of(config)
+    async with AIOKafkaProducer(bootstrap_servers=config.broker.bootstrap) as producer:
+        for n, (sent, label) in enumerate(records, 1):
+            key = label.id.encode()
+            for name, instance in sent.items():
+                await producer.send(topics.instances(name), encode(instance), key=key)
+            await producer.send(topics.labels, encode(label), key=key)
+            await until(lambda n=n: learned(app, config) == n)
+
+
+@pytest.mark.parametrize("made", [paper_run, single_pass], ids=["paper", "single pass"])
+async def test_the_pipeline_says_what_the_experiment_says(broker_address, prefix, tmp_path, made):
+    text, records, votes, fused = made()
+    file = tmp_path / "ensemble.toml"
+    file.write_text(text)
+    config = load_settings(
+        file,
+        [
+            f"name={prefix.strip('.')}",
+            f"broker.bootstrap={broker_address}",
+            f"worker.state={tmp_path / 'state'}",
+            "worker.web_port=0",
+        ],
+    )
+    await create_topics(config)
+    async with running(config) as app:
+        await stream(config, app, records)
+    labels = list(config.labels)
+    predictions = await read(config, f"{prefix}predictions")
+    said = {(one["learner"], one["id"]): one["label"] for one in predictions}
+    diagnosed = {one["id"]: one["label"] for one in await read(config, f"{prefix}diagnoses")}
+    ids = [label.id for _, label in records]
+    assert [labels.index(diagnosed[one]) for one in ids] == fused.tolist()
+    for i, name in enumerate(config.learners):
+        assert [labels.index(said[name, one]) for one in ids] == votes[:, i].tolist()

@@ -1,0 +1,233 @@
+"""`/metrics` on a real broker: after kill -9, the same on two workers, and as the audit has it."""
+
+import asyncio
+import contextlib
+import http.server
+import re
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pipeline_kit import arrive, create_topics, label, patients, publish, settings
+from prometheus_client.parser import text_string_to_metric_families
+
+from agents.metrics import ALL
+from agents.supervisor import worker_command
+from agents.watch import Watch
+from experiments.audit import audit
+from experiments.audit.metrics import read_page
+from streams.settings import load_settings
+from streams.topics import Topics
+from tests.cli_runs import Hb
+from tests.conftest import need_tool
+
+N = 120
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys):
+    return Hb(monkeypatch, capsys)
+
+
+class Worker:
+    """`hb worker` with all roles and a state folder of its own."""
+
+    def __init__(self, file, name):
+        command = worker_command(str(file), [f"worker.state={file.parent / name}"], "ensemble")
+        self._process = subprocess.Popen(
+            command[: command.index("--role")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._lines = []
+        for line in self._process.stdout:
+            self._lines.append(line)
+            if found := re.search(r"worker runs .* (?:pages|console) at (http://\S+)", line):
+                self.page = f"{found[1]}/metrics"
+                break
+        else:
+            raise AssertionError("".join(self._lines))
+        self._drain = threading.Thread(target=self._lines.extend, args=(self._process.stdout,))
+        self._drain.start()
+
+    def end(self, number=signal.SIGTERM):
+        self._process.send_signal(number)
+        code = self._process.wait(30)
+        self._drain.join()
+        self._process.stdout.close()
+        if number == signal.SIGTERM:
+            assert code == 0, "".join(self._lines)
+
+
+@contextlib.contextmanager
+def workers(file, *names):
+    """Start workers; whoever still runs at the end is stopped."""
+    running = {}
+    try:
+        with ThreadPoolExecutor() as pool:
+            made = [pool.submit(Worker, file, name) for name in names]
+        running |= {name: each.result() for name, each in zip(names, made, strict=True)}
+        yield running
+    finally:
+        for each in running.values():
+            each.end()
+
+
+def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path, hb):
+    changes = ("topics.partitions=2", "ensemble.fusion_timeout=5s", "worker.session_timeout=6s",
+               "ensemble.mode=ah", "ensemble.per_target=0.2", "ensemble.fnr_target=0.1",
+               "ensemble.fnr_control=true")  # fmt: skip
+    settings(tmp_path, broker_address, prefix.strip(".-_"))
+    file = tmp_path / "ensemble.toml"
+    file.write_text(_with(file.read_text(), changes))
+    config = load_settings(file)
+    asyncio.run(create_topics(config))
+    with workers(file, "one", "two") as running:
+        asyncio.run(a_stream(config, running, file))
+        pages = [running[name].page for name in ("one", "two")]
+        first = same_on_all(pages)
+        assert value(first, "hb_labelled_total", scope="ensemble", learner="") == N - 10
+        assert value(first, "hb_fusions_total", complete="true") == N
+        assert value(first, "hb_labels_total", outcome="duplicate") == 3
+        assert value(first, "hb_labels_total", outcome="conflict") == 2
+        assert value(first, "hb_pending") == 11
+        assert value(first, "hb_parked_labels") == 1
+        report = asyncio.run(audit(config, workers=pages))
+        assert report.findings.clean, report.findings.list()
+        for page in pages:
+            check = report.findings.tables[f"metrics at {page}"]
+            assert (check.differing, check.note) == (0, "")
+            assert check.values == len(first) > 60
+        assert report.findings.tables["metrics of the state"].values == len(first)
+        text = fetched(pages[0])
+    lint(text)
+    served = {metric.name for metric in text_string_to_metric_families(text)}
+    assert served == {spec.name.removesuffix("_total") for spec in ALL}
+    planted(hb, file, text)
+
+
+def same_on_all(pages):
+    """Return what all pages say; each may be half a second behind."""
+    deadline = time.monotonic() + 10
+    while True:
+        first, *others = (read_page(page).samples for page in pages)
+        if all(other == first for other in others):
+            return first
+        assert time.monotonic() < deadline, (first, others)
+
+
+def _with(text, changes):
+    """Write changes into the settings file, as the workers read it."""
+    sections = {}
+    for change in changes:
+        key, value = change.split("=")
+        section, name = key.split(".")
+        value = value if re.fullmatch(r"true|[\d.]+", value) else f'"{value}"'
+        sections.setdefault(section, {})[name] = value
+    for section, keys in sections.items():
+        for name in keys:
+            text = re.sub(rf"(?m)^{name} = .*\n", "", text)
+        lines = "\n".join(f"{name} = {value}" for name, value in keys.items())
+        text = text if f"[{section}]" in text else f"{text}\n[{section}]\n"
+        text = text.replace(f"[{section}]\n", f"[{section}]\n{lines}\n", 1)
+    return text
+
+
+async def a_stream(config, running, file):
+    """Let patients come and labels, and kill a worker in between."""
+    ids, features, truth = patients(N)
+    half = {name: column[: N // 2] for name, column in features.items()}
+    rest = {name: column[N // 2 :] for name, column in features.items()}
+    async with Watch(config) as watch:
+        await arrive(config, ids[: N // 2], half)
+        await label(config, ids[:30], truth[:30])
+        await settled(watch, 10)
+        running.pop("two").end(signal.SIGKILL)
+        await arrive(config, ids[N // 2 :], rest)
+        await label(config, ids[30 : N - 10], truth[30 : N - 10])
+        running["two"] = await asyncio.to_thread(Worker, file, "two")
+        await settled(watch, N - 10)
+        # The same labels again, two others, one for somebody unknown, and a bad record.
+        await label(config, ids[:3], truth[:3])
+        other = ["benign" if each == "malignant" else "malignant" for each in truth[3:5]]
+        await label(config, ids[3:5], other)
+        await label(config, ["nobody"], ["benign"])
+        await publish(config.broker.bootstrap, Topics.of(config).labels, [("bad", b"{")])
+        await idle(watch)
+
+
+async def settled(watch, n):
+    async with asyncio.timeout(60):
+        while (await watch.refresh(0)).counts["settled"] < n:  # noqa: ASYNC110 - on the broker
+            await asyncio.sleep(0.1)
+
+
+async def idle(watch):
+    """Wait until all is read, and every learner has learned."""
+    async with asyncio.timeout(60):
+        while True:
+            found = await watch.refresh(0)
+            learned = {found.board.labelled, *found.board.learned.values()}
+            busy = any(task.behind for task in found.tasks)
+            if not busy and learned == {N - 10} and found.counts["label_duplicate"] == 3:
+                return
+            await asyncio.sleep(0.1)
+
+
+def value(found, name, **labels):
+    return found[name, frozenset(labels.items())]
+
+
+def fetched(url):
+    with urllib.request.urlopen(url) as answer:
+        return answer.read().decode()
+
+
+def lint(text):
+    """Hold a scrape against promtool's linter."""
+    command = [need_tool("promtool", "prometheus"), "check", "metrics"]
+    found = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+
+
+def planted(hb, file, text):
+    """A worker whose figures are wrong is found, and the metric is named."""
+    text = re.sub(r"(?m)^hb_state_age_seconds .*", "hb_state_age_seconds 0", text)
+    right = f'hb_fusions_total{{complete="true"}} {N:.1f}'
+    assert right in text
+    wrong = text.replace(right, 'hb_fusions_total{complete="true"} 119.0')
+    with serving(wrong) as page:
+        run = hb("audit", "--settings", file, "--metrics", page, "--json")
+    assert run.code == 1, run.err
+    found = run.json["findings"]
+    assert [(each["kind"], each["times"]) for each in found] == [("differing", 1)]
+    assert "(hb_fusions_total)" in found[0]["where"]
+
+
+@contextlib.contextmanager
+def serving(text):
+    """Serve a text at every address of a port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

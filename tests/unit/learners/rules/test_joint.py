@@ -1,0 +1,121 @@
+"""Rules that learn beside others: together they fit one model, each its own part of it."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from learners.errors import LearnerError
+from learners.features import unit_cube
+from learners.rules.bayes import BayesianLogistic
+from learners.rules.logistic import Logistic
+from learners.rules.odds import sigmoid
+from learners.rules.registry import PRESETS, is_joint, make_rule
+from tests.strategies import cuts, generators
+from tests.unit.learners.rules.samples import LABELS, LEARNING, REALS, learning_rule, same, stream
+
+ROWS = 60
+TABLE = LEARNING["joint committee"]
+
+
+def apart(rng, n, learners=3):
+    """Return rows for each of some learners, and labels that need all of them."""
+    rows = [rng.normal(size=(n, 2)) for _ in range(learners)]
+    score = sum(part[:, 0] for part in rows) + 0.3 * rng.normal(size=n)
+    return rows, (score > 0).astype(np.int64)
+
+
+def fitted(rules, rows, truth):
+    """Let rules decide and learn row by row, each told what the others had said."""
+    said = np.empty((len(truth), len(rules)))
+    for t, y in enumerate(truth):
+        at = slice(t, t + 1)
+        said[t] = [rule.log_odds(part[at])[0, 1] for rule, part in zip(rules, rows, strict=True)]
+        for i, rule in enumerate(rules):
+            rest = said[t].sum() - said[t, i]
+            rule.learn(rows[i][at], np.array([y]), np.array([[-rest, rest]]))
+    return said
+
+
+def test_learners_that_share_only_log_odds_take_the_steps_of_one_logistic_regression():
+    rows, truth = apart(np.random.default_rng(0), 200)
+    rules = [Logistic("l", unit_cube(2), 2, rate=0.1, joint=True) for _ in rows]
+    said = fitted(rules, rows, truth).sum(axis=1)
+    scaled = [Logistic("l", unit_cube(2), 2).scaler.learn(part) for part in rows]
+    x = np.concatenate([np.column_stack([z, np.ones(len(z))]) for z in scaled], axis=1)
+    w = np.zeros(x.shape[1])
+    for t, row in enumerate(x):
+        assert said[t] == pytest.approx(w @ row, abs=1e-9)
+        w += 0.1 * (truth[t] - sigmoid(float(w @ row))) * row
+
+
+def test_together_they_are_better_than_each_alone():
+    rows, truth = apart(np.random.default_rng(1), 600)
+    for kind in (Logistic, BayesianLogistic):
+        made = [[kind("r", unit_cube(2), 2, joint=joint) for _ in rows] for joint in (True, False)]
+        jointly, alone = (fitted(rules, rows, truth)[200:] for rules in made)
+        wrong = [((said.sum(axis=1) > 0) != truth[200:]).mean() for said in (jointly, alone)]
+        single = ((alone > 0) != truth[200:, None]).mean(axis=0).min()
+        assert wrong[0] <= wrong[1] + 0.01
+        assert wrong[0] < single - 0.1
+
+
+def test_what_is_explained_already_teaches_little():
+    rows, truth = stream(np.random.default_rng(2), 100)
+    sure = np.where(truth[:, None] == np.arange(2), 30.0, -30.0)
+    for rule in (BayesianLogistic("b", REALS, 2, joint=True), Logistic("l", REALS, 2, joint=True)):
+        rule.learn(rows, truth, sure)
+        assert np.abs(rule.weights).max() < 1e-6
+
+
+@settings(max_examples=15)
+@given(generators, cuts(ROWS))
+def test_the_cut_into_batches_makes_no_difference(generator, at):
+    for classes in (2, 3):
+        rows, truth = stream(generator, ROWS, classes=classes)
+        others = generator.normal(size=(ROWS, classes))
+        whole, parts = learning_rule(TABLE, classes=classes), learning_rule(TABLE, classes=classes)
+        whole.learn(rows, truth, others)
+        for a, b in itertools.pairwise(at):
+            parts.learn(rows[a:b], truth[a:b], others[a:b])
+        assert same(whole.state(), parts.state())
+
+
+def test_others_that_say_nothing_make_no_difference():
+    rows, truth = stream(np.random.default_rng(3), ROWS)
+    told, untold = learning_rule(TABLE), learning_rule(TABLE)
+    told.learn(rows, truth, np.zeros((ROWS, 2)))
+    untold.learn(rows, truth)
+    assert same(told.state(), untold.state())
+    alone = learning_rule({"kind": "bayes"})
+    deaf = learning_rule({"kind": "bayes"})
+    alone.learn(rows, truth)
+    deaf.learn(rows, truth, np.ones((ROWS, 2)))
+    assert same(alone.state(), deaf.state()), "a rule that is not joint does not listen"
+
+
+@pytest.mark.parametrize("others", [np.zeros((ROWS, 3)), np.full((ROWS, 2), np.inf)])
+def test_what_others_said_is_checked(others):
+    rows, truth = stream(np.random.default_rng(4), ROWS)
+    rule = learning_rule(TABLE)
+    before = rule.state()
+    with pytest.raises(LearnerError, match="finite log-odds"):
+        rule.learn(rows, truth, others)
+    assert same(before, rule.state())
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        *LEARNING.values(),
+        {"kind": "bayes", "joint": True},
+        {"kind": "committee"},
+        *({"kind": "committee", "preset": preset} for preset in PRESETS),
+        {"kind": "constant", "label": "benign"},
+    ],
+    ids=str,
+)
+def test_the_settings_tell_who_is_joint(table):
+    rule = make_rule(table, REALS, LABELS[2])
+    assert is_joint(table) == getattr(rule, "joint", False)
