@@ -95,7 +95,8 @@ class Consumer(driver.Consumer):
         if not wanted:
             self._awake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._awake.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._awake.wait()
             return {}
         patience = timeout if len(wanted) == len(active_partitions) else _POLL
         found = await self._thread.getmany(wanted, patience)
@@ -140,7 +141,8 @@ class Consumer(driver.Consumer):
         if self._on_the_way:
             self._arrived.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._arrived.wait(), _POLL)
+                async with asyncio.timeout(_POLL):
+                    await self._arrived.wait()
         overdue = time.monotonic() - _OVERDUE
         for tp in [tp for tp, since in self._on_the_way.items() if since < overdue]:
             await self._fetch_again(tp)
@@ -264,7 +266,8 @@ class Consumer(driver.Consumer):
     async def on_stop(self) -> None:
         """Commit what the tasks have processed, close them, and only then leave the group."""
         with contextlib.suppress(TimeoutError):  # a display of lag is not worth waiting for
-            await asyncio.wait_for(self._show(), self.engine.config.leave_timeout)
+            async with asyncio.timeout(self.engine.config.leave_timeout):
+                await self._show()
         await self.engine.close()
         await super().on_stop()
 

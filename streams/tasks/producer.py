@@ -100,7 +100,8 @@ class TransactionalProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka
         # Requests first: one that is tried again would open a connection anew.
         await self._sender.give_up(_CLOSE_TIMEOUT)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.client.close(), _CLOSE_TIMEOUT)
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                await self.client.close()
         self._forget_futures()
 
     def _forget_futures(self) -> None:

@@ -76,7 +76,7 @@ async def restore(
             await _read(consumer, place, ends[place], changelogs, done)
         done.starts = await unhurried(_check_positions(consumer, changelogs, inputs))
     finally:
-        await consumer.stop()
+        await unhurried(consumer.stop())
     done.seconds = time.monotonic() - started
     return done
 

@@ -164,7 +164,8 @@ class Session:
     async def _wait_for_batch(self) -> None:
         self._arrived.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._arrived.wait(), self._config.tick)
+            async with asyncio.timeout(self._config.tick):
+                await self._arrived.wait()
             return
         if not self._paused and self._room.is_set() and self._caught_up():
             self._call(lambda out: self._need().tick(_wall(), out))
@@ -216,7 +217,8 @@ class Session:
         """Let work that sends nothing wait a little for some that does; nobody waits for it."""
         if not self._urgent.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._urgent.wait(), self._config.linger)
+                async with asyncio.timeout(self._config.linger):
+                    await self._urgent.wait()
 
     async def _commit(self) -> None:
         # 1. Take. Nothing below may run between two of these lines.
@@ -293,7 +295,8 @@ class Session:
         self._paused = True
         try:
             if clean:
-                await asyncio.wait_for(self._producer.stop(), self._config.flush_timeout)
+                async with asyncio.timeout(self._config.flush_timeout):
+                    await self._producer.stop()
             else:
                 await self._producer.abandon()
         except TimeoutError:

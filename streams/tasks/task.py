@@ -88,6 +88,7 @@ class Task:
         self._bugs = self._commits = self._records = 0
         self._pause = config.backoff
         self._life: asyncio.Task[None] | None = None
+        self._leaving = False
 
     @property
     def name(self) -> str:
@@ -99,7 +100,7 @@ class Task:
         self._life = asyncio.create_task(self._live(), name=f"task {self.name}")
 
     async def _live(self) -> None:
-        while self.phase is not Phase.FAILED:
+        while not self._leaving and self.phase is not Phase.FAILED:
             try:
                 await self._one_session()
             except asyncio.CancelledError:
@@ -123,6 +124,8 @@ class Task:
         self.session = session
         heap.settle(again=self.reopenings > 0)
         try:
+            if self._leaving:  # the Kafka client swallows a cancellation that comes while it closes
+                return
             self._say_open(session, time.monotonic() - started)
             self.phase, self.reason = Phase.RUNNING, ""
             self._source.wake()
@@ -131,7 +134,7 @@ class Task:
             self._account(session)
             self.session = None
             # Cancelled means closed by `close`, which has flushed; anything else is an error.
-            await asyncio.shield(session.close(clean=self.phase is Phase.CLOSED))
+            await asyncio.shield(session.close(clean=self._leaving))
 
     def _say_open(self, session: Session, seconds: float) -> None:
         self._observer.opened(self.spec.name, self.partition, seconds, session.restored.records)
@@ -196,7 +199,8 @@ class Task:
             return
         session.pause()
         try:
-            await asyncio.wait_for(session.flush(), self._config.flush_timeout)
+            async with asyncio.timeout(self._config.flush_timeout):
+                await session.flush()
         except TimeoutError:
             _log.warning(
                 "task %s could not commit before the rebalance; it will be redone", self.name
@@ -213,10 +217,11 @@ class Task:
     async def close(self) -> None:
         """Commit what is processed, and let go of everything."""
         await self.pause()
-        self.phase = Phase.CLOSED
+        self._leaving = True
         if self._life is not None:
             self._life.cancel()
             await asyncio.wait([self._life])
+        self.phase = Phase.CLOSED
 
     def status(self) -> TaskStatus:
         """Return how the task is doing."""

@@ -1,6 +1,7 @@
 """Tasks on a real broker and real RocksDB: nothing lost, nothing twice, bugs stop loudly."""
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 
@@ -11,7 +12,7 @@ from schemas.deadletters import from_message
 from streams.state import CountsTable, EntriesTable, Store
 from streams.tasks.commit import Step
 from streams.tasks.observer import Observer
-from streams.tasks.task import Phase
+from streams.tasks.task import Phase, Task
 from tests.streams.engine_kit import (
     CELLS,
     START,
@@ -252,3 +253,26 @@ async def test_a_missing_topic_is_named_and_found_later(broker_address, prefix, 
         await create_topics(broker_address, conf, [agent], prefix + "out")
         await produce(broker_address, prefix + "in", ids(range(10)))
         await until(lambda: done(group, 10))
+
+
+async def test_a_task_ends_though_the_client_swallows_the_cancellation(
+    broker_address, prefix, tmp_path
+):
+    """It did so while a restore closed its consumer, and the task ran on for ever."""
+    conf, agent = await prepare(broker_address, prefix, tmp_path, [])
+    met = asyncio.Event()
+
+    async def others():
+        met.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(30)
+
+    async with running(conf, agent) as group:
+        await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
+        task = Task(conf, agent, 0, group._source, others=others)
+        task.start()
+        await met.wait()
+        async with asyncio.timeout(20):
+            await task.close()
+        assert task.phase is Phase.CLOSED
+        assert task.session is None
