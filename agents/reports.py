@@ -105,7 +105,7 @@ class Reports:
             if cases:
                 values = encode_all(self._feedback(cases, i, self._others(i, len(cases), told)))
                 times = [case.at for case in cases]
-                out.emit_many(self._topics.feedback(name), keys, values, times)
+                out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
 
     def _others(
         self, learner: int, n: int, others: Floats | None

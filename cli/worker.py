@@ -49,7 +49,13 @@ def worker(
     specs(loaded, role or ())
     log_to_terminal()
     pages = "console" if loaded.worker.console else "pages"
-    asyncio.run(run(loaded, role or (), started=lambda app: _say_started(app, pages)))
+    work = run(loaded, role or (), started=lambda app: _say_started(app, pages))
+    try:
+        import uvloop
+    except ImportError:  # not made for this system
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
 
 
 def _say_started(app: "EngineApp", pages: str) -> None:

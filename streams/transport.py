@@ -30,7 +30,7 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 from mode import Service
 
-from streams.consumer_thread import ConsumerThread
+from streams.fetching import Fetching
 from streams.tasks.batch import Batch
 from streams.tasks.group import TaskGroup
 
@@ -67,7 +67,7 @@ class ReadOffsets(defaultdict[Any, int | None]):
 class Consumer(driver.Consumer):
     """Faust's consumer with batch topics; the source of the application's tasks."""
 
-    _thread: ConsumerThread
+    _thread: Fetching
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -78,8 +78,8 @@ class Consumer(driver.Consumer):
         self._arrived, self._awake = asyncio.Event(), asyncio.Event()
         self._shown: dict[tuple[str, int], int] = {}
 
-    def _new_consumer_thread(self) -> ConsumerThread:
-        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+    def _new_consumer_thread(self) -> Fetching:
+        return Fetching(self, loop=self.loop, beacon=self.beacon)
 
     # From the broker to the agent.
 
@@ -109,8 +109,8 @@ class Consumer(driver.Consumer):
     async def _realign(self, partitions: Collection[Any]) -> None:
         """Read on where the tasks stand; called when nothing is fetched and nothing on its way.
 
-        Then both are the same, unless a call to the fetching thread was given up in a rebalance and
-        what it had fetched went nowhere.
+        Then both are the same, unless a call was given up in a rebalance and what it had fetched
+        went nowhere.
         """
         stray = {}
         for tp in partitions:

@@ -17,9 +17,9 @@ class EngineConfig:
     security). `max_records` is the most records in one transaction, `chunk_records` the most that
     are processed before the event loop gets a turn; with fewer than `ahead_records` at hand a task
     waits for its commit before it processes more. `backlog_bytes` bounds what a task holds
-    undone. `linger` is how long work that changes the state and sends nothing waits for some that
-    does, to share its transaction. `slack` (of the stream's time) and `patience` say how a task
-    that catches up keeps its inputs together; see `streams.tasks.inbox`.
+    undone. `linger` is how long work that nobody waits for (it sends nothing urgent) waits for some
+    that is urgent, to share its transaction. `slack` (of the stream's time) and `patience` say how
+    a task that catches up keeps its inputs together; see `streams.tasks.inbox`.
     """
 
     app: str

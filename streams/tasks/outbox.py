@@ -27,6 +27,8 @@ class Outbox:
         self._deadletters = deadletters
         self.batches: dict[tuple[str, int], list[Any]] = {}
         self.records = 0
+        self.urgent = False
+        """Whether somebody waits for what it sends."""
         self.dead_reasons: dict[str, int] = {}
         self.notes = Notes()
         """What shall be measured when this is committed."""
@@ -42,6 +44,7 @@ class Outbox:
         partition: int | None = None,
     ) -> None:
         """Send one record; `timestamp` in milliseconds, `extra` its headers."""
+        self.urgent = True
         self._append(topic, partition, ((timestamp, key, value),), list(extra))
 
     def emit_many(
@@ -52,8 +55,10 @@ class Outbox:
         timestamps: Sequence[int],
         *,
         partition: int | None = None,
+        urgent: bool = True,
     ) -> None:
-        """Send records in their order."""
+        """Send records in their order; if not `urgent`, they may wait a little for company."""
+        self.urgent |= urgent
         self._append(topic, partition, zip(timestamps, keys, values, strict=True), [])
 
     def dead(self, batch: Batch, index: int, error: RecordError) -> None:

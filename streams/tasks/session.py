@@ -194,7 +194,7 @@ class Session:
             self._pending_since = time.monotonic()
         if self._pending >= self._config.max_records:
             self._room.clear()
-        if self._outbox.records or self._paused or not self._room.is_set():
+        if self._outbox.urgent or self._paused or not self._room.is_set():
             self._urgent.set()
         self._idle.clear()
         self._piled.set()
@@ -214,7 +214,7 @@ class Session:
                 await self._commit()
 
     async def _await_company(self) -> None:
-        """Let work that sends nothing wait a little for some that does; nobody waits for it."""
+        """Let work that nobody waits for wait a little for some that is urgent."""
         if not self._urgent.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.linger):

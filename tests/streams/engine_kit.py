@@ -128,24 +128,43 @@ def ids(numbers: Iterable[int]) -> list[bytes]:
 
 async def committed(address: str, topic: str) -> list[Any]:
     """Return all committed records of a topic up to its present end."""
-    async with AIOKafkaConsumer(
-        bootstrap_servers=address,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    ) as consumer:
+    async with _reader(address, "read_committed") as consumer:
         places = [
             TopicPartition(topic, number)
             for number in sorted(await consumer._client._wait_on_metadata(topic))
         ]
         consumer.assign(places)
-        ends = await consumer.end_offsets(places)
+        ends = await _decided(address, consumer, places)
         records = []
         for place in places:
             while await consumer.position(place) < ends[place]:
                 for found in (await consumer.getmany(place, timeout_ms=200)).values():
                     records += found
         return records
+
+
+def _reader(address: str, isolation: str) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        bootstrap_servers=address,
+        isolation_level=isolation,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+
+
+async def _decided(address: str, consumer: AIOKafkaConsumer, places: list[Any]) -> dict[Any, int]:
+    """Return the ends of what is committed, after a while if transactions are at their end now.
+
+    A commit is answered when it is decided; its markers are written a moment later.
+    """
+    async with _reader(address, "read_uncommitted") as everything:
+        ends = await everything.end_offsets(places)
+    for _ in range(100):
+        stable = await consumer.end_offsets(places)
+        if all(stable[place] >= end for place, end in ends.items()):
+            break
+        await asyncio.sleep(0.02)
+    return stable
 
 
 class DirectSource:

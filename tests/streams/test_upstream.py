@@ -15,6 +15,7 @@ from faust.transport import by_url, conductor
 from faust.transport import consumer as faust_consumer
 from faust.transport.drivers import aiokafka as driver
 from faust.web import base
+from mode import Service, threads
 
 from streams.transport import Transport
 from tests.streams.engine_kit import config, create_topics, ids, produce, spec
@@ -41,6 +42,15 @@ def test_faust_asks_the_consumer_for_batches_the_way_the_transport_answers():
     assert "self._fetch_records" in source(driver.AIOKafkaConsumerThread.getmany)
     assert "self._create_worker_consumer(" in source(driver.AIOKafkaConsumerThread._create_consumer)
     assert "self._new_consumer_thread()" in source(faust_consumer.ThreadDelegateConsumer.__init__)
+
+
+def test_faust_reaches_its_consumer_only_by_calls_that_need_no_thread():
+    """So it can run in the worker's own loop."""
+    assert "self._consumer.stop()" in source(driver.AIOKafkaConsumerThread.on_thread_stop)
+    assert "self._default_start()" in source(threads.ServiceThread._serve)
+    for step in ("children", "futures", "exit_stacks"):
+        assert f"self._default_stop_{step}()" in source(threads.ServiceThread._shutdown_thread)
+        assert f"self._stop_{step}()" in source(Service.stop)
 
 
 def test_faust_drops_what_it_believes_to_be_old():

@@ -1,12 +1,18 @@
-"""The thread that reads: one aiokafka consumer for all topics of a worker, in its own event loop.
+"""Who reads: one aiokafka consumer for all topics of a worker.
+
+Faust runs it in a thread with an event loop of its own and asks it for every fetch through a queue.
+With one interpreter lock nothing is won by that, and each step between the two threads waits up to
+five milliseconds for the lock. Here it runs in the worker's own loop: Faust's calls "into the
+thread" are plain calls.
 
 It leans on Faust's `AIOKafkaConsumerThread` (which calls `_create_worker_consumer` and
-`_fetch_records`) and on aiokafka's fetcher; tests/streams/test_upstream.py pins both.
+`_fetch_records`), on mode's `ServiceThread` and on aiokafka's fetcher; tests/streams/
+test_upstream.py pins them.
 """
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import aiokafka
@@ -15,6 +21,8 @@ from aiokafka.errors import ConsumerStoppedError
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from mode import Service
+from mode.utils.futures import maybe_async
 
 from streams.assignor import TogetherAssignor
 from streams.errors import HbError
@@ -25,8 +33,52 @@ _DAY_MS = 86_400_000
 _log = logging.getLogger(__name__)
 
 
-class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """Runs the aiokafka consumer in its own thread and event loop."""
+class Fetching(driver.AIOKafkaConsumerThread):
+    """Runs the aiokafka consumer in the event loop that it is given."""
+
+    wait_for_shutdown = False
+
+    def __init__(self, consumer: Any, *, loop: Any, beacon: Any) -> None:
+        super().__init__(consumer, loop=loop, thread_loop=loop, beacon=beacon)
+
+    # As a service without a thread.
+
+    async def start(self) -> None:
+        """Connect and join the group."""
+        self._thread_started.set()
+        await self._default_start()
+
+    async def stop(self) -> None:
+        """Leave the group."""
+        if self._started.is_set():
+            await Service.stop(self)
+
+    async def on_stop(self) -> None:
+        """Leave the group; without the broker's help if it does not answer."""
+        leaving = asyncio.ensure_future(self.on_thread_stop())
+        _, late = await asyncio.wait([leaving], timeout=self.engine.config.leave_timeout)
+        if late:
+            _log.warning("the broker does not answer; leaving without its knowledge")
+            leaving.cancel()
+
+    async def _stop_children(self) -> None:
+        await self._default_stop_children()
+
+    async def _stop_futures(self) -> None:
+        await self._default_stop_futures()
+
+    async def _stop_exit_stacks(self) -> None:
+        await self._default_stop_exit_stacks()
+
+    async def call_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the consumer."""
+        return await maybe_async(fun(*args, **kwargs))
+
+    async def cast_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Call a function of the consumer and do not wait for it."""
+        self.add_future(maybe_async(fun(*args, **kwargs)))
+
+    # Reading.
 
     @property
     def engine(self) -> TaskGroup:
@@ -72,14 +124,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             return numbers
 
         return TogetherAssignor(lambda: [spec.inputs for spec in engine.specs.values()], held)
-
-    async def on_thread_stop(self) -> None:
-        """Leave the group; without the broker's help if it does not answer."""
-        leaving = asyncio.ensure_future(super().on_thread_stop())
-        _, late = await asyncio.wait([leaving], timeout=self.engine.config.leave_timeout)
-        if late:
-            _log.warning("the broker does not answer; leaving without its knowledge")
-            leaving.cancel()
 
     async def _fetch_records(
         self,
