@@ -11,6 +11,7 @@ import numpy as np
 
 from agents.contexts import ContextReader
 from agents.packing import ENTRIES, pack, unpack
+from agents.presence import Pace, Presence
 from agents.process_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.reports import Reports
 from agents.totals import EnsembleTotals
@@ -36,6 +37,7 @@ from streams.topics import ENSEMBLE, Topics
 
 _HEAD = b"ledger"
 _ONLY = np.zeros(1, np.int64)
+_ALL = Pace()
 
 
 def join_rules(settings: Settings) -> JoinRules:
@@ -118,6 +120,7 @@ class EnsembleProcessor(Processor):
         )
         self._read_labels = LabelReader(settings.labels)
         self._contexts = ContextReader(settings) if settings.ensemble.context else None
+        self._presence = Presence(len(self._names))
         self._batch: Batch | None = None
         self._moved = self._diagnosed = False
         self._settled = 0
@@ -200,7 +203,7 @@ class EnsembleProcessor(Processor):
         for position, error in errors:
             out.dead(batch, position, error)
         self._batch = batch
-        self._take(events, 0, out)
+        self._take(events, 0, out, self._presence.note(events))
         self._batch = None
 
     def tick(self, now: int, out: Outbox) -> None:
@@ -208,8 +211,8 @@ class EnsembleProcessor(Processor):
         if self.learner.ledger.due(now):
             self._take([], now, out)
 
-    def _take(self, events: list[Event], now: int, out: Outbox) -> None:
-        outcome = self.learner.take(events, now)
+    def _take(self, events: list[Event], now: int, out: Outbox, pace: Pace = _ALL) -> None:
+        outcome = self.learner.take(events, now, live=pace.live, awaited=pace.awaited)
         self._note(outcome, events, out)
         self._moved = True
         self._diagnosed |= bool(outcome.diagnoses)

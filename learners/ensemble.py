@@ -80,9 +80,11 @@ class EnsembleLearner:
         self.latest: CellTable = table_for(1, 1 + experts)
         self.window = Window(scopes, K)
 
-    def take(self, events: Iterable[Event], now: int = 0) -> Outcome:
-        """Take in a batch of events, then move the clock to `now`."""
-        step = self.ledger.apply(events, now)
+    def take(
+        self, events: Iterable[Event], now: int = 0, *, live: int = 0, awaited: Sequence[int] = ()
+    ) -> Outcome:
+        """Take in a batch of events, then move the clock to `now`; see `Ledger.apply`."""
+        step = self.ledger.apply(events, now, live=live, awaited=awaited)
         cells, verdict = self._decide(step.diagnoses)
         rows = zip(
             cells.tolist(),

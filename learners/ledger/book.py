@@ -27,12 +27,20 @@ class Book:
         self._over: OrderedDict[str, Packed] = OrderedDict()
         self._touched: dict[str, None] = {}
         self._in_batch = False
-        self._last_stamp = 0
+        self._last_stamp = self._last_opened = self._settled_at = 0
+        # The time of each learner's newest prediction.
+        self._come = [0] * rules.learners
 
     def _stamp(self) -> int:
         """Return the number of the present moment, larger than all before."""
         self._last_stamp = max(self._last_stamp + 1, self.clock << STAMP_BITS)
         return self._last_stamp
+
+    def _stamp_open(self, at: int) -> int:
+        """Return the number of a moment that may be ahead of the clock, larger than all such."""
+        moment = max(self.clock, at) << STAMP_BITS
+        self._last_opened = max(self._last_opened + 1, moment)
+        return self._last_opened
 
     @property
     def pending(self) -> int:
@@ -79,13 +87,23 @@ class Book:
 
     def dump_head(self) -> dict[str, Any]:
         """Return what belongs to no id, as plain data; every batch may change it."""
-        return {"clock": self.clock, "stamp": self._last_stamp, "counts": dict(self.counts)}
+        return {
+            "clock": self.clock,
+            "stamp": self._last_stamp,
+            "opened": self._last_opened,
+            "settled_at": self._settled_at,
+            "come": list(self._come),
+            "counts": dict(self.counts),
+        }
 
     def restore(self, head: Mapping[str, Any], entries: Iterable[tuple[str, Packed]]) -> None:
         """Fill a new ledger with what was written down; the order of `entries` does not matter."""
         if self._last_stamp:
             raise LearnerError("ledger: only a new ledger can be restored")
         self.clock, self._last_stamp = head["clock"], head["stamp"]
+        self._last_opened = head.get("opened", self._last_stamp)
+        self._settled_at = head.get("settled_at", self.clock)
+        self._come = list(head.get("come", self._come))
         self.counts.update(head["counts"])
         found = [(self._stamp_of(packed), name, packed) for name, packed in entries]
         for _, name, packed in sorted(found, key=itemgetter(0)):

@@ -25,20 +25,29 @@ class Ledger(Transitions):
 
     # One batch
 
-    def apply(self, events: Iterable[Event], now: int = 0) -> Step:
+    def apply(
+        self, events: Iterable[Event], now: int = 0, *, live: int = 0, awaited: Sequence[int] = ()
+    ) -> Step:
         """Take a batch of events, then move the clock to `now` if it is behind.
 
-        An event older than the clock counts as happening now. `settle` must follow.
+        An event moves the clock to its time. But one from before `live` is read from a backlog,
+        where one learner may be far ahead of another: then the clock is how far all the `awaited`
+        learners have come. An event older than the clock counts as happening now. `settle` must
+        follow.
         """
         if self._in_batch:
             raise LearnerError("ledger: settle the last batch before the next")
         self._in_batch, self._step = True, Step()
         for event in events:
-            if event.at > self.clock:
-                self._tick(event.at)
             if isinstance(event, Prediction):
+                self._come[event.learner] = max(self._come[event.learner], event.at)
+                if event.at > self.clock:
+                    self._move(event.at, live, awaited)
                 self._predict(event)
-            elif isinstance(event, Label):
+                continue
+            if event.at > self.clock and event.at >= live:
+                self._tick(event.at)
+            if isinstance(event, Label):
                 self._label(event)
             else:
                 self._place(event)
@@ -93,9 +102,9 @@ class Ledger(Transitions):
             return None
         case = self._parked.pop(name, None)
         if case is not None:
-            case.stamp = self._stamp()
+            case.stamp = self._stamp_open(event.at)
         elif self._make_room():
-            case = Case(self._stamp(), self.rules.learners)
+            case = Case(self._stamp_open(event.at), self.rules.learners)
         else:
             self.counts["prediction_pending_full"] += 1
             self._reject(event, Reason.PENDING_FULL)
@@ -152,12 +161,14 @@ class Ledger(Transitions):
     # Labels
 
     def _label(self, event: Label) -> None:
+        if event.at > self.clock:
+            self._expire_before(event)
         found = self._diagnosed.pop(event.id, None)
         if found is None:
             self._label_undiagnosed(event)
         else:
             self.counts["label_matched"] += 1
-            self._close(event.id, event.label, found)
+            self._close(event.id, event.label, found, event.at)
 
     def _label_undiagnosed(self, event: Label) -> None:
         """Take a label for an instance that is over, or park one that is early."""

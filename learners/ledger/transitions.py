@@ -5,6 +5,7 @@ next to run out, and an event takes the same number of steps however many instan
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from learners.ledger.book import Book
 from learners.ledger.effects import Diagnose, Expire, Reject, Step
@@ -40,6 +41,13 @@ class Transitions(Book):
                 self._end_waits()
         self.clock = now
 
+    def _move(self, at: int, live: int, awaited: Sequence[int]) -> None:
+        """Let a prediction of time `at` move the clock."""
+        if at < live:
+            at = min((self._come[learner] for learner in awaited), default=at)
+        if at > self.clock:
+            self._tick(at)
+
     def due(self, now: int) -> bool:
         """Tell whether a wait has run out at `now`, so that moving the clock there changes more."""
         return now > self.clock and self._due <= now and self._next_deadline(now) <= now
@@ -69,7 +77,10 @@ class Transitions(Book):
 
     def _oldest(self, queue: OrderedDict[str, Case] | OrderedDict[str, Case | Packed]) -> int:
         """Return when the oldest entry of a queue began to wait."""
-        entry = next(iter(queue.values()))
+        return self._began(next(iter(queue.values())))
+
+    def _began(self, entry: Case | Packed) -> int:
+        """Return when an entry began to wait."""
         stamp = entry.stamp if isinstance(entry, Case) else self._stamp_of(entry)
         return stamp >> STAMP_BITS
 
@@ -94,15 +105,29 @@ class Transitions(Book):
             self.counts["parked_label_settled"] += 1
             self._close(name, case.label, case)
 
-    def _close(self, name: str, label: int, found: Case | Packed) -> None:
-        """Settle a diagnosed instance; the effect waits for the batch's decisions."""
+    def _close(self, name: str, label: int, found: Case | Packed, at: int = 0) -> None:
+        """Settle a diagnosed instance; the effect waits for the batch's decisions.
+
+        Settlements have times in their order; those of a backlog are the times of their labels.
+        """
+        self._settled_at = max(self._settled_at, self.clock, at)
         self.counts["settled"] += 1
-        self._settling.append((name, self.clock, label, found))
+        self._settling.append((name, self._settled_at, label, found))
         self._remember(name, label)
 
     def _expire(self, reason: Reason) -> None:
         """Give up the oldest diagnosis."""
         name, _ = self._diagnosed.popitem(last=False)
+        self._drop(name, reason)
+
+    def _expire_before(self, event: Label) -> None:
+        """Give up a diagnosis whose label comes too late, though the clock is not there yet."""
+        found = self._diagnosed.get(event.id)
+        if found is not None and self._began(found) + self.rules.label_ttl <= event.at:
+            del self._diagnosed[event.id]
+            self._drop(event.id, Reason.EXPIRED)
+
+    def _drop(self, name: str, reason: Reason) -> None:
         self.counts[reason] += 1
         self._step.expiries.append(Expire(name, self.clock, reason))
         self._remember(name, EXPIRED if reason is Reason.EXPIRED else EVICTED)

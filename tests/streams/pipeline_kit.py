@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,21 +82,29 @@ def patients(n: int, seed: int = 0) -> tuple[list[str], dict[str, np.ndarray], l
 
 
 async def publish(
-    address: str, topic: str, records: Iterable[tuple[str, Mapping[str, Any] | bytes]]
+    address: str,
+    topic: str,
+    records: Iterable[tuple[str, Mapping[str, Any] | bytes]],
+    times: Iterable[int | None] | None = None,
 ) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=address, linger_ms=5)
     await producer.start()
     try:
-        for key, record in records:
+        for (key, record), at in zip(records, times or itertools.repeat(None), strict=False):
             value = record if isinstance(record, bytes) else msgspec.json.encode(record)
-            await producer.send(topic, value, key=key.encode())
+            await producer.send(topic, value, key=key.encode(), timestamp_ms=at)
         await producer.flush()
     finally:
         await producer.stop()
 
 
-async def arrive(config: Settings, ids: Sequence[str], features: Mapping[str, Any]) -> None:
-    """Publish the patients to every learner."""
+async def arrive(
+    config: Settings,
+    ids: Sequence[str],
+    features: Mapping[str, Any],
+    times: Sequence[int] | None = None,
+) -> None:
+    """Publish the patients to every learner; now, or as if at these times."""
     topics = Topics.of(config)
     for name, learner in config.learners.items():
         names = [feature.name for feature in learner.features]
@@ -104,15 +113,17 @@ async def arrive(config: Settings, ids: Sequence[str], features: Mapping[str, An
             (one, {"v": 1, "id": one, "x": list(row), "at": 1_700_000_000_000})
             for one, row in zip(ids, rows, strict=True)
         ]
-        await publish(config.broker.bootstrap, topics.instances(name), records)
+        await publish(config.broker.bootstrap, topics.instances(name), records, times)
 
 
-async def label(config: Settings, ids: Sequence[str], labels: Sequence[str]) -> None:
+async def label(
+    config: Settings, ids: Sequence[str], labels: Sequence[str], times: Sequence[int] | None = None
+) -> None:
     records = [
         (one, {"v": 1, "id": one, "label": each, "at": 1_700_000_000_000})
         for one, each in zip(ids, labels, strict=True)
     ]
-    await publish(config.broker.bootstrap, Topics.of(config).labels, records)
+    await publish(config.broker.bootstrap, Topics.of(config).labels, records, times)
 
 
 async def read(config: Settings, topic: str) -> list[dict[str, Any]]:

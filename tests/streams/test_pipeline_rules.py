@@ -1,6 +1,8 @@
 """Join rules and bad input through the whole pipeline."""
 
+import asyncio
 import random
+import time
 
 import pytest
 from engine_kit import until
@@ -17,6 +19,8 @@ from pipeline_kit import (
     settings,
 )
 
+from agents.watch import look
+from experiments.audit.run import audit
 from streams.topics import Topics
 
 
@@ -187,3 +191,48 @@ async def test_a_worker_that_stops_and_starts_goes_on_exactly(build):
     assert tables["b"][:, :2].sum() == 600, "full: one trial per label and rule"
     assert len({d["id"] for d in await read(config, topics.diagnoses)}) == 300
     assert len(await read(config, topics.diagnoses)) == 300
+
+
+DAY = 86_400_000
+
+
+async def test_labels_from_at_once_to_days_late_settle_once_or_expire(build):
+    """A backlog of days: half the labels never come, the others in reverse, some too late."""
+    config, topics = await build("ensemble.label_ttl=3d", "ensemble.fusion_timeout=1s")
+    n = 400
+    ids, features, truth = patients(n)
+    begin = time.time_ns() // 1_000_000 - 6 * DAY
+    # Patients come in the first hour, each second one is labelled; the last first.
+    seen = [begin + k * 9_000 for k in range(n)]
+    labelled = list(range(n - 1, -1, -2))
+    delays = [round(5 * DAY * k / len(labelled)) for k in range(len(labelled))]
+    told = [seen[-1] + delay for delay in delays]
+    await arrive(config, ids, features, seen)
+    await label(config, [ids[k] for k in labelled], [truth[k] for k in labelled], told)
+    late = {ids[k] for k, at in zip(labelled, told, strict=True) if at - seen[k] >= 3 * DAY}
+    in_time = {ids[k] for k in labelled} - late
+    assert 50 < len(late) < len(in_time)
+    async with running(config):
+        dead = await await_count(config, topics.deadletter, len(late))
+        found = await await_count(config, topics.diagnoses, n)
+        for name in config.learners:
+            feedback = await await_count(config, topics.feedback(name), len(in_time))
+            assert sorted(each["id"] for each in feedback) == sorted(in_time)
+        await until_async(lambda: counted(config, "expired", n - len(in_time)))
+    assert all(each["complete"] for each in found), "a learner that is ahead makes nobody late"
+    assert sorted(each["id"] for each in found) == sorted(ids)
+    assert {each["id"] for each in dead} == late
+    report = await audit(config)
+    figures = report.figures()
+    assert [figures[name] for name in ("lost", "double", "differing")] == [0, 0, 0]
+    assert figures["labels_settled"] == len(in_time)
+
+
+async def counted(config, name, wanted):
+    return (await look(config)).counts[name] >= wanted
+
+
+async def until_async(condition, seconds=60):
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 - nobody tells when a label expires
+            await asyncio.sleep(0.2)

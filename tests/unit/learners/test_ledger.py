@@ -39,8 +39,8 @@ class Driver:
     def __init__(self, **changes):
         self.ledger = Ledger(rules(**changes))
 
-    def __call__(self, *events, now=0):
-        step = self.ledger.apply(events, now)
+    def __call__(self, *events, now=0, **pace):
+        step = self.ledger.apply(events, now, **pace)
         settled = self.ledger.settle([f"decision on {each.id}" for each in step.diagnoses])
         return [*step.diagnoses, *settled, *step.expiries, *step.rejections]
 
@@ -112,6 +112,72 @@ def test_an_event_from_the_past_happens_now():
     drive(said(0, at=3))
     assert drive(now=59) == []
     assert [each.at for each in drive(now=60)] == [60]
+
+
+# A backlog: what is older than `live`
+
+BACKLOG = {"live": 1_000_000, "awaited": (0, 1)}
+
+
+def test_a_learner_that_is_ahead_makes_nobody_late():
+    drive = Driver(label_ttl=10_000)
+    times = range(0, 1_000, 5)
+    made = drive(*[said(0, at=at, name=f"p{at}") for at in times], **BACKLOG)
+    assert made == []
+    assert drive.ledger.clock == 0
+    made = drive(*[said(1, at=at, name=f"p{at}") for at in times], **BACKLOG)
+    assert [(each.id, each.at, each.complete) for each in made] == [
+        (f"p{at}", at, True) for at in times
+    ]
+
+
+def test_whoever_is_not_awaited_does_not_hold_the_clock():
+    drive = Driver()
+    made = drive(said(0, at=5), said(0, at=50, name="b"), live=1_000_000, awaited=(0,))
+    assert [(each.id, each.at, each.missing) for each in made] == [("a", 15, (1,))]
+
+
+def test_what_was_skipped_is_given_up_when_all_have_passed_it():
+    drive = Driver()
+    drive(said(0, at=5), said(0, at=50, name="b"), **BACKLOG)
+    (made,) = drive(said(1, at=50, name="b"), said(1, at=14, name="c"), **BACKLOG)[:1]
+    assert (made.id, made.at, made.missing) == ("a", 15, (1,))
+
+
+def test_what_is_live_moves_the_clock_alone():
+    drive = Driver()
+    (made,) = drive(said(0, at=5), said(0, at=50, name="b"), live=5, awaited=(0, 1))
+    assert (made.id, made.at, made.missing) == ("a", 15, (1,))
+
+
+def test_a_label_of_a_backlog_is_late_by_its_own_time():
+    drive = Driver()
+    drive(*BOTH, said(0, name="b"), said(1, name="b"), **BACKLOG)
+    in_time, late = Label(99, "a", 1), Label(100, "b", 1)
+    made = drive(in_time, late, **BACKLOG)
+    assert drive.ledger.clock == 0
+    assert made == [
+        settled(at=99),
+        Expire("b", 0, Reason.EXPIRED),
+        Reject(late, Reason.EXPIRED),
+    ]
+
+
+def test_settlements_of_a_backlog_have_times_in_their_order():
+    drive = Driver()
+    names = "abc"
+    drive(*[said(learner, name=name) for name in names for learner in (0, 1)], **BACKLOG)
+    made = drive(Label(9, "b", 1), Label(7, "a", 1), Label(8, "c", 1), **BACKLOG)
+    assert [each.at for each in made] == [9, 9, 9]
+
+
+def test_a_backlog_goes_on_after_a_restart():
+    drive, again = Driver(), Driver()
+    drive(said(1, at=20, name="b"), said(0, at=500), **BACKLOG)
+    again.ledger.restore(drive.ledger.dump_head(), drive.ledger.dump_all())
+    for each in (drive, again):
+        made = each(said(1, at=500), **BACKLOG)
+        assert [(one.id, one.complete) for one in made] == [("b", False), ("a", True)]
 
 
 # Repeated and late predictions and contexts

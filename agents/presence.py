@@ -1,0 +1,40 @@
+"""Which local learners speak, and which records are of now: what moves the join's clock.
+
+A learner that is behind has to be waited for, one that is silent has not. Only the wall's clock can
+tell the two apart.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from learners.ledger import Event, Prediction
+
+PATIENCE = 3_000
+"""Milliseconds. What is older is read from a backlog; who is silent for longer is not awaited."""
+
+
+class Pace(NamedTuple):
+    """What `Ledger.apply` is told of the wall's time."""
+
+    live: int = 0
+    awaited: tuple[int, ...] = ()
+
+
+class Presence:
+    """Notes by the wall's clock when each of some learners was last heard."""
+
+    def __init__(self, learners: int) -> None:
+        self._heard = [_wall()] * learners
+
+    def note(self, events: Iterable[Event]) -> Pace:
+        """Take note of who speaks; return what is of now and who is awaited."""
+        wall = _wall()
+        for learner in {event.learner for event in events if isinstance(event, Prediction)}:
+            self._heard[learner] = wall
+        since = wall - PATIENCE
+        return Pace(since, tuple(i for i, heard in enumerate(self._heard) if heard >= since))
+
+
+def _wall() -> int:
+    return time.time_ns() // 1_000_000
