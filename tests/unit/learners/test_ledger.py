@@ -172,7 +172,7 @@ def test_settlements_of_a_backlog_have_times_in_their_order():
 
 
 def test_a_backlog_goes_on_after_a_restart():
-    drive, again = Driver(), Driver()
+    drive, again = Driver(label_ttl=10_000), Driver(label_ttl=10_000)
     drive(said(1, at=20, name="b"), said(0, at=500), **BACKLOG)
     again.ledger.restore(drive.ledger.dump_head(), drive.ledger.dump_all())
     for each in (drive, again):
