@@ -67,10 +67,10 @@ def pipeline(
     as_json: JsonOption = False,
 ) -> None:
     """Patients to diagnoses and learning, against a raw relay and plain Faust agents."""
-    from experiments.bench.pipeline import run, steps
+    from experiments.bench.pipeline import run, turns
 
     rounds = 1 if quick else rounds
-    with progress("pipeline", steps(rounds, watching)) as tick:
+    with progress("pipeline", len(turns(rounds, watching))) as tick:
         report = run(rounds, quick, watching, seed, tick)
     show("Pipeline", report, as_json)
 
