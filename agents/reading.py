@@ -19,12 +19,19 @@ _MOST = 4_000
 class TopicReader:
     """Reads all partitions of some topics.
 
-    since   "end": what is committed after it was entered; "start": everything that is kept
+    since        "end": what is committed after it was entered; "start": everything that is kept
+    fetch_bytes  how much of a partition is fetched at a time
     """
 
     def __init__(
-        self, settings: Settings, topics: Collection[str], since: Literal["start", "end"] = "end"
+        self,
+        settings: Settings,
+        topics: Collection[str],
+        since: Literal["start", "end"] = "end",
+        *,
+        fetch_bytes: int = 4 << 20,
     ) -> None:
+        self._fetch_bytes = fetch_bytes
         self._settings = settings
         self._broker = settings.broker
         self._since = since
@@ -46,7 +53,7 @@ class TopicReader:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=_WAIT_MS,
-            max_partition_fetch_bytes=4 << 20,
+            max_partition_fetch_bytes=self._fetch_bytes,
         )
         try:
             await self._begin()
@@ -87,6 +94,14 @@ class TopicReader:
         """Go on reading at these offsets."""
         for place, offset in offsets.items():
             self._consumer.seek(place, offset)
+
+    def rest(self) -> None:
+        """Fetch nothing until `wake`: a consumer fetches ahead, whether anybody reads or not."""
+        self._consumer.pause(*self._places)
+
+    def wake(self) -> None:
+        """Fetch again."""
+        self._consumer.resume(*self._places)
 
     async def read(self, wait: float = _WAIT_MS / 1000) -> list[Any]:
         """Return the next records, waiting a little for the first of them."""

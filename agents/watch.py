@@ -34,7 +34,7 @@ from streams.topics import ENSEMBLE, Topics, declared
 
 EVERY = 2.0
 _SHARE = 50
-"""Looks by the timer take at most one part in so many of the process's time."""
+"""Looks take at most one part in so many of the process's time."""
 _PATIENCE = 10.0
 _NOT_YET = (
     CoordinatorLoadInProgressError,
@@ -75,8 +75,11 @@ class Watch:
         await self._disconnect()
 
     async def refresh(self, max_age: float = 0.5) -> Overview:
-        """Return the system as it was at most `max_age` seconds ago; BrokerError if that fails."""
-        oldest = time.monotonic() - max_age
+        """Return the system as it was at most `max_age` seconds ago; BrokerError if that fails.
+
+        Where a look is expensive it may be older: looks take a small share of the time only.
+        """
+        oldest = time.monotonic() - max(max_age, min(_SHARE * self._cost, self._every))
         while self.latest is None or self._taken < oldest:
             if self._flight is None or self._flight.done():
                 self._flight = asyncio.create_task(self._look(), name="a look")
@@ -96,7 +99,7 @@ class Watch:
                 failed = True
             except Exception:  # noqa: BLE001  # nobody would notice that the timer had ended
                 _log.exception("a look at the whole system failed")
-            await asyncio.sleep(max(self._every, _SHARE * self._cost))
+            await asyncio.sleep(self._every)
 
     async def _look(self) -> Overview:
         taken, at = time.monotonic(), time.time()

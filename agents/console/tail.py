@@ -20,6 +20,7 @@ COUNTED = 5_000
 """The dead letters whose reasons are counted: the newest ones."""
 _STEP = 4 * SHOWN
 _AT_ONCE = 2_000
+_FETCH_BYTES = 64 << 10
 
 
 class Letters:
@@ -71,13 +72,17 @@ class Tail:
 
     async def look(self) -> None:
         """Read what is new."""
-        if self._topic is None:
-            topic = TopicReader(self._settings, [self._diagnoses, self._dead], "end")
+        topic = self._topic
+        if topic is None:
+            topics = [self._diagnoses, self._dead]
+            topic = TopicReader(self._settings, topics, "end", fetch_bytes=_FETCH_BYTES)
             await topic.__aenter__()
             self._topic = topic
         else:
-            await self._topic.renew()
-        await self._read(self._topic)
+            await topic.renew()
+        topic.wake()
+        await self._read(topic)
+        topic.rest()
 
     async def _read(self, topic: TopicReader) -> None:
         first = {place: self._first(place, topic) for place in topic.ends}

@@ -1,4 +1,7 @@
-"""Somebody who watches a worker: its metrics every second, and a console page that stays open."""
+"""Somebody who watches a worker: its metrics every five seconds, and a console that stays open.
+
+The Prometheus that comes with it (deploy/prometheus) asks every fifteen.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +15,7 @@ from streams.errors import HbError
 
 METRICS = "/metrics"
 EVENTS = "/events"
-_EVERY = 1.0
+_EVERY = 5.0
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ from typing import Any
 
 from streams.state.table import Change
 from streams.tasks.changelog import Changelogs
+from streams.tasks.observer import Committed
 from streams.tasks.outbox import Outbox
 
 
@@ -63,6 +64,20 @@ class Work:
     records: int
     since: float
     """When the first of its records was processed, in seconds of the monotonic clock."""
+
+    def told(self, agent: str, partition: int, begun: float, done: float) -> Committed:
+        """Return what observers hear of it: the commit lasted from `begun` to `done`."""
+        return Committed(
+            agent,
+            partition,
+            self.records,
+            self.outbox.records,
+            sum(map(len, self.changes.values())),
+            self.outbox.dead_reasons,
+            done - begun,
+            done - self.since,
+            self.outbox.notes,
+        )
 
 
 async def commit(work: Work, producer: Any, changelogs: Changelogs, hook: Hook) -> None:

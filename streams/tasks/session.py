@@ -22,12 +22,13 @@ from streams.tasks.changelog import Changelogs
 from streams.tasks.commit import Hook, Step, Work, commit
 from streams.tasks.config import EngineConfig
 from streams.tasks.inbox import Inbox
-from streams.tasks.observer import Committed, Observer
+from streams.tasks.observer import Observer
 from streams.tasks.outbox import Outbox
 from streams.tasks.processor import AgentSpec, Processor, TaskContext
 from streams.tasks.producer import TransactionalProducer
 from streams.tasks.restore import Restored, restore
 from streams.tasks.source import Source
+from streams.tasks.unhurried import in_thread
 
 
 class ProcessingError(Exception):
@@ -87,8 +88,7 @@ class Session:
         name = self._config.transactional_id(self.spec.name, self.partition)
         self._changelogs.check_layout(self._store.layout, f"the folder {self._store.folder}")
         self.restored = await restore(self._changelogs, self._config, name, self.spec.inputs)
-        for table in self._tables:
-            table.load(self._store)
+        await in_thread(lambda: [table.load(self._store) for table in self._tables])
         stored = self._store.positions
         starts = self.restored.starts
         self.positions = {t: max(stored.get(t, 0), starts[t]) for t in self.spec.inputs}
@@ -96,7 +96,7 @@ class Session:
         self._inbox = self._new_inbox(self.positions)
         tables = {table.name: table for table in self._tables}
         context = TaskContext(self.spec.name, self.partition, tables, others)
-        self._processor = self.spec.processor(context)
+        self._processor = await in_thread(lambda: self.spec.processor(context))
 
     # Taking batches in.
 
@@ -249,25 +249,10 @@ class Session:
         self.last_commit = time.monotonic()
         self._flying_since = None
         self._arrived.set()
-        self._tell(work, begun)
+        self._observer.committed(work.told(self.spec.name, self.partition, begun, self.last_commit))
         if not self._pending and not self._piled.is_set():
             self._idle.set()
         await self._hook(Step.DONE)
-
-    def _tell(self, work: Work, begun: float) -> None:
-        self._observer.committed(
-            Committed(
-                self.spec.name,
-                self.partition,
-                work.records,
-                work.outbox.records,
-                sum(map(len, work.changes.values())),
-                work.outbox.dead_reasons,
-                self.last_commit - begun,
-                self.last_commit - work.since,
-                work.outbox.notes,
-            )
-        )
 
     @property
     def oldest(self) -> float | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import time
 from collections import Counter
 
 import orjson
@@ -51,6 +52,22 @@ async def test_agents_get_batches_and_commit_exactly_once(broker_address, prefix
     async with worker(conf, agent) as app:
         await until(lambda: done(app.engine, PARTS * 5_000))
     assert await outputs(broker_address, prefix) == once(5_000)
+
+
+async def test_a_long_opening_costs_no_membership(broker_address, prefix, tmp_path):
+    """A large state takes long to load; the group's heartbeats do not wait for it."""
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 10)
+
+    def slowly(context):
+        time.sleep(5)
+        return agent.processor(context)
+
+    short = dataclasses.replace(conf, session_timeout=2.0)
+    async with worker(short, dataclasses.replace(agent, processor=slowly)) as app:
+        await until(lambda: done(app.engine, PARTS * 10))
+        assert app.consumer_generation_id == 1
+        assert {status.reopenings for status in app.engine.statuses()} == {0}
+    assert await outputs(broker_address, prefix) == once(10)
 
 
 async def test_workers_come_and_go_while_busy(broker_address, prefix, tmp_path):
