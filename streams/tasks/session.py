@@ -204,7 +204,7 @@ class Session:
             end = self._source.end_of(topic, self.partition)
             if end is None or position < end:
                 return False
-        return not len(self._inbox) and not self._inbox.moving(time.monotonic(), _wall())
+        return not (len(self._inbox) or self._inbox.moving(time.monotonic(), _wall()))
 
     async def _commit_loop(self) -> None:
         while True:
@@ -258,8 +258,6 @@ class Session:
     def oldest(self) -> float | None:
         """Return since when the oldest processed record waits for its commit, None if none does."""
         return self._flying_since if self._flying_since is not None else self._pending_since
-
-    # Stopping.
 
     def pause(self) -> None:
         """Process no more; what is processed is still committed."""
