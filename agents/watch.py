@@ -33,7 +33,7 @@ from streams.settings import Settings
 from streams.topics import ENSEMBLE, Topics, declared
 
 EVERY = 2.0
-_SHARE = 50
+_SHARE = 100
 """Looks take at most one part in so many of the process's time."""
 _PATIENCE = 10.0
 _NOT_YET = (
@@ -77,9 +77,12 @@ class Watch:
     async def refresh(self, max_age: float = 0.5) -> Overview:
         """Return the system as it was at most `max_age` seconds ago; BrokerError if that fails.
 
-        Where a look is expensive it may be older: looks take a small share of the time only.
+        Where a look is expensive it may be older, unless `max_age` is 0: looks take a small share
+        of the time only.
         """
-        oldest = time.monotonic() - max(max_age, min(_SHARE * self._cost, self._every))
+        if max_age:
+            max_age = max(max_age, min(_SHARE * self._cost, self._every))
+        oldest = time.monotonic() - max_age
         while self.latest is None or self._taken < oldest:
             if self._flight is None or self._flight.done():
                 self._flight = asyncio.create_task(self._look(), name="a look")

@@ -61,16 +61,17 @@ def pipeline(
     rounds: Rounds = 3,
     quick: Quick = False,
     watching: Annotated[
-        bool, typer.Option("--watching", help="Also with metrics and console, both being read.")
+        bool,
+        typer.Option("--watching", help="Also what metrics and console take, both being read."),
     ] = False,
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Patients to diagnoses and learning, against a raw relay and plain Faust agents."""
-    from experiments.bench.pipeline import run, turns
+    from experiments.bench.pipeline import run, steps
 
     rounds = 1 if quick else rounds
-    with progress("pipeline", len(turns(rounds, watching))) as tick:
+    with progress("pipeline", steps(rounds, watching)) as tick:
         report = run(rounds, quick, watching, seed, tick)
     show("Pipeline", report, as_json)
 

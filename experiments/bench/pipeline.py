@@ -11,7 +11,6 @@ so starting costs nothing, nothing else runs meanwhile, and nobody measures hims
 """
 
 import asyncio
-import resource
 import sys
 import tempfile
 import time
@@ -46,7 +45,7 @@ _PATIENCE = 60.0
 _AGO = 3_600_000
 """How long ago the patients came, in milliseconds: long enough for a backlog."""
 _STAMPED = {"message.timestamp.type": "LogAppendTime"}
-_PAIRS = 6
+_PAIRS = 7
 _WATCHED = ("worker.metrics=true", "worker.console=true")
 
 
@@ -61,18 +60,6 @@ class Rival:
     learns: bool = False
     """Its state is in the pipeline's changelogs: it has ended when the last of them is written."""
     watched: bool = False
-
-
-def rivals(watching: bool) -> list[Rival]:
-    """Return everybody who takes part."""
-    ours = Rival("ours", 200_000, 50_000, worker, learns=True)
-    seen = replace(ours, name="ours_watched", programs=watched_worker, watched=True)
-    return [
-        ours,
-        *([seen] if watching else []),
-        Rival("raw_relay", 400_000, 100_000, relay),
-        Rival("plain_faust", 3_000, 1_500, plain_faust),
-    ]
 
 
 def watched_worker(folder: Path) -> list[list[str]]:
@@ -93,18 +80,18 @@ def plain_faust(folder: Path) -> list[list[str]]:
     return [[*program, str(folder / name), name] for name in (*LEARNERS, ENSEMBLE)]
 
 
-def turns(rounds: int, watching: bool) -> list[tuple[int, Rival]]:
-    """Return who runs when, with the number of the round.
+OURS = Rival("ours", 200_000, 50_000, worker, learns=True)
+WATCHED = replace(OURS, name="ours_watched", programs=watched_worker, watched=True)
+RIVALS = (
+    OURS,
+    Rival("raw_relay", 400_000, 100_000, relay),
+    Rival("plain_faust", 3_000, 1_500, plain_faust),
+)
 
-    What being watched takes is a few parts in a hundred, less than two runs differ by chance. So
-    there are more rounds of that pair, each beginning with the other one.
-    """
-    everybody = [(number, rival) for number in range(rounds) for rival in rivals(watching)]
-    pair = [rival for rival in rivals(watching) if rival.learns]
-    if watching:
-        for number in range(rounds, rounds + _PAIRS):
-            everybody += [(number, rival) for rival in (pair if number % 2 else pair[::-1])]
-    return everybody
+
+def steps(rounds: int, watching: bool) -> int:
+    """Return how many runs a benchmark takes."""
+    return rounds * len(RIVALS) + (_PAIRS if watching else 0)
 
 
 def run(
@@ -113,31 +100,41 @@ def run(
     """Measure everybody `rounds` times in turn; the best run of each counts."""
     quiet_client()
     rates: dict[str, list[float]] = {}
-    worked: dict[str, list[float]] = {}
     with temporary_broker() as broker:
-        for number, rival in turns(rounds, watching):
-            before = _worked()
-            done = asyncio.run(_one(broker.address, rival, quick, seed + number))
-            rates.setdefault(rival.name, []).append(done)
-            worked.setdefault(rival.name, []).append(_worked() - before)
-            tick()
-    best = {name: max(found) for name, found in rates.items()}
-    figures = {f"{name}_patients_per_second": rate for name, rate in best.items()}
-    if watching:
-        figures["watching_cost"] = 1.0 - median(rates["ours_watched"]) / median(rates["ours"])
-        figures["watching_cpu"] = median(worked["ours_watched"]) / median(worked["ours"]) - 1.0
-        figures["watching_rounds"] = len(rates["ours"])
+        for number in range(rounds):
+            for rival in RIVALS:
+                done = asyncio.run(_one(broker.address, rival, quick, seed + number))
+                rates.setdefault(rival.name, []).append(done)
+                tick()
+        best = {name: max(found) for name, found in rates.items()}
+        figures = {f"{name}_patients_per_second": rate for name, rate in best.items()}
+        if watching:
+            figures["watching_cost"] = _watching_cost(broker.address, quick, seed, tick)
     return {
         "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
         "figures": figures,
-        "ratios": {name: best["ours"] / best[name] for name in ("raw_relay", "plain_faust")},
+        "ratios": {name: best[OURS.name] / best[name] for name in ("raw_relay", "plain_faust")},
     }
 
 
-def _worked() -> float:
-    """Return the processor seconds of all programs that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _watching_cost(address: str, quick: bool, seed: int, tick: Callable[[], object]) -> float:
+    """Return the share of its rate that a worker loses by being watched.
+
+    It is a few parts in a hundred, less than two runs differ by chance. So a worker that is watched
+    and one that is not run at the same time, each on its own patients: what slows the machine slows
+    both. The median of several such runs counts.
+    """
+
+    async def both(number: int) -> float:
+        pair = [_one(address, rival, quick, seed + number) for rival in (OURS, WATCHED)]
+        alone, watched = await asyncio.gather(*pair)
+        return watched / alone
+
+    kept = []
+    for number in range(_PAIRS):
+        kept.append(asyncio.run(both(number)))
+        tick()
+    return 1.0 - median(kept)
 
 
 async def _one(address: str, rival: Rival, quick: bool, seed: int) -> float:

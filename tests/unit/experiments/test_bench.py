@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.bench import pending
-from experiments.bench.pipeline import rivals
+from experiments.bench.pipeline import OURS, RIVALS, WATCHED, steps
 from experiments.bench.pipeline_job import outputs, patients, write_settings
 from experiments.bench.pipeline_peers.plain_faust import choose, diagnosis
 from experiments.bench.pipeline_peers.raw_relay import Relay
@@ -98,5 +98,6 @@ def test_the_faust_agents_decide_as_the_paper_does():
 
 
 def test_who_takes_part():
-    assert [rival.name for rival in rivals(False)] == ["ours", "raw_relay", "plain_faust"]
-    assert [rival.name for rival in rivals(True) if rival.watched] == ["ours_watched"]
+    assert [rival.name for rival in RIVALS] == ["ours", "raw_relay", "plain_faust"]
+    assert (OURS.watched, WATCHED.watched) == (False, True)
+    assert steps(2, watching=True) > steps(2, watching=False) == 2 * len(RIVALS)
