@@ -97,8 +97,8 @@ def _where_written(path: KeyPath, tree: Mapping[str, Any]) -> KeyPath:
     """Return the path in `[defaults]` if a learner only inherited the value."""
     match path:
         case ("learners", str(name), key, *below):
-            learner = tree["learners"][name]
+            learner, defaults = tree["learners"][name], tree.get("defaults")
             inherited = isinstance(learner, Mapping) and key not in learner
-            if inherited and key in tree.get("defaults", {}):
+            if inherited and isinstance(defaults, Mapping) and key in defaults:
                 return ("defaults", key, *below)
     return path

@@ -257,8 +257,8 @@ def test_patients_come_back_as_diagnoses(hb, live):
     )
     latest = hb("diagnoses", "--limit", 3, "--json").json["diagnoses"]
     assert len(latest) == 3
-    shown = hb("diagnoses", "--limit", 100).out
-    assert shown.count("benign") + shown.count("malignant") >= 45
+    said = lambda shown: shown.count("benign") + shown.count("malignant")  # noqa: E731
+    shown = until(lambda: hb("diagnoses", "--limit", 100).out, lambda shown: said(shown) >= 45)
     assert "no diagnoses" not in shown
 
 

@@ -318,6 +318,17 @@ ODD = st.one_of(
 )
 
 
+def test_defaults_that_are_no_table_are_told(tmp_path):
+    tree = tomllib.loads(GOOD)
+    tree["defaults"], tree["learners"]["left"] = False, {}
+    with pytest.raises(SettingsError) as caught:
+        validate(source_of(tomlkit.dumps(tree), tmp_path / "odd.toml"))
+    assert [problem.key for problem in caught.value.problems] == [
+        "defaults",
+        "learners.left.features",
+    ]
+
+
 @settings(max_examples=300)
 @given(data=st.data())
 def test_no_value_anywhere_breaks_more_than_the_settings(data, tmp_path_factory):
