@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.contexts import ContextReader
 from agents.packing import ENTRIES, pack, unpack
-from agents.presence import Pace, Presence
+from agents.presence import Presence, Present
 from agents.process_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.reports import Reports
 from agents.totals import EnsembleTotals
@@ -37,7 +37,7 @@ from streams.topics import ENSEMBLE, Topics
 
 _HEAD = b"ledger"
 _ONLY = np.zeros(1, np.int64)
-_ALL = Pace()
+_ALL = Present()
 
 
 def join_rules(settings: Settings) -> JoinRules:
@@ -211,8 +211,8 @@ class EnsembleProcessor(Processor):
         if self.learner.ledger.due(now):
             self._take([], now, out)
 
-    def _take(self, events: list[Event], now: int, out: Outbox, pace: Pace = _ALL) -> None:
-        outcome = self.learner.take(events, now, live=pace.live, awaited=pace.awaited)
+    def _take(self, events: list[Event], now: int, out: Outbox, present: Present = _ALL) -> None:
+        outcome = self.learner.take(events, now, live=present.live, awaited=present.awaited)
         self._note(outcome, events, out)
         self._moved = True
         self._diagnosed |= bool(outcome.diagnoses)

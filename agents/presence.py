@@ -11,10 +11,13 @@ from typing import NamedTuple
 from learners.ledger import Event, Prediction
 
 PATIENCE = 3_000
-"""Milliseconds. What is older is read from a backlog; who is silent for longer is not awaited."""
+"""Milliseconds. What is older is read from a backlog; who is silent for longer is not awaited.
+
+The inbox of a task (`EngineConfig.patience`) waits for topics as long as this waits for learners.
+"""
 
 
-class Pace(NamedTuple):
+class Present(NamedTuple):
     """What `Ledger.apply` is told of the wall's time."""
 
     live: int = 0
@@ -27,13 +30,13 @@ class Presence:
     def __init__(self, learners: int) -> None:
         self._heard = [_wall()] * learners
 
-    def note(self, events: Iterable[Event]) -> Pace:
+    def note(self, events: Iterable[Event]) -> Present:
         """Take note of who speaks; return what is of now and who is awaited."""
         wall = _wall()
         for learner in {event.learner for event in events if isinstance(event, Prediction)}:
             self._heard[learner] = wall
         since = wall - PATIENCE
-        return Pace(since, tuple(i for i, heard in enumerate(self._heard) if heard >= since))
+        return Present(since, tuple(i for i, heard in enumerate(self._heard) if heard >= since))
 
 
 def _wall() -> int:

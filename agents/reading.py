@@ -10,10 +10,25 @@ from aiokafka.errors import KafkaError
 from agents.sending import check_topics
 from streams.connection import explained, quiet_client
 from streams.security import client_arguments, located
-from streams.settings import Settings
+from streams.settings import BrokerSettings, Settings
 
 _WAIT_MS = 500
 _MOST = 4_000
+
+
+async def outside_consumer(
+    settings: Settings, topics: Collection[str], **options: Any
+) -> tuple[BrokerSettings, Any]:
+    """Check that topics are there; return where the broker is, and a consumer without a group."""
+    quiet_client()
+    broker = located(settings.broker)
+    await check_topics(settings, topics)
+    return broker, AIOKafkaConsumer(
+        **client_arguments(broker),
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+        **options,
+    )
 
 
 class TopicReader:
@@ -44,13 +59,9 @@ class TopicReader:
         self._consumer: Any = None
 
     async def __aenter__(self) -> Self:
-        quiet_client()
-        self._broker = located(self._settings.broker)
-        await check_topics(self._settings, self._topics)
-        self._consumer = AIOKafkaConsumer(
-            **client_arguments(self._broker),
-            isolation_level="read_committed",
-            enable_auto_commit=False,
+        self._broker, self._consumer = await outside_consumer(
+            self._settings,
+            self._topics,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=_WAIT_MS,
             max_partition_fetch_bytes=self._fetch_bytes,

@@ -10,14 +10,13 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, Self
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from agents.sending import check_topics
+from agents.reading import outside_consumer
 from agents.state_view import StateView
-from streams.connection import explained, quiet_client
+from streams.connection import explained
 from streams.errors import BrokerError
-from streams.security import client_arguments, located
 from streams.settings import Settings
 from streams.tasks.columns import take_batches
 
@@ -64,13 +63,9 @@ class StateReader:
         """Seconds spent on taking records in, all looks together."""
 
     async def __aenter__(self) -> Self:
-        quiet_client()
-        self._broker = located(self._settings.broker)
-        await check_topics(self._settings, self._topics)
-        self._consumer = AIOKafkaConsumer(
-            **client_arguments(self._broker),
-            isolation_level="read_committed",
-            enable_auto_commit=False,
+        self._broker, self._consumer = await outside_consumer(
+            self._settings,
+            self._topics,
             # A position that the log no longer has must be seen, not silently moved.
             auto_offset_reset="none",
             # A tail is one record batch of a transaction; more would be read for nothing.

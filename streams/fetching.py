@@ -74,10 +74,6 @@ class Fetching(driver.AIOKafkaConsumerThread):
         """Call a function of the consumer."""
         return await maybe_async(fun(*args, **kwargs))
 
-    async def cast_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Call a function of the consumer and do not wait for it."""
-        self.add_future(maybe_async(fun(*args, **kwargs)))
-
     # Reading.
 
     @property
@@ -157,11 +153,8 @@ class Fetching(driver.AIOKafkaConsumerThread):
         batches = take_batches(fetcher, wanted, self.engine.config.fetch_bytes)
         return {TP(batch.topic, batch.partition): [batch] for batch in batches}
 
-    async def seek_all(self, positions: Mapping[Any, int]) -> None:
+    def seek_all(self, positions: Mapping[Any, int]) -> None:
         """Go on reading at these offsets."""
-        await self.call_thread(self._seek_all, positions)
-
-    async def _seek_all(self, positions: Mapping[Any, int]) -> None:
         consumer = self._ensure_consumer()
         for (topic, number), offset in positions.items():
             consumer.seek(TopicPartition(topic, number), offset)
@@ -179,13 +172,13 @@ class Fetching(driver.AIOKafkaConsumerThread):
         """Seek some partitions to the group's committed offsets."""
         consumer = self._ensure_consumer()
         places = [TopicPartition(*tp) for tp in partitions]
-        return await self.call_thread(consumer.seek_to_committed, *places)
+        return await consumer.seek_to_committed(*places)
 
     async def show_positions(self, positions: Mapping[Any, int]) -> None:
         """Write the group's offsets for those who display lag."""
         consumer = self._ensure_consumer()
         offsets = {TopicPartition(*tp): OffsetAndMetadata(at, "") for tp, at in positions.items()}
-        await self.call_thread(consumer.commit, offsets)
+        await consumer.commit(offsets)
 
 
 async def _wait_for_fetch(fetcher: Any, seconds: float) -> None:

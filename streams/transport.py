@@ -129,7 +129,7 @@ class Consumer(driver.Consumer):
             if begins[topic, number] > expected:
                 self.engine.skip(topic, number, begins[topic, number])
         places = {tp: max(at, begins[tuple(tp)]) for tp, at in positions.items()}
-        await self._thread.seek_all(places)
+        self._thread.seek_all(places)
 
     def _wants(self, tp: Any) -> bool:
         if tp.topic not in self.engine.topics:
@@ -202,7 +202,7 @@ class Consumer(driver.Consumer):
     async def rewind(self, partition: int, positions: Mapping[str, int]) -> None:
         """Go on reading a partition of some topics at the given offsets."""
         places = {(topic, partition): offset for topic, offset in positions.items()}
-        await self._thread.seek_all(places)
+        self._thread.seek_all(places)
 
     def end_of(self, topic: str, partition: int) -> int | None:
         """Return the end of what is committed in a partition as last heard."""
@@ -239,7 +239,7 @@ class Consumer(driver.Consumer):
         offsets = dict(await self._thread.seek_committed(others)) if others else {}
         mine = {tp: self.engine.expected(*tp) for tp in assigned if tp.topic in topics}
         known = {tp: at for tp, at in mine.items() if at is not None}
-        await self._thread.seek_all(known)
+        self._thread.seek_all(known)
         return {**offsets, **known}
 
     @Service.task

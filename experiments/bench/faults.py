@@ -6,7 +6,6 @@ the end every input must have exactly one answer, and the state must be what the
 
 import asyncio
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,10 +19,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from experiments.bench import faults_check as check
 from experiments.bench.faults_schedule import Event, Fault, Plan, schedule
 from experiments.bench.faults_worker import AGENT, config
-from experiments.bench.torment import Say, Torment
+from experiments.bench.torment import Say, Torment, carried_out
 from streams.broker import EmbeddedBroker
-from streams.broker.keeper import temporary_broker
-from streams.connection import quiet_client
 from streams.errors import HbError
 
 _IDS = 20_000
@@ -31,17 +28,9 @@ _TURN = 0.05
 _SETTLE = 90.0
 
 
-def run(plan: Plan, seed: int, say: Say) -> dict[str, Any]:
-    """Run the whole torment on a cluster of its own and judge it."""
-    with temporary_broker(brokers=plan.brokers) as cluster:
-        return run_on(cluster, plan, seed, say)
-
-
-def run_on(cluster: EmbeddedBroker, plan: Plan, seed: int, say: Say) -> dict[str, Any]:
-    """Run the torment on a cluster that is up; all its nodes are up again afterwards."""
-    quiet_client()
-    with tempfile.TemporaryDirectory(prefix="hb-faults-") as folder:
-        return asyncio.run(_Run(cluster, plan, Path(folder), say).run(seed))
+def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) -> dict[str, Any]:
+    """Run the torment and judge it; without a cluster that is up it gets one of its own."""
+    return carried_out(_Run, plan, seed, say, cluster)
 
 
 class _Run:

@@ -6,7 +6,6 @@ everything from the topics, and there must be nothing lost, double or different.
 """
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,10 +22,9 @@ from agents.watch import look
 from experiments.audit.run import Report, audit
 from experiments.bench.faults_schedule import Fault, Plan, schedule, seconds
 from experiments.bench.pipeline_job import drawn, worker, write_settings
-from experiments.bench.torment import Say, Torment
+from experiments.bench.torment import Say, Torment, carried_out
 from streams.broker import EmbeddedBroker
-from streams.broker.keeper import temporary_broker
-from streams.connection import admin_client, quiet_client
+from streams.connection import admin_client
 from streams.errors import BrokerError, HbError
 from streams.settings import Settings
 from streams.topic_admin import create
@@ -53,17 +51,9 @@ class Drawn:
         yield Patients(range(self._count), columns, ids, labels)
 
 
-def run(plan: Plan, seed: int, say: Say) -> dict[str, Any]:
-    """Run the torment on a cluster of its own, and audit it."""
-    with temporary_broker(brokers=plan.brokers) as cluster:
-        return run_on(cluster, plan, seed, say)
-
-
-def run_on(cluster: EmbeddedBroker, plan: Plan, seed: int, say: Say) -> dict[str, Any]:
-    """Run the torment on a cluster that is up; all its nodes are up again afterwards."""
-    quiet_client()
-    with tempfile.TemporaryDirectory(prefix="hb-faults-") as folder:
-        return asyncio.run(_Run(cluster, plan, Path(folder), say).run(seed))
+def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) -> dict[str, Any]:
+    """Run the torment and audit it; without a cluster that is up it gets one of its own."""
+    return carried_out(_Run, plan, seed, say, cluster)
 
 
 class _Run:

@@ -5,10 +5,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
 
 from experiments.bench.faults_schedule import Event, Fault, Plan
 from streams.broker import EmbeddedBroker
+from streams.broker.keeper import temporary_broker
+from streams.connection import quiet_client
 
 _BROKER_DOWN = 4.0
 _VISIT = 6.0
@@ -16,6 +21,26 @@ _STOP_WITHIN = 20.0
 Say = Callable[[str], object]
 Command = Callable[[int, Path], Sequence[str]]
 """Returns what to start as worker number so and so, with a folder of its own."""
+
+
+class Run(Protocol):
+    """One run of a benchmark on a cluster, with a folder of its own."""
+
+    def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
+        """Make it ready."""
+
+    async def run(self, seed: int) -> dict[str, Any]:
+        """Carry it out and report."""
+
+
+def carried_out(
+    kind: type[Run], plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None
+) -> dict[str, Any]:
+    """Carry out a run on a cluster that is up (all its nodes are afterwards), or on a new one."""
+    quiet_client()
+    up = temporary_broker(brokers=plan.brokers) if cluster is None else nullcontext(cluster)
+    with up as brokers, TemporaryDirectory(prefix="hb-faults-") as folder:
+        return asyncio.run(kind(brokers, plan, Path(folder), say).run(seed))
 
 
 class Torment:

@@ -27,7 +27,7 @@ class Book:
         self._over: OrderedDict[str, Packed] = OrderedDict()
         self._touched: dict[str, None] = {}
         self._in_batch = False
-        self._last_stamp = self._last_opened = self._settled_at = 0
+        self._last_stamp = self._last_opened = self._last_parked = self._settled_at = 0
         # The time of each learner's newest prediction.
         self._come = [0] * rules.learners
 
@@ -36,11 +36,17 @@ class Book:
         self._last_stamp = max(self._last_stamp + 1, self.clock << STAMP_BITS)
         return self._last_stamp
 
+    # In a backlog events are ahead of the clock, and what waits for others waits from its own time.
+
     def _stamp_open(self, at: int) -> int:
-        """Return the number of a moment that may be ahead of the clock, larger than all such."""
-        moment = max(self.clock, at) << STAMP_BITS
-        self._last_opened = max(self._last_opened + 1, moment)
+        """Return the number of the moment `at`, or of now if that is later, for an open case."""
+        self._last_opened = max(self._last_opened + 1, max(self.clock, at) << STAMP_BITS)
         return self._last_opened
+
+    def _stamp_parked(self, at: int) -> int:
+        """Return the same for a parked one."""
+        self._last_parked = max(self._last_parked + 1, max(self.clock, at) << STAMP_BITS)
+        return self._last_parked
 
     @property
     def pending(self) -> int:
@@ -91,6 +97,7 @@ class Book:
             "clock": self.clock,
             "stamp": self._last_stamp,
             "opened": self._last_opened,
+            "parked": self._last_parked,
             "settled_at": self._settled_at,
             "come": list(self._come),
             "counts": dict(self.counts),
@@ -101,9 +108,9 @@ class Book:
         if self._last_stamp:
             raise LearnerError("ledger: only a new ledger can be restored")
         self.clock, self._last_stamp = head["clock"], head["stamp"]
-        self._last_opened = head.get("opened", self._last_stamp)
-        self._settled_at = head.get("settled_at", self.clock)
-        self._come = list(head.get("come", self._come))
+        self._last_opened, self._last_parked = head["opened"], head["parked"]
+        self._settled_at = head["settled_at"]
+        self._come = list(head["come"])
         self.counts.update(head["counts"])
         found = [(self._stamp_of(packed), name, packed) for name, packed in entries]
         for _, name, packed in sorted(found, key=itemgetter(0)):

@@ -155,7 +155,7 @@ class Ledger(Transitions):
         else:
             self.counts["context_taken"] += 1
             case.context = event.payload
-            self._keep(name, case)
+            self._keep(event, case)
             self._diagnose_if_complete(name, case)
 
     # Labels
@@ -185,7 +185,7 @@ class Ledger(Transitions):
         else:
             self.counts["label_parked"] += 1
             case.label, case.label_payload = event.label, event.payload
-            self._keep(name, case)
+            self._keep(event, case)
 
     def _label_again(self, event: Label, first: int) -> None:
         """Take a label for an instance that has one, or that got none in time."""
@@ -196,12 +196,12 @@ class Ledger(Transitions):
         self.counts[f"label_{reason}"] += 1
         self._reject(event, reason)
 
-    def _keep(self, name: str, case: Case) -> None:
+    def _keep(self, event: Context | Label, case: Case) -> None:
         """Keep what an early event brought; a case without predictions begins its wait anew."""
-        self._touched[name] = None
+        self._touched[event.id] = None
         if not case.heard:
-            case.stamp = self._stamp()
-            self._parked.move_to_end(name)
+            case.stamp = self._stamp_parked(event.at)
+            self._parked.move_to_end(event.id)
 
     def _outcome(self, over: Packed) -> int:
         """Return the label of an instance that is over, or EXPIRED or EVICTED."""

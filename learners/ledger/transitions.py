@@ -148,7 +148,7 @@ class Transitions(Book):
         if not self._make_room():
             self._reject(event, Reason.PENDING_FULL)
             return None
-        case = self._parked[event.id] = Case(self._stamp(), self.rules.learners)
+        case = self._parked[event.id] = Case(self._stamp_parked(event.at), self.rules.learners)
         return case
 
     # Bounds

@@ -160,7 +160,7 @@ def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
         except (OSError, RuntimeError) as error:
             raise BrokerError(
                 f"the broker's jars cannot be fetched ({type(error).__name__} at {jar.path.name}); "
-                "check the network, or set broker.bootstrap to a Kafka that runs already"
+                f"{_advice(error)}, or set broker.bootstrap to a Kafka that runs already"
             ) from error
         if not jar.intact_in(folder):
             (folder / jar.path).unlink(missing_ok=True)
@@ -170,3 +170,9 @@ def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
             )
 
     return download
+
+
+def _advice(error: Exception) -> str:
+    if "SSL" in type(error).__name__:  # of whichever HTTP client jgo uses
+        return "if your network inspects TLS, name its certificates in REQUESTS_CA_BUNDLE"
+    return "check the network"

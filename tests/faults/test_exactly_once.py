@@ -20,11 +20,11 @@ def cluster():
 
 
 @pytest.mark.parametrize(
-    ("run_on", "plan"), [(faults.run_on, SHORT), (pipeline_faults.run_on, PIPELINE_SHORT)]
+    ("run", "plan"), [(faults.run, SHORT), (pipeline_faults.run, PIPELINE_SHORT)]
 )
-def test_nothing_is_lost_doubled_or_different(cluster, run_on, plan):
+def test_nothing_is_lost_doubled_or_different(cluster, run, plan):
     said = []
-    report = run_on(cluster, plan, SEED, said.append)
+    report = run(plan, SEED, said.append, cluster)
     figures = report["figures"]
     exact = [figures[name] for name in ("lost", "double", "differing")]
     assert exact == [0, 0, 0], "\n".join([*said, str(report.get("findings"))])

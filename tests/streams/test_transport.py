@@ -171,7 +171,7 @@ async def test_a_batch_that_begins_too_early_is_cut(broker_address, prefix, tmp_
     async with worker(conf, agent) as app:
         await until(lambda: done(app.engine, PARTS * 100))
         await produce(broker_address, prefix + "in", ids(range(100, 150)), 0)
-        await app.consumer._thread.seek_all({(prefix + "in", 0): 40})
+        app.consumer._thread.seek_all({(prefix + "in", 0): 40})
         await until(lambda: done(app.engine, PARTS * 100 + 50))
     found = await outputs(broker_address, prefix)
     assert found == once(100) + Counter((0, n) for n in range(100, 150))
@@ -182,7 +182,7 @@ async def test_what_was_fetched_and_went_nowhere_is_fetched_again(broker_address
     async with worker(conf, agent) as app:
         await until(lambda: done(app.engine, PARTS * 100))
         thread = app.consumer._thread
-        await thread.seek_all({(prefix + "in", 0): 0})
+        thread.seek_all({(prefix + "in", 0): 0})
         await until(lambda: thread.position_of((prefix + "in", 0)) == 100)
         task = app.engine.tasks["count", 0]
         # As if a batch had been taken for it and lost: the task stands before where the thread is.
@@ -216,7 +216,7 @@ async def test_what_retention_removed_before_it_was_read_is_told_and_passed(
     async with worker(conf, agent) as app:
         await until(lambda: done(app.engine, 50))
         assert f"{topic}/0: records 100 to 149 were removed" in caplog.text
-        await app.consumer._thread.seek_all({(topic, 0): 0})
+        app.consumer._thread.seek_all({(topic, 0): 0})
         await produce(broker_address, topic, ids(range(200, 300)), 0)
         await until(lambda: done(app.engine, 150))
     seen = Counter((0, n) for n in [*range(30, 100), *range(150, 300)])

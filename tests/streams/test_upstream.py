@@ -47,6 +47,7 @@ def test_faust_asks_the_consumer_for_batches_the_way_the_transport_answers():
 def test_faust_reaches_its_consumer_only_by_calls_that_need_no_thread():
     """So it can run in the worker's own loop."""
     assert "self._consumer.stop()" in source(driver.AIOKafkaConsumerThread.on_thread_stop)
+    assert "cast_thread" not in source(driver.AIOKafkaConsumerThread)
     assert "self._default_start()" in source(threads.ServiceThread._serve)
     for step in ("children", "futures", "exit_stacks"):
         assert f"self._default_stop_{step}()" in source(threads.ServiceThread._shutdown_thread)

@@ -150,6 +150,21 @@ def test_what_is_live_moves_the_clock_alone():
     assert (made.id, made.at, made.missing) == ("a", 15, (1,))
 
 
+@pytest.mark.parametrize("clock", [0, 400])
+def test_a_label_that_is_read_before_its_patient_waits_from_its_own_time(clock):
+    drive = Driver()
+    drive(now=clock)
+    assert drive(Label(700, "a", 1), Label(690, "b", 1), Label(750, "c", 1), **BACKLOG) == []
+    assert drive.ledger.clock == clock
+    again = Driver()
+    again.ledger.restore(drive.ledger.dump_head(), drive.ledger.dump_all())
+    made = again(said(0, at=699), said(1, at=699), **BACKLOG)
+    assert settled(at=699, labels=(1, 1), diagnosed_at=699) in made
+    assert again(now=799) == []
+    assert [each.event.id for each in again(now=801)] == ["b"]
+    assert [each.event.id for each in again(now=850)] == ["c"]
+
+
 def test_a_label_of_a_backlog_is_late_by_its_own_time():
     drive = Driver()
     drive(*BOTH, said(0, name="b"), said(1, name="b"), **BACKLOG)
