@@ -110,8 +110,7 @@ class _Run:
         deadline = time.monotonic() + within
         while not holds(seen := await self._look(deadline)):
             if time.monotonic() > deadline:
-                learned = {"ensemble": seen.board.labelled, **seen.board.learned}
-                raise HbError(f"after {within:g} s only so many labels were learned: {learned}")
+                raise HbError(f"after {within:g} s it is not done: {_state(seen)}")
             await asyncio.sleep(_PAUSE)
 
     async def _look(self, deadline: float) -> Overview:
@@ -135,6 +134,13 @@ class _Run:
             "ratios": {},
             "findings": audited.report()["findings"],
         }
+
+
+def _state(seen: Overview) -> str:
+    learned = {"ensemble": seen.board.labelled, **seen.board.learned}
+    behind = {f"{task.agent}/{task.partition}": task.lag for task in seen.tasks if task.behind}
+    counts = {name: count for name, count in seen.counts.items() if count}
+    return f"labels learned {learned}, behind {behind}, counted {counts}"
 
 
 async def _patiently(work: Callable[[], Awaitable[Overview]], deadline: float) -> Overview:

@@ -25,6 +25,7 @@ from learners.iup import Feedback
 Tick = Callable[[], object]
 QUICK_ORDERS = 2
 FLIPPED = 0.1
+FLIPPED_ORDERS = 20
 
 
 PAPER = {
@@ -67,6 +68,7 @@ def single_pass(
 
 def noisy(count: int, seed: int, figures: dict[str, float], tick: Tick) -> Table:
     """Run a few methods on the same orders with a tenth of the labels flipped."""
+    count = min(count, FLIPPED_ORDERS)
     tasks = [Task("wdbc", seed, number, flipped=FLIPPED) for number in range(count)]
     orders = [task.order() for task in tasks]
     methods = {name: OURS[name] for name in (PROPOSED, "kdi, stack")}
@@ -74,7 +76,8 @@ def noisy(count: int, seed: int, figures: dict[str, float], tick: Tick) -> Table
     scores |= river_scores(tasks, orders, (BEST, DEFAULT), tick)
     figures |= {f"flipped.{name}.PER": float(one.plain.mean[0]) for name, one in scores.items()}
     rows = [_row(name, score) for name, score in scores.items()]
-    return Table("The same with a tenth of the labels flipped (percent)", COLUMNS, rows)
+    title = f"The same with a tenth of the labels flipped, {count} orders (percent)"
+    return Table(title, COLUMNS, rows)
 
 
 COLUMNS = [

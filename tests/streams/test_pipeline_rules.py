@@ -228,6 +228,20 @@ async def test_labels_from_at_once_to_days_late_settle_once_or_expire(build):
     assert figures["labels_settled"] == len(in_time)
 
 
+async def test_old_labels_wait_for_learners_that_come_later(build):
+    config, topics = await build()
+    ids, features, truth = patients(50)
+    old = [time.time_ns() // 1_000_000 - 600_000 + k for k in range(50)]
+    await arrive(config, ids, features, old)
+    await label(config, ids, truth, old)
+    async with running(config, "ensemble"):
+        await until_async(lambda: counted(config, "label_parked", 50))
+        async with running(config, "local:a", "local:b", "local:c"):
+            feedback = await await_count(config, topics.feedback("a"), 50)
+    assert sorted(each["id"] for each in feedback) == ids
+    assert await read(config, topics.deadletter) == []
+
+
 async def counted(config, name, wanted):
     return (await look(config)).counts[name] >= wanted
 
