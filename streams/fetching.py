@@ -154,10 +154,12 @@ class Fetching(driver.AIOKafkaConsumerThread):
         return {TP(batch.topic, batch.partition): [batch] for batch in batches}
 
     def seek_all(self, positions: Mapping[Any, int]) -> None:
-        """Go on reading at these offsets."""
+        """Go on reading at these offsets; partitions that were taken away are passed over."""
         consumer = self._ensure_consumer()
-        for (topic, number), offset in positions.items():
-            consumer.seek(TopicPartition(topic, number), offset)
+        for tp, offset in positions.items():
+            place = TopicPartition(*tp)
+            if place in consumer.assignment():
+                consumer.seek(place, offset)
 
     def position_of(self, tp: Any) -> int | None:
         """Return where a partition is read next, None if that is not known now."""

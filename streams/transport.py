@@ -102,12 +102,11 @@ class Consumer(driver.Consumer):
         found = await self._thread.getmany(wanted, patience)
         now = time.monotonic()
         self._on_the_way.update({tp: now for tp in found if tp.topic in self.engine.topics})
-        if not found and not self._on_the_way:
-            await self._realign(wanted)
+        await self._realign(wanted - found.keys())
         return found
 
     async def _realign(self, partitions: Collection[Any]) -> None:
-        """Read on where the tasks stand; called when nothing is fetched and nothing on its way.
+        """Read on where the tasks stand; for partitions of which nothing is on its way.
 
         Then both are the same, unless a call was given up in a rebalance and what it had fetched
         went nowhere.
@@ -122,8 +121,17 @@ class Consumer(driver.Consumer):
             await self._seek_within(stray)
 
     async def _seek_within(self, positions: Mapping[Any, int]) -> None:
-        """Seek, but not to what retention has removed; tasks are told what they miss."""
-        starts = await self._thread.earliest_offsets(*[TP(*tp) for tp in positions])
+        """Seek, but not to what retention has removed; tasks are told what they miss.
+
+        Nobody else is read meanwhile. If the broker does not answer, `_realign` will find the gap
+        again.
+        """
+        try:
+            async with asyncio.timeout(_OVERDUE):
+                starts = await self._thread.earliest_offsets(*[TP(*tp) for tp in positions])
+        except (KafkaError, TimeoutError) as error:
+            _log.info("where partitions begin cannot be read now: %s", type(error).__name__)
+            return
         begins = {tuple(tp): start for tp, start in starts.items()}
         for (topic, number), expected in positions.items():
             if begins[topic, number] > expected:

@@ -96,6 +96,7 @@ class _Run:
             found = len(await check.read_all(self._address, self._prefix + "out"))
             if found >= self._plan.records:
                 return
+            self._torment.check()
             await asyncio.sleep(1.0)
         raise HbError(f"only {found} of {self._plan.records} records were answered in the end")
 

@@ -109,6 +109,7 @@ class _Run:
     async def _until(self, holds: Callable[[Overview], bool], within: float) -> None:
         deadline = time.monotonic() + within
         while not holds(seen := await self._look(deadline)):
+            self._torment.check()
             if time.monotonic() > deadline:
                 raise HbError(f"after {within:g} s it is not done: {_state(seen)}")
             await asyncio.sleep(_PAUSE)

@@ -14,6 +14,7 @@ from experiments.bench.faults_schedule import Event, Fault, Plan
 from streams.broker import EmbeddedBroker
 from streams.broker.keeper import temporary_broker
 from streams.connection import quiet_client
+from streams.errors import HbError
 
 _BROKER_DOWN = 4.0
 _VISIT = 6.0
@@ -73,6 +74,12 @@ class Torment:
                 worker.wait()
         self._workers.clear()
 
+    def check(self) -> None:
+        """Raise HbError if a worker ended by itself: faults must not do that to the others."""
+        for number, worker in self._workers.items():
+            if (code := worker.poll()) is not None:
+                raise HbError(f"worker {number} ended by itself, with exit code {code}")
+
     async def strike_all(self, events: Sequence[Event], done: Callable[[], str]) -> None:
         """Let the faults of a schedule happen, one after the other; `done` tells of the flow."""
         for event in events:
@@ -81,6 +88,7 @@ class Torment:
             await asyncio.sleep(event.rest)
             self.history.append((event.fault, started, time.time()))
             self._say(f"{event.fault.value} ({event.target}); {done()}")
+            self.check()
 
     async def _strike(self, event: Event) -> None:
         if event.fault is Fault.KILL_WORKER:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 import time
 from collections import Counter
 
@@ -10,6 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
+from aiokafka.errors import KafkaTimeoutError
 
 from streams.assignor import TogetherAssignor, spread
 from streams.tasks.task import Phase
@@ -192,6 +194,44 @@ async def test_what_was_fetched_and_went_nowhere_is_fetched_again(broker_address
         await until(lambda: done(app.engine, PARTS * 100 + 40))
     found = await outputs(broker_address, prefix)
     assert found == once(100) + Counter((0, n) for n in range(60, 100))
+
+
+async def test_a_gap_is_found_while_others_flow_and_the_broker_does_not_answer_at_once(
+    broker_address, prefix, tmp_path, monkeypatch
+):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 100)
+    topic, later = prefix + "in", itertools.count(100)
+    async with worker(conf, agent) as app:
+        await until(lambda: done(app.engine, PARTS * 100))
+        thread, task = app.consumer._thread, app.engine.tasks["count", 0]
+        earliest, asked = thread.earliest_offsets, []
+
+        async def no_answer_at_first(*partitions):
+            asked.append(partitions)
+            if len(asked) == 1:
+                raise KafkaTimeoutError
+            return await earliest(*partitions)
+
+        monkeypatch.setattr(thread, "earliest_offsets", no_answer_at_first)
+        task.session.positions[topic] = 60
+        task.session.pause()
+        task.session.resume()
+        async with asyncio.timeout(30):
+            while task.session.positions[topic] != 100 or len(asked) < 2:
+                await produce(broker_address, topic, ids([next(later)]), 1)
+        sent = next(later)
+        await until(lambda: done(app.engine, PARTS * 100 + 40 + sent - 100))
+    found = await outputs(broker_address, prefix)
+    again = Counter((0, n) for n in range(60, 100))
+    assert found == once(100) + again + Counter((1, n) for n in range(100, sent))
+
+
+async def test_nobody_seeks_what_was_taken_away(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 10)
+    async with worker(conf, agent) as app:
+        app.consumer._thread.seek_all({(prefix + "in", PARTS): 5, (prefix + "gone", 0): 5})
+        await until(lambda: done(app.engine, PARTS * 10))
+    assert await outputs(broker_address, prefix) == once(10)
 
 
 async def remove_records(address, topic, partition, before):
