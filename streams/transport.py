@@ -227,6 +227,16 @@ class Consumer(driver.Consumer):
 
     # Rebalances and the end.
 
+    def stop_flow(self) -> None:
+        """Read no more until `resume_flow`."""
+        super().stop_flow()
+        self.engine.still_since = self.engine.still_since or time.monotonic()
+
+    def resume_flow(self) -> None:
+        """Read on."""
+        super().resume_flow()
+        self.engine.still_since = None
+
     async def on_partitions_revoked(self, revoked: Any) -> None:
         """Stop the flow, then commit what the tasks have processed."""
         await super().on_partitions_revoked(revoked)

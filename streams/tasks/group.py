@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection, Iterable
 
 from streams.errors import HbError
@@ -34,6 +35,8 @@ class TaskGroup:
         self.tasks: dict[tuple[str, int], Task] = {}
         self._spec_of: dict[str, AgentSpec] = {}
         self.joined = False
+        self.still_since: float | None = None
+        """Since when nothing is read because partitions are being shared out anew; None if not."""
         self.observer = observer
         """Who hears what the tasks do; may be replaced before the first assignment."""
         self._hook = hook
@@ -162,6 +165,10 @@ class TaskGroup:
     def trouble(self) -> list[str]:
         """Return what keeps the worker from being ready, one sentence each; empty if nothing."""
         waiting = [] if self.joined else ["the worker has not joined its consumer group yet"]
+        if self.still_since is not None:
+            still = time.monotonic() - self.still_since
+            if still > self.config.stuck_after:
+                waiting.append(f"nothing is read for {still:.0f} s: a rebalance does not end")
         tasks = [text for status in self.statuses() for text in _trouble(status, self.config)]
         return waiting + tasks
 

@@ -41,6 +41,21 @@ async def test_pages_and_nothing_else(broker_address, prefix, tmp_path):
         assert app.web.address[0] == "127.0.0.1"
 
 
+async def test_a_rebalance_that_does_not_end_turns_readiness_red_and_back(
+    broker_address, prefix, tmp_path
+):
+    conf, agent = config(broker_address, prefix, tmp_path, stuck_after=0.1), spec(prefix)
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    async with worker(conf, agent, web=ANY) as app:
+        await until(lambda: not app.engine.trouble())
+        app.consumer.stop_flow()
+        await until(app.engine.trouble)
+        status, text = await get(app, "/readyz")
+        assert (status, "a rebalance does not end" in text) == (503, True)
+        app.consumer.resume_flow()
+        assert (await get(app, "/readyz"))[0] == 200
+
+
 async def test_a_stuck_commit_turns_readiness_red_and_back(broker_address, prefix, tmp_path):
     conf, agent = config(broker_address, prefix, tmp_path, stuck_after=0.3), spec(prefix)
     await create_topics(broker_address, conf, [agent], prefix + "out")
