@@ -82,7 +82,7 @@ CATALOGUE: dict[str, Experiment] = {
     "single": Experiment(
         "experiments.stream.single_pass:single_pass",
         "Single pass: ours beside River",
-        200,
+        490,
         420,
         steps=False,
     ),
@@ -94,7 +94,7 @@ CATALOGUE: dict[str, Experiment] = {
         steps=False,
     ),
     "others": Experiment(
-        "experiments.stream.others:others", "Single pass: other data", 300, 120, steps=False
+        "experiments.stream.others:others", "Single pass: other data", 560, 60, steps=False
     ),
     "adaptive": Experiment(
         "experiments.paper.adaptive:adaptive", "A partition that adapts, beside IUP's", 120, 700

@@ -23,7 +23,7 @@ METHODS = {
     "additive and cells that split, stack": Ours("additive and cells", "stack", FIRM),
 }
 PEERS = (BEST, DEFAULT, *ENSEMBLES)
-SETS = {"phishing": 10, "flares": 10, "segments": 4, "loans": 2}
+SETS = {"phishing": 5, "flares": 5, "segments": 2, "loans": 1}
 """Data sets and how many orders of each: large ones are expensive and vary less."""
 
 
