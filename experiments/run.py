@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments.catalogue import CATALOGUE, Options, Tick
 from experiments.report.result import Result
-from experiments.workers import cores
+from experiments.workers import cores, end_with_parent
 
 Ticked = Callable[[str], object]
 Done = Callable[[str, Result], object]
@@ -89,6 +89,7 @@ def _drained(ticks: Any, ticked: Ticked) -> Iterator[None]:
 def _start(ticks: Any) -> None:
     global _ticks  # noqa: PLW0603 - a worker process has nowhere else to keep it
     _ticks = ticks
+    end_with_parent()
     # The other cores are busy with other experiments.
     os.environ["HB_JOBS"] = "1"
 

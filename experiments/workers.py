@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -14,6 +15,21 @@ Made = TypeVar("Made")
 def cores() -> int:
     """Return how many processes to use: HB_JOBS, or one per core."""
     return max(1, int(os.environ.get("HB_JOBS", os.cpu_count() or 1)))
+
+
+def end_with_parent() -> None:
+    """Let this worker process end when the one that started it does, however that ends.
+
+    A pool's workers would finish what they are at, which may take many minutes.
+    """
+    parent = parent_process()
+    assert parent is not None  # noqa: S101 - called in workers only
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def spread(
@@ -46,4 +62,4 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
     Fresh interpreters, because a fork would copy the threads of numerical libraries.
     """
-    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    return ProcessPoolExecutor(jobs, get_context("spawn"), end_with_parent)

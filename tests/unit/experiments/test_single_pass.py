@@ -1,7 +1,12 @@
 """Single passes: the product's learners in a loop, River beside them, and the controller live."""
 
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from dataclasses import replace
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,6 +87,31 @@ def test_work_on_two_cores_is_the_same_and_in_order():
     assert (
         spread(sqrt, numbers, jobs=2) == spread(sqrt, numbers, jobs=1) == list(map(sqrt, numbers))
     )
+
+
+def running(pid):
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
+
+
+def test_workers_end_when_their_parent_is_killed():
+    code = (
+        "import time; from experiments.workers import spread; spread(time.sleep, [99, 99], jobs=2)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    deadline = time.monotonic() + 60
+    # Two workers, and the process that multiprocessing uses to clean up.
+    while len(workers := children.read_text().split()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1.0)  # they are starting
+    assert all(map(running, workers))
+    parent.kill()
+    parent.wait()
+    while any(map(running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(running, workers))
 
 
 @pytest.mark.parametrize("name", PEERS)
