@@ -60,6 +60,24 @@ async def await_broker(broker: BrokerSettings, patience: float | None = None) ->
         await asyncio.sleep(_PAUSE)
 
 
+class _Admin(AIOKafkaAdminClient):  # type: ignore[misc]  # aiokafka is untyped
+    """An admin client that asks another broker if one is down.
+
+    aiokafka's asks any one and gives up if that is the one. Whatever is asked here may be asked
+    twice.
+    """
+
+    async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return await super()._send_request(request, node_id)
+            except (kafka.NodeNotReadyError, kafka.KafkaConnectionError):
+                if node_id is not None or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_PAUSE)
+
+
 @asynccontextmanager
 async def admin_client(
     broker: BrokerSettings, patience: float | None = None
@@ -68,7 +86,7 @@ async def admin_client(
     quiet_client()
     broker = located(broker)
     await await_broker(broker, patience)
-    admin = AIOKafkaAdminClient(**client_arguments(broker))
+    admin = _Admin(**client_arguments(broker))
     try:
         await admin.start()
         yield admin

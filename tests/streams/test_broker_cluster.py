@@ -55,6 +55,13 @@ async def test_everything_has_three_copies(three_brokers, topic):
     assert {each.config["min.insync.replicas"] for each in found.values()} == {"2"}
 
 
+async def look_often(cluster, topic):
+    """Ask any broker for topics and their settings, so often that the one that is down is asked."""
+    for _ in range(8):
+        async with admin_client(cluster.settings()) as admin:
+            assert topic in await find(admin, [topic])
+
+
 @pytest.mark.parametrize("end", ["kill", "stop"])
 async def test_writing_goes_on_while_a_node_is_gone(three_brokers, topic, end):
     await write(three_brokers, topic, 1)
@@ -62,6 +69,7 @@ async def test_writing_goes_on_while_a_node_is_gone(three_brokers, topic, end):
     ended = getattr(node, end)()
     assert not node.alive
     assert ended in (None, True), "it did not stop cleanly"
+    await look_often(three_brokers, topic)
     await write(three_brokers, topic, 2)
     node.start()
     await all_in_sync_again(three_brokers, topic)

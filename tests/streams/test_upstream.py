@@ -5,7 +5,7 @@ import inspect
 
 import faust
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, admin
 from aiokafka.consumer import fetcher
 from aiokafka.errors import ProducerFenced
 from aiokafka.producer import sender
@@ -52,6 +52,12 @@ def test_faust_reaches_its_consumer_only_by_calls_that_need_no_thread():
     for step in ("children", "futures", "exit_stacks"):
         assert f"self._default_stop_{step}()" in source(threads.ServiceThread._shutdown_thread)
         assert f"self._stop_{step}()" in source(Service.stop)
+
+
+def test_the_admin_client_asks_any_broker_and_gives_up_if_that_one_is_down():
+    asked = source(admin.AIOKafkaAdminClient._send_request)
+    assert "node_id = self._client.get_random_node()" in asked
+    assert "return await self._client.send(node_id, request)" in asked
 
 
 def test_faust_drops_what_it_believes_to_be_old():
