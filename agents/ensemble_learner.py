@@ -290,7 +290,7 @@ class EnsembleProcessor(Processor):
         topic = self._topics.labels if isinstance(event, Label) else self._topics.contexts
         offset, value = event.payload[-2:]
         key = event.id.encode()
-        out.dead_record(error, topic, offset, timestamp=event.at, key=key, value=value)
+        out.dead_record(error, topic, offset, key=key, value=value)
 
     def _place(self, batch: Batch, event: Prediction) -> int:
         """Return where in the batch a prediction stands."""

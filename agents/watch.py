@@ -34,9 +34,8 @@ from streams.topics import ENSEMBLE, Topics, declared
 
 EVERY = 2.0
 _SHARE = 100
-_OLDEST = 10.0
-"""Looks take at most one part in `_SHARE` of the process's time, unless the last one is older than
-`_OLDEST` seconds."""
+"""Those who ask more often than the timer get a new look only if looks take less than one part in
+so many of the process's time."""
 _PATIENCE = 10.0
 _NOT_YET = (
     CoordinatorLoadInProgressError,
@@ -79,11 +78,10 @@ class Watch:
     async def refresh(self, max_age: float = 0.5) -> Overview:
         """Return the system as it was at most `max_age` seconds ago; BrokerError if that fails.
 
-        Where a look is expensive it may be up to `_OLDEST` seconds old, unless `max_age` is 0:
-        looks take a small share of the time only.
+        Where a look is expensive it may be as old as the timer's last one, unless `max_age` is 0.
         """
         if max_age:
-            max_age = max(max_age, min(_SHARE * self._cost, _OLDEST))
+            max_age = max(max_age, min(_SHARE * self._cost, self._every))
         oldest = time.monotonic() - max_age
         while self.latest is None or self._taken < oldest:
             if self._flight is None or self._flight.done():

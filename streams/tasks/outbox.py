@@ -69,7 +69,6 @@ class Outbox:
             error,
             batch.topic,
             batch.offsets[index],
-            timestamp=batch.timestamps[index],
             key=batch.keys[index],
             value=batch.values[index],
             extra=own,
@@ -81,17 +80,19 @@ class Outbox:
         topic: str,
         offset: int,
         *,
-        timestamp: int,
         key: bytes | None,
         value: bytes | None,
         extra: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
-        """Send a record of this partition that was read, perhaps long ago, to the dead letters."""
+        """Send a record of this partition that was read, perhaps long ago, to the dead letters.
+
+        It gets the time of its refusal: by its own, retention might remove it at once.
+        """
         reason = error.reason.value
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
         now = time.time_ns() // 1_000_000
         letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=now)
-        record = (timestamp, key, value)
+        record = (now, key, value)
         self._append(self._deadletters, None, (record,), [*headers(letter), *extra])
 
     def _append(

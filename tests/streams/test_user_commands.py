@@ -15,6 +15,7 @@ import pytest
 from engine_kit import committed
 from user_kit import HB, PATIENT, ensemble, worker_process
 
+from agents.clients import now
 from agents.sending import Sender, partition_of
 from streams.settings import load_settings
 from streams.topics import Topics
@@ -87,7 +88,7 @@ def publish(topic, values):
     async def send():
         async with Sender(settings, [topic]) as sender:
             for key, value in values.items():
-                await sender.send(key.encode(), {topic: value}, 5)
+                await sender.send(key.encode(), {topic: value}, now())
 
     asyncio.run(send())
 
