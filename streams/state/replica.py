@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from learners.tables import CellTable, Rows
 from learners.types import Ints
@@ -25,6 +26,7 @@ from streams.tasks.restore import bounds, check_exist, committed_reader
 from streams.tasks.unhurried import unhurried
 
 _CHUNK = 1 << 20
+_PAUSE = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +67,17 @@ class Replica:
 
     async def _follow(self) -> None:
         while True:
-            await self._read(self._consumer)
+            try:
+                await self._read(self._consumer)
+            except OffsetOutOfRangeError as error:
+                _log.warning("%s begins or ends elsewhere now; it is read anew", self._topic)
+                places = error.args[0]
+                starts = await unhurried(self._consumer.beginning_offsets(places))
+                for place, start in starts.items():
+                    self._consumer.seek(place, start)
+            except KafkaError as error:
+                _log.warning("%s cannot be followed now: %s", self._topic, type(error).__name__)
+                await asyncio.sleep(_PAUSE)
 
     async def _read(self, consumer: Any) -> None:
         """Take in what is fetched; wait a little if there is nothing."""

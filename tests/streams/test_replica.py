@@ -5,12 +5,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.state import CountsTable, EntriesTable
 from streams.state.replica import Replica, sum_rows
 from streams.tasks import Batch, EngineConfig
+from streams.tasks.columns import take_batches
 from streams.tasks.task import Phase
 from tests.streams.engine_kit import (
     CELLS,
@@ -145,6 +148,33 @@ def test_only_what_adds_up_exactly_is_shared(wrong):
     with pytest.raises(ValueError, match="add up exactly"):
         CountsTable("counts", 1, **wrong)
     assert CountsTable("counts", 1, shared=False, **wrong).width == 1
+
+
+async def test_a_replica_that_lost_its_place_or_met_an_error_follows_on(
+    broker_address, prefix, tmp_path, monkeypatch
+):
+    conf, views = config(broker_address, prefix, tmp_path), {}
+    agent = following(prefix, views)
+    await create_topics(broker_address, conf, [agent], prefix + "out", partitions=2)
+    await fill(broker_address, prefix, 2, 100)
+    async with running(conf, agent, (0, 1)) as group:
+        await until(lambda: done(group, 100))
+        (replica,) = group._replicas.values()
+        place = TopicPartition(conf.shared_changelog(agent.name), 0)
+        failed = []
+
+        def fail_once(*arguments):
+            if not failed:
+                failed.append(arguments)
+                raise KafkaError
+            return take_batches(*arguments)
+
+        monkeypatch.setattr("streams.state.replica.take_batches", fail_once)
+        replica._consumer.seek(place, 10**6)
+        await until(lambda: total(views[1]).sum() == 100)
+        await fill(broker_address, prefix, 2, 50)
+        await until(lambda: all(total(view).sum() == 150 for view in views.values()))
+        assert failed
 
 
 async def test_a_missing_shared_changelog_is_named(broker_address, prefix, tmp_path):
