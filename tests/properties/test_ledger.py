@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from learners.ledger import Codec, Context, JoinRules, Label, Ledger, Prediction, Step
+from learners.ledger import Codec, Context, JoinRules, Label, Ledger, Prediction, Reason, Step
 from tests.reference.ledger import SlowLedger
 from tests.strategies import cuts
 
@@ -58,14 +58,14 @@ def decisions(diagnoses):
 class Run:
     """A ledger, everything it ever said, and what a caller would have on disk."""
 
-    def __init__(self, rules, codec=None):
-        self.rules, self.codec = rules, codec
+    def __init__(self, rules, codec=None, **pace):
+        self.rules, self.codec, self.pace = rules, codec, pace
         self.ledger = Ledger(rules, codec)
         self.said, self.settled = Step(), []
         self.disk, self.head = {}, self.ledger.dump_head()
 
     def batch(self, events, now=0):
-        step = self.ledger.apply(events, now)
+        step = self.ledger.apply(events, now, **self.pace)
         self.settled += self.ledger.settle(decisions(step.diagnoses))
         self.said.diagnoses += step.diagnoses
         self.said.expiries += step.expiries
@@ -140,6 +140,26 @@ def test_crash_and_restore_at_any_point_change_nothing(case, codec, data):
         broken.batch(batch)
         assert broken.disk == dict(broken.ledger.dump_all())
     assert broken.everything() == whole.everything()
+
+
+@given(cases, codecs, st.data())
+def test_a_backlog_gives_up_no_label_before_its_time_and_survives_crashes(case, codec, data):
+    rule, events = case
+    awaited = tuple(data.draw(st.sets(st.integers(0, rule.learners - 1))))
+    whole, crashing = (Run(rule, codec, live=10**6, awaited=awaited) for _ in range(2))
+    numbered = [
+        Label(event.at, event.id, event.label, number) if isinstance(event, Label) else event
+        for number, event in enumerate(events)
+    ]
+    for batch in batches(numbered, data.draw):
+        known = len(whole.said.rejections)
+        whole.batch(batch)
+        crashing.batch(batch)
+        crashing.crash(lambda disk: data.draw(st.permutations(sorted(disk))))
+        for each in whole.said.rejections[known:]:
+            if each.reason is Reason.UNKNOWN and isinstance(each.event, Label):
+                assert events[each.event.payload].at + rule.label_ttl <= whole.ledger.clock
+    assert crashing.everything() == whole.everything()
 
 
 @given(cases)
