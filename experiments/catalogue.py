@@ -52,60 +52,60 @@ class Experiment:
 
 CATALOGUE: dict[str, Experiment] = {
     "table1": Experiment(
-        "experiments.paper.table1:table1", "Table I: against offline methods", 50, 120
+        "experiments.paper.table1:table1", "Table I: against offline methods", 42, 120
     ),
     "table2": Experiment(
         "experiments.paper.table2:table2",
         "Table II: fusion rules at patient 1001",
-        50,
+        40,
         80,
         steps=False,
     ),
     "active": Experiment(
-        "experiments.paper.extensions:active", "Exploration apart, Active EL", 30, 200
+        "experiments.paper.extensions:active", "Exploration apart, Active EL", 48, 200
     ),
-    "cel": Experiment("experiments.paper.extensions:contextual", "Contextual EL", 80, 600),
-    "alpha": Experiment("experiments.paper.extensions:alpha", "alpha: m = 2 and 3", 60, 480),
+    "cel": Experiment("experiments.paper.extensions:contextual", "Contextual EL", 110, 600),
+    "alpha": Experiment("experiments.paper.extensions:alpha", "alpha: m = 2 and 3", 95, 480),
     "sweep": Experiment(
-        "experiments.paper.sweep:sweep", "c, scaling, feedback, ties, eta", 190, 2000
+        "experiments.paper.sweep:sweep", "c, scaling, feedback, ties, eta", 250, 2000
     ),
     "composition": Experiment(
-        "experiments.paper.curves:composition", "Figure: training-set composition", 20, 50
+        "experiments.paper.curves:composition", "Figure: training-set composition", 14, 50
     ),
     "learners": Experiment(
-        "experiments.paper.curves:learners", "Figure: 2 to 30 local learners", 120, 840
+        "experiments.paper.curves:learners", "Figure: 2 to 30 local learners", 360, 840
     ),
     "past": Experiment("experiments.paper.curves:past", "Figure: past patients", 8, 60),
     "labels": Experiment(
-        "experiments.paper.curves:labels", "Figure: missing and erroneous labels", 20, 60
+        "experiments.paper.curves:labels", "Figure: missing and erroneous labels", 40, 60
     ),
     "single": Experiment(
         "experiments.stream.single_pass:single_pass",
         "Single pass: ours beside River",
-        490,
+        540,
         420,
         steps=False,
     ),
     "tuning": Experiment(
         "experiments.stream.tuning:tuning",
         "Single pass: what was tried, ours and River's",
-        250,
+        230,
         1700,
         steps=False,
     ),
     "others": Experiment(
-        "experiments.stream.others:others", "Single pass: other data", 560, 60, steps=False
+        "experiments.stream.others:others", "Single pass: other data", 750, 60, steps=False
     ),
     "adaptive": Experiment(
-        "experiments.paper.adaptive:adaptive", "A partition that adapts, beside IUP's", 120, 700
+        "experiments.paper.adaptive:adaptive", "A partition that adapts, beside IUP's", 210, 700
     ),
-    "best": Experiment("experiments.best:best", "Our best variants", 180, 260, steps=False),
+    "best": Experiment("experiments.best:best", "Our best variants", 190, 260, steps=False),
     "control": Experiment(
-        "experiments.stream.control:control", "Online FNR control", 30, 30, steps=False
+        "experiments.stream.control:control", "Online FNR control", 105, 30, steps=False
     ),
-    "delay": Experiment("experiments.drift:delay", "Late labels", 60, 600),
-    "drift": Experiment("experiments.drift:drift", "Labels swap, the best expert changes", 40, 220),
-    "theory": Experiment("experiments.theory:theory", "Regret, coverage, doubling", 40, 90),
+    "delay": Experiment("experiments.drift:delay", "Late labels", 120, 600),
+    "drift": Experiment("experiments.drift:drift", "Labels swap, the best expert changes", 36, 220),
+    "theory": Experiment("experiments.theory:theory", "Regret, coverage, doubling", 30, 90),
     "speed": Experiment(
         "experiments.paper.speed:speed", "The simulation against a plain loop", 6, 3, steps=False
     ),
