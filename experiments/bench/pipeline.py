@@ -11,6 +11,7 @@ so starting costs nothing, nothing else runs meanwhile, and nobody measures hims
 """
 
 import asyncio
+import math
 import sys
 import tempfile
 import time
@@ -19,7 +20,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from experiments.bench.pipeline_job import (
@@ -32,7 +33,7 @@ from experiments.bench.pipeline_job import (
     write_settings,
 )
 from experiments.bench.pipeline_marks import Marks, read_marks, wait_for
-from experiments.bench.processes import running
+from experiments.bench.processes import await_page, running
 from experiments.bench.watching import watched
 from streams.broker.keeper import temporary_broker
 from streams.connection import admin_client, quiet_client
@@ -104,41 +105,73 @@ def run(
         for number in range(rounds):
             for rival in RIVALS:
                 done = asyncio.run(_one(broker.address, rival, quick, seed + number))
-                rates.setdefault(rival.name, []).append(done)
+                rates.setdefault(rival.name, []).append(done.rate)
                 tick()
         best = {name: max(found) for name, found in rates.items()}
         figures = {f"{name}_patients_per_second": rate for name, rate in best.items()}
-        if watching:
-            figures["watching_cost"] = _watching_cost(broker.address, quick, seed, tick)
+        costs = _watching_costs(broker.address, quick, seed, tick) if watching else []
+    if costs:
+        for name, found in {
+            "watching_cost": [cost.rate for cost in costs],
+            "watching_cpu_cost": [cost.cpu for cost in costs],
+        }.items():
+            figures |= {name: median(found), f"{name}_se": median_error(found)}
     return {
         "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
         "figures": figures,
+        "watching_costs": costs,
         "ratios": {name: best[OURS.name] / best[name] for name in ("raw_relay", "plain_faust")},
     }
 
 
-def _watching_cost(address: str, quick: bool, seed: int, tick: Callable[[], object]) -> float:
-    """Return the share of its rate that a worker loses by being watched.
+def median_error(found: Sequence[float]) -> float:
+    """Return about one standard error of a median, by the spread of what it is the median of.
+
+    >>> round(median_error([0.1, 0.2, 0.3, 0.4, 0.5]), 3)
+    0.083
+    """
+    deviation = 1.4826 * median(abs(each - median(found)) for each in found)
+    return 1.2533 * deviation / math.sqrt(len(found))
+
+
+class Cost(NamedTuple):
+    """The share of its rate that a worker loses by being watched, and of its processor time."""
+
+    rate: float
+    cpu: float
+
+
+def _watching_costs(address: str, quick: bool, seed: int, tick: Callable[[], object]) -> list[Cost]:
+    """Return what being watched costs, in several runs.
 
     It is a few parts in a hundred, less than two runs differ by chance. So a worker that is watched
     and one that is not run at the same time, each on its own patients: what slows the machine slows
-    both. The median of several such runs counts.
+    both. Of several such runs the median counts. Processor time for the same patients varies less
+    than the rate; a worker that is busy all the time loses as much of its rate as it uses of that.
     """
 
-    async def both(number: int) -> float:
+    async def both(number: int) -> Cost:
         pair = [_one(address, rival, quick, seed + number) for rival in (OURS, WATCHED)]
         alone, watched = await asyncio.gather(*pair)
-        return watched / alone
+        return Cost(1.0 - watched.rate / alone.rate, 1.0 - alone.cpu_seconds / watched.cpu_seconds)
 
-    kept = []
+    costs = []
     for number in range(_PAIRS):
-        kept.append(asyncio.run(both(number)))
+        costs.append(asyncio.run(both(number)))
         tick()
-    return 1.0 - median(kept)
+    return costs
 
 
-async def _one(address: str, rival: Rival, quick: bool, seed: int) -> float:
-    """Return the patients per second of one run."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run: patients per second, and the processor's time from when the program was up."""
+
+    rate: float
+    cpu_seconds: float
+
+
+async def _one(address: str, rival: Rival, quick: bool, seed: int) -> Measured:
+    """Carry out one run."""
     count = rival.quick if quick else rival.patients
     with tempfile.TemporaryDirectory(prefix="hb-bench-") as name:
         folder = Path(name)
@@ -147,13 +180,18 @@ async def _one(address: str, rival: Rival, quick: bool, seed: int) -> float:
         await _create(settings, marks)
         begin = time.time_ns() // 1_000_000 - _AGO - count
         await publish(settings, patients(settings, count, seed, begin))
-        with running(rival.programs(folder), folder) as logs:
-            async with watched(logs[0]) if rival.watched else nullcontext():
+        with running(rival.programs(folder), folder) as programs:
+            if rival.learns:
+                await await_page(programs.logs[0])
+            before = programs.cpu_seconds
+            async with watched(programs.logs[0]) if rival.watched else nullcontext():
                 await wait_for(settings, outputs(Topics.of(settings)), count, _PATIENCE)
+            used = programs.cpu_seconds - before
         found = await read_marks(settings, marks)
     _check(rival, count, found, outputs(Topics.of(settings)))
     first = min(mark.first for mark in found.values())
-    return count / (max(mark.last for mark in found.values()) - first) * 1000
+    seconds = (max(mark.last for mark in found.values()) - first) / 1000
+    return Measured(count / seconds, used)
 
 
 def marked(topics: Topics, rival: Rival) -> list[str]:

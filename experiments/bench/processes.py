@@ -8,7 +8,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from streams.errors import HbError
 
@@ -17,9 +20,23 @@ _START_WITHIN = 60.0
 _PAGE = re.compile(r"worker runs .*(?:pages|console) at (http://\S+)")
 
 
+@dataclass(frozen=True)
+class Programs:
+    """Programs that run."""
+
+    logs: list[Path]
+    processes: list[subprocess.Popen[bytes]]
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Return the processor's time that they have used so far."""
+        used = [psutil.Process(process.pid).cpu_times() for process in self.processes]
+        return sum(each.user + each.system for each in used)
+
+
 @contextmanager
-def running(programs: Sequence[Sequence[str]], folder: Path) -> Iterator[list[Path]]:
-    """Run programs, each with a log of its own in `folder`; give the logs.
+def running(programs: Sequence[Sequence[str]], folder: Path) -> Iterator[Programs]:
+    """Run programs, each with a log of its own in `folder`.
 
     They are asked to stop, because what they delivered may not be committed yet. If the benchmark
     fails, the ends of their logs are shown.
@@ -32,7 +49,7 @@ def running(programs: Sequence[Sequence[str]], folder: Path) -> Iterator[list[Pa
             # The commands are our own.
             processes.append(subprocess.Popen(program, stdout=output, stderr=output))  # noqa: S603
         try:
-            yield logs
+            yield Programs(logs, processes)
         except HbError:
             for log in logs:
                 sys.stderr.write(log.read_text(errors="replace")[-2_000:])
