@@ -119,7 +119,7 @@ def run(
     return {
         "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
         "figures": figures,
-        "watching_costs": costs,
+        "watching_costs": [cost._asdict() for cost in costs],
         "ratios": {name: best[OURS.name] / best[name] for name in ("raw_relay", "plain_faust")},
     }
 
@@ -181,7 +181,7 @@ async def _one(address: str, rival: Rival, quick: bool, seed: int) -> Measured:
         begin = time.time_ns() // 1_000_000 - _AGO - count
         await publish(settings, patients(settings, count, seed, begin))
         with running(rival.programs(folder), folder) as programs:
-            if rival.learns:
+            if rival.learns:  # a worker, which says when it is up
                 await await_page(programs.logs[0])
             before = programs.cpu_seconds
             async with watched(programs.logs[0]) if rival.watched else nullcontext():

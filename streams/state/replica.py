@@ -68,16 +68,19 @@ class Replica:
     async def _follow(self) -> None:
         while True:
             try:
-                await self._read(self._consumer)
-            except OffsetOutOfRangeError as error:
-                _log.warning("%s begins or ends elsewhere now; it is read anew", self._topic)
-                places = error.args[0]
-                starts = await unhurried(self._consumer.beginning_offsets(places))
-                for place, start in starts.items():
-                    self._consumer.seek(place, start)
+                await self._read_on()
             except KafkaError as error:
                 _log.warning("%s cannot be followed now: %s", self._topic, type(error).__name__)
                 await asyncio.sleep(_PAUSE)
+
+    async def _read_on(self) -> None:
+        try:
+            await self._read(self._consumer)
+        except OffsetOutOfRangeError as error:
+            _log.warning("%s begins or ends elsewhere now; it is read anew", self._topic)
+            starts = await unhurried(self._consumer.beginning_offsets(error.args[0]))
+            for place, start in starts.items():
+                self._consumer.seek(place, start)
 
     async def _read(self, consumer: Any) -> None:
         """Take in what is fetched; wait a little if there is nothing."""

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, KafkaTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -170,11 +170,21 @@ async def test_a_replica_that_lost_its_place_or_met_an_error_follows_on(
             return take_batches(*arguments)
 
         monkeypatch.setattr("streams.state.replica.take_batches", fail_once)
+        beginning, asked = replica._consumer.beginning_offsets, []
+
+        async def no_answer_at_first(places):
+            asked.append(places)
+            if len(asked) == 1:
+                raise KafkaTimeoutError
+            return await beginning(places)
+
+        monkeypatch.setattr(replica._consumer, "beginning_offsets", no_answer_at_first)
         replica._consumer.seek(place, 10**6)
         await until(lambda: total(views[1]).sum() == 100)
         await fill(broker_address, prefix, 2, 50)
         await until(lambda: all(total(view).sum() == 150 for view in views.values()))
         assert failed
+        assert len(asked) == 2
 
 
 async def test_a_missing_shared_changelog_is_named(broker_address, prefix, tmp_path):
