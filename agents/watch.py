@@ -33,7 +33,7 @@ from streams.settings import Settings
 from streams.topics import ENSEMBLE, Topics, declared
 
 EVERY = 2.0
-_SHARE = 200
+_SHARE = 100
 """Those who ask more often than the timer get a new look only if looks take less than one part in
 so many of the process's time."""
 _PATIENCE = 10.0
