@@ -10,8 +10,9 @@ import asyncio
 import heapq
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from streams.topics import Topics
 
 _PIECE = 2_000
 _PIECE_SECONDS = 0.02
+_GRACE = 5.0
+"""How long whoever is told to stop waits for what is on its way to the broker."""
 
 
 @dataclass(frozen=True)
@@ -181,11 +184,15 @@ class Production:
         if split.faults or len(labels) < len(split.rows):
             piece, split, labels = self._without_bad(piece, split, at)
         self._notice(split.ids, labels)
-        await sender.send_many([name.encode() for name in split.ids], split.values, at)
-        if self._labelled:
-            self._schedule(split.ids, labels)
-        self.done.patients += len(split.ids)
-        self.done.share = piece.share
+        keys = [name.encode() for name in split.ids]
+
+        def count() -> None:
+            if self._labelled:
+                self._schedule(split.ids, labels)
+            self.done.patients += len(split.ids)
+            self.done.share = piece.share
+
+        await _counted(sender.send_many(keys, split.values, at), count)
 
     def _without_bad(
         self, piece: Patients, split: Split, at: int
@@ -256,6 +263,25 @@ class Production:
             ids.append(name.encode())
             records.append(Label(name, label, at))
         if ids:
-            await sender.send_many(ids, {self._topic: encode_all(records)}, at)
-            self.done.labels += len(ids)
-            self.done.waiting = len(self._due)
+            sending = sender.send_many(ids, {self._topic: encode_all(records)}, at)
+
+            def count() -> None:
+                self.done.labels += len(ids)
+                self.done.waiting = len(self._due)
+
+            await _counted(sending, count)
+
+
+async def _counted(sending: Coroutine[Any, Any, None], count: Callable[[], None]) -> None:
+    """Send and count, even if told to stop meanwhile: what is on its way arrives."""
+    sent = asyncio.ensure_future(sending)
+    try:
+        await asyncio.shield(sent)
+    except asyncio.CancelledError:
+        done, _ = await asyncio.wait([sent], timeout=_GRACE)
+        if done and sent.exception() is None:
+            count()
+        else:
+            sent.cancel()
+        raise
+    count()

@@ -39,11 +39,16 @@ async def run(
     settings: Settings,
     wanted: Sequence[str] = (),
     *,
+    made: Callable[[EngineApp], None] = lambda _: None,
     started: Callable[[EngineApp], None] = lambda _: None,
 ) -> None:
-    """Run a worker until SIGINT or SIGTERM; then commit what is processed and leave the group."""
+    """Run a worker until SIGINT or SIGTERM; then commit what is processed and leave the group.
+
+    `made` gets the application before it starts, `started` after.
+    """
     heap.calm()
     app = worker_app(settings, wanted)
+    made(app)
     await await_broker(settings.broker)
     await _need_topics(settings)
     stop = asyncio.Event()

@@ -28,6 +28,8 @@ WIDTH = 10
 CUTS = 2
 HORIZON = 1_000_000
 EXPLORATION = 0.005
+SERVED = ("worker.metrics=true", "worker.console=true")
+"""What a worker is told that can be watched."""
 
 _BATCH_BYTES = 256 << 10
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.recording import Span, opened
@@ -65,3 +65,9 @@ async def read_marks(settings: Settings, topics: Sequence[str]) -> dict[str, Mar
             await recording.read(span, take)
             marks.distinct = len(keys)
         return made
+
+
+def rate(found: Mapping[str, Marks], patients: int) -> float:
+    """Return patients per second, from the first record of all topics to the last."""
+    first = min(marks.first for marks in found.values())
+    return 1000 * patients / (max(marks.last for marks in found.values()) - first)

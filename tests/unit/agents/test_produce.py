@@ -1,5 +1,6 @@
 """The order, the names and the fate of patients and labels, before anything is sent."""
 
+import asyncio
 from collections import Counter
 
 import numpy as np
@@ -157,3 +158,24 @@ def test_files_are_known_by_their_ending(tmp_path):
         file_patients(tmp_path / "b.jsonl", SETTINGS)
     with pytest.raises(InputError, match="there is no such file"):
         file_patients(tmp_path / "c.jsonl", SETTINGS)
+
+
+class Slow(Recorder):
+    """A broker that has everything before it says so."""
+
+    async def send_many(self, keys, values, at):
+        await super().send_many(keys, values, at)
+        self.arrived = True
+        await asyncio.sleep(0.05)
+
+
+async def test_what_was_sent_when_it_was_told_to_stop_is_counted():
+    production, slow = Production(SETTINGS, table(10), Trial(delay=parse_delay("1h"))), Slow()
+    (piece,) = production._pieces()
+    sending = asyncio.create_task(production._send(slow, piece))
+    await asyncio.sleep(0.01)
+    assert slow.arrived
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert (production.done.patients, production.done.waiting) == (10, 10)

@@ -1,15 +1,22 @@
 """Benchmarks measure what they say they measure; how fast, no test can say."""
 
+import asyncio
+import time
+from contextlib import AbstractAsyncContextManager
+
 import numpy as np
 import pytest
 
 from experiments.bench import pending
-from experiments.bench.pipeline import OURS, RIVALS, WATCHED, steps
+from experiments.bench.accounting import PIPELINE, WATCHING, Account, Companion, Timed
+from experiments.bench.pipeline import RIVALS, steps
 from experiments.bench.pipeline_job import outputs, patients, write_settings
 from experiments.bench.pipeline_peers.plain_faust import choose, diagnosis
 from experiments.bench.pipeline_peers.raw_relay import Relay
+from experiments.bench.watching_cost import ALONE, COUNTING, WATCHED
 from schemas.labels import LabelReader
 from schemas.rows import Feature, RowReader
+from streams.tasks.observer import Observer
 from streams.topics import Topics
 
 
@@ -99,5 +106,45 @@ def test_the_faust_agents_decide_as_the_paper_does():
 
 def test_who_takes_part():
     assert [rival.name for rival in RIVALS] == ["ours", "raw_relay", "plain_faust"]
-    assert (OURS.watched, WATCHED.watched) == (False, True)
+    assert [side.watched for side in (ALONE, WATCHED, COUNTING)] == [False, True, True]
     assert steps(2, watching=True) > steps(2, watching=False) == 2 * len(RIVALS)
+
+
+def burn(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+class Burning(AbstractAsyncContextManager):
+    """Works now and then from its start to its end."""
+
+    async def __aenter__(self):
+        self.task = asyncio.create_task(self.work())
+
+    async def __aexit__(self, *_):
+        self.task.cancel()
+
+    async def work(self):
+        for _ in range(5):
+            await asyncio.sleep(0.001)
+            burn(0.01)
+
+
+def test_time_is_counted_for_whom_it_was_spent(monkeypatch):
+    monkeypatch.setattr(asyncio.Handle, "_run", asyncio.Handle._run)
+    account = Account()
+    account.install()
+    observer = Timed(account, Observer())
+    monkeypatch.setattr(observer._inner, "committed", lambda _: burn(0.03), raising=False)
+
+    async def pipeline():
+        async with Companion(Burning()):
+            for _ in range(5):
+                burn(0.04)
+                await asyncio.sleep(0.005)
+            observer.committed(None)
+
+    asyncio.run(pipeline())
+    assert account.seconds[WATCHING] == pytest.approx(0.08, abs=0.02)
+    assert account.seconds[PIPELINE] == pytest.approx(0.2, abs=0.03)
