@@ -30,7 +30,7 @@ def register(app: EngineApp, watch: Watch) -> CollectorRegistry:
     """Measure an application, and serve what is measured; before it starts."""
     registry = CollectorRegistry(auto_describe=False)
     observe(registry, app.engine)
-    app.engine.observer = PipelineObserver(registry, app.engine.observer)
+    app.engine.observers.listeners.append(PipelineObserver(registry))
     registry.register(StateCollector(watch))
 
     @app.page("/metrics", name="metrics")

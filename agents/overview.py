@@ -6,14 +6,13 @@ runs. Lag is exact: the positions are those committed with the state. `agents.wa
 reading.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from agents.board import Board, Scorer, Sums
-from agents.roles import specs
 from agents.state_view import StateView
 from agents.totals import EnsembleTotals, local_width, summed
 from learners.types import Ints
@@ -118,18 +117,22 @@ def overview(
     scorer: Scorer,
     view: StateView,
     *,
+    inputs: Mapping[str, Sequence[str]],
     holders: Mapping[tuple[str, int], str],
     begins: Mapping[Any, int],
     ends: Mapping[Any, int],
     at: float,
 ) -> Overview:
-    """Put together what was read; `begins` and `ends` are of the topics that are no changelogs."""
+    """Put together what was read.
+
+    `inputs` are the topics that each agent reads, `begins` and `ends` are of all but changelogs.
+    """
     kinds = Topics.of(settings).kinds
     return replace(
         figures(settings, scorer, sums(settings, view)),
         topics=_topics(kinds, settings.topics.partitions, begins, ends),
         members=sorted(set(holders.values())),
-        tasks=_tasks(settings, view, holders, ends),
+        tasks=_tasks(settings, view, inputs, holders, ends),
         at=at,
     )
 
@@ -147,18 +150,18 @@ def _topics(
 def _tasks(
     settings: Settings,
     view: StateView,
+    inputs: Mapping[str, Sequence[str]],
     holders: Mapping[tuple[str, int], str],
     ends: Mapping[Any, int],
 ) -> list[TaskView]:
     names = Topics.of(settings)
     end_of = {(place.topic, place.partition): end for place, end in ends.items()}
     tasks = []
-    for spec in specs(settings):
+    for agent, topics in inputs.items():
         for number in range(settings.topics.partitions):
-            done = view.positions.get((names.changelog(spec.name), number), {})
-            lag = {t: max(end_of[t, number] - done.get(t, 0), 0) for t in spec.inputs}
-            holder = holders.get((spec.inputs[0], number))
-            tasks.append(TaskView(spec.name, number, holder, lag))
+            done = view.positions.get((names.changelog(agent), number), {})
+            lag = {t: max(end_of[t, number] - done.get(t, 0), 0) for t in topics}
+            tasks.append(TaskView(agent, number, holders.get((topics[0], number)), lag))
     return tasks
 
 

@@ -46,23 +46,19 @@ PROCESS = (INSTANCES, PREDICTIONS, DIAGNOSES, LABEL_DELAY, END_TO_END)
 READ, SAID = "read", "said"
 COMPLETE, INCOMPLETE = "complete", "incomplete"
 DELAYS, ARRIVED = "delays", "arrived"
+DIAGNOSED = "diagnosed"
 
 
 class PipelineObserver(Observer):
-    """Counts what agents note; somebody else may listen too."""
+    """Counts what agents note."""
 
-    def __init__(self, registry: CollectorRegistry, then: Observer) -> None:
-        self._then = then
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._instances, self._predictions = Counter(INSTANCES), Counter(PREDICTIONS)
         self._diagnoses = Counter(DIAGNOSES)
         self._delays, self._ends = Histogram(LABEL_DELAY), Histogram(END_TO_END)
         meters = self._instances, self._predictions, self._diagnoses, self._delays, self._ends
         for meter in meters:
             registry.register(meter)
-
-    def opened(self, agent: str, partition: int, seconds: float, restored: int) -> None:
-        """Pass it on."""
-        self._then.opened(agent, partition, seconds, restored)
 
     def committed(self, done: Committed) -> None:
         """Count what was noted."""
@@ -80,11 +76,6 @@ class PipelineObserver(Observer):
             # Clocks of other machines may be a little ahead of ours.
             taken = np.maximum(time.time() - _joined(values[ARRIVED]) / 1000, 0.0)
             self._ends.observe_all(taken)
-        self._then.committed(done)
-
-    def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:
-        """Pass it on."""
-        self._then.interrupted(agent, partition, reason, final)
 
 
 def _joined(parts: Iterable[Numbers]) -> Numbers:

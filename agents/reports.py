@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agents.packing import KEPT
+from agents.process_metrics import DIAGNOSED
 from learners.ensemble import Outcome
 from learners.fusion import Verdict
 from learners.ledger import Diagnose, Settle
@@ -66,7 +67,9 @@ class Reports:
         ]
         keys = [case.id.encode() for case in outcome.diagnoses]
         times = [case.at for case in outcome.diagnoses]
-        out.emit_many(self._topics.diagnoses, keys, encode_all(records), times)
+        values = encode_all(records)
+        out.emit_many(self._topics.diagnoses, keys, values, times)
+        out.notes.keep(DIAGNOSED, values)
 
     def _opinions(self, case: Diagnose) -> dict[str, Opinion]:
         labels, made = self._labels, {}

@@ -7,7 +7,7 @@ there, and what lies between two looks is passed over. A look reads nothing wher
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from typing import Any, Self
 
 from aiokafka import TopicPartition
@@ -88,25 +88,39 @@ class StateReader:
     async def __aexit__(self, *_: object) -> None:
         await self._consumer.stop()
 
-    async def bounds(self, places: Collection[Any]) -> tuple[dict[Any, int], dict[Any, int]]:
-        """Return where some partitions, of any topic, begin and end."""
+    async def begins(self, places: Collection[Any]) -> dict[Any, int]:
+        """Return where some partitions, of any topic, begin."""
+        return await self._asked(self._consumer.beginning_offsets(places))
+
+    async def ends(self, places: Collection[Any]) -> dict[Any, int]:
+        """Return where some partitions, of any topic, end."""
+        return await self._asked(self._consumer.end_offsets(places))
+
+    async def _asked(self, question: Awaitable[dict[Any, int]]) -> dict[Any, int]:
         try:
             async with asyncio.timeout(_PATIENCE):
-                begins = await self._consumer.beginning_offsets(places)
-                return begins, await self._consumer.end_offsets(places)
+                return await question
         except (KafkaError, TimeoutError) as error:
             raise explained(error, self._broker) from error
 
-    async def look(self) -> None:
-        """Bring the view up to the present."""
+    async def look(self, known: Collection[Any] = ()) -> None:
+        """Bring the view up to the present, but for partitions that are known without reading."""
+        places = [place for place in self._places if place not in known]
+        if not places:
+            return
         try:
             async with asyncio.timeout(_PATIENCE):
-                ends = await self._consumer.end_offsets(self._places)
+                ends = await self._consumer.end_offsets(places)
             await self._catch_up(ends)
         except OffsetOutOfRangeError as error:
             raise StateLostError("a changelog begins later than it did") from error
         except (KafkaError, TimeoutError) as error:
             raise explained(error, self._broker) from error
+
+    def skip(self, offsets: Mapping[Any, int]) -> None:
+        """Take note that the view knows some partitions up to these offsets by other means."""
+        for place, offset in offsets.items():
+            self._read_to[place] = max(self._read_to[place], offset)
 
     async def _catch_up(self, ends: dict[Any, int]) -> None:
         if any(end < self._read_to[place] for place, end in ends.items()):

@@ -1,7 +1,7 @@
 """The agents' state as seen from outside: the last value of each key that somebody asked for.
 
-It is filled from the changelogs, never from a worker's folder; `agents.state_reader` keeps it up
-to date.
+`agents.state_reader` fills it from the changelogs, `agents.own_state` with what the worker's own
+tasks have committed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -61,6 +61,42 @@ class StateView:
         else:
             held[rest] = value
         return True
+
+    def put(
+        self, topic: str, partition: int, table: str, rows: Iterable[tuple[bytes, bytes | None]]
+    ) -> None:
+        """Take in rows of a table by the table's own keys; those of others are passed over."""
+        if table not in self._wanted[topic]:
+            return
+        held = self._rows.setdefault((topic, table), {}).setdefault(partition, {})
+        for key, value in rows:
+            if value is None:
+                held.pop(key, None)
+            else:
+                held[key] = value
+
+    def drop(self, topic: str, partition: int) -> None:
+        """Forget a partition of a changelog."""
+        self.positions.pop((topic, partition), None)
+        for table in self._wanted[topic]:
+            self._rows.get((topic, table), {}).pop(partition, None)
+
+    def adopt(self, other: "StateView", topic: str, partition: int) -> None:
+        """Hold what another view holds of a partition of a changelog, and nothing else of it.
+
+        Rows are not copied: only one of the two may take more in until the other drops them.
+        """
+        self.drop(topic, partition)
+        if (topic, partition) in other.positions:
+            self.positions[topic, partition] = other.positions[topic, partition]
+        for table in self._wanted[topic]:
+            held = other._rows.get((topic, table), {}).get(partition)
+            if held is not None:
+                self._rows.setdefault((topic, table), {})[partition] = held
+
+    def wants(self, topic: str) -> AbstractSet[str]:
+        """Return the tables that it keeps of a changelog."""
+        return self._wanted[topic]
 
     def parts(self, topic: str, table: str) -> Iterator[tuple[int, dict[int, Ints]]]:
         """Yield each partition with its rows of a table of counts, by cell."""

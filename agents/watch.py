@@ -1,16 +1,18 @@
 """One reader of the whole system per process: what everybody who looks at it shares.
 
 Many may ask at once and often; there is one look at a time, and one that is fresh enough serves
-all. A timer looks now and then even if nobody asks, so that a history can be kept.
+all. A timer looks now and then even if nobody asks, so that a history can be kept. What the
+process's own tasks have committed is known (`agents.own_state`); the rest is asked of the broker,
+and what changes slowly is asked rarely.
 """
 
 import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -25,6 +27,8 @@ from aiokafka.errors import (
 
 from agents.board import Scorer
 from agents.overview import Overview, overview, state_view, tails
+from agents.own_state import OwnState
+from agents.roles import specs
 from agents.state_reader import StateLostError, StateReader
 from agents.state_view import StateView
 from streams.connection import admin_client, explained
@@ -37,6 +41,8 @@ _SHARE = 100
 """Those who ask more often than the timer get a new look only if looks take less than one part in
 so many of the process's time."""
 _PATIENCE = 10.0
+_HOLDERS, _BEGINS = 1.5, 10.0
+"""How old may be, in seconds, who holds what, and where topics begin."""
 _NOT_YET = (
     CoordinatorLoadInProgressError,
     GroupCoordinatorNotAvailableError,
@@ -49,7 +55,7 @@ class Watch:
     """Looks at the whole system; an async context manager.
 
     Entering it starts the timer only: connections are made at the first look, and again after an
-    error, so it needs no broker to be there.
+    error, so it needs no broker to be there. `own` may listen to the process's tasks.
     """
 
     def __init__(self, settings: Settings, *, every: float = EVERY) -> None:
@@ -57,6 +63,7 @@ class Watch:
         self.told: list[Callable[[Overview], None]] = []
         """Called with every new overview, in the process's event loop."""
         self._settings, self._every = settings, every
+        self.own = OwnState(Topics.of(settings), state_view(Topics.of(settings)))
         self._scorer: Scorer | None = None
         self._taken = -float("inf")
         self._cost = 0.0
@@ -122,14 +129,15 @@ class Watch:
         opened = self._open
         before = opened.reader.busy
         holders = await opened.holders()
-        await opened.reader.look()
-        begins, ends = await opened.reader.bounds(opened.places)
+        begins, ends = await opened.bounds()
+        await self._read_others(opened)
         began = time.thread_time()
         self._scorer = self._scorer or Scorer(self._settings)
         found = overview(
             self._settings,
             self._scorer,
             opened.view,
+            inputs=opened.inputs,
             holders=holders,
             begins=begins,
             ends=ends,
@@ -137,6 +145,15 @@ class Watch:
         )
         self._cost = time.thread_time() - began + opened.reader.busy - before
         return found
+
+    async def _read_others(self, opened: "_Connections") -> None:
+        """Bring the view up to date: own tasks as they are now, the others' from the broker."""
+        while True:
+            own = set(self.own.offsets)
+            await opened.reader.look(own)
+            if own <= self.own.offsets.keys():  # else one was closed meanwhile, and is not read
+                break
+        opened.reader.skip(self.own.adopted(opened.view))
 
     async def _disconnect(self) -> None:
         opened, self._open = self._open, None
@@ -153,6 +170,25 @@ async def look(settings: Settings) -> Overview:
         await watch.__aexit__()
 
 
+Value = TypeVar("Value")
+
+
+class Aged(Generic[Value]):
+    """Something that is asked for again only when it is too old."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._asked = -float("inf")
+        self._known: Value | None = None
+
+    async def of(self, ask: Callable[[], Awaitable[Value]]) -> Value:
+        """Return it as it was, or ask."""
+        now = time.monotonic()
+        if self._known is None or now - self._asked > self._seconds:
+            self._known, self._asked = await ask(), now
+        return self._known
+
+
 class _Connections:
     """What a watch keeps open: a reader of the state, and an admin client."""
 
@@ -167,7 +203,10 @@ class _Connections:
             for topic in names.kinds
             for number in range(settings.topics.partitions)
         ]
+        self.inputs = {spec.name: spec.inputs for spec in specs(settings)}
         self.admin: AIOKafkaAdminClient | None = None
+        self._holders: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
+        self._begins: Aged[dict[Any, int]] = Aged(_BEGINS)
 
     async def __aenter__(self) -> Self:
         try:
@@ -192,8 +231,16 @@ class _Connections:
         if missing:
             raise BrokerError(f"topic {missing[0]} is missing; make it with: hb topics create")
 
+    async def bounds(self) -> tuple[dict[Any, int], dict[Any, int]]:
+        """Return where the topics that are no changelogs begin and end."""
+        begins = await self._begins.of(lambda: self.reader.begins(self.places))
+        return begins, await self.reader.ends(self.places)
+
     async def holders(self) -> dict[tuple[str, int], str]:
         """Return who holds which partition, from the consumer group; nobody if there is none."""
+        return await self._holders.of(self._ask_holders)
+
+    async def _ask_holders(self) -> dict[tuple[str, int], str]:
         assert self.admin is not None  # noqa: S101 - entered
         try:
             async with asyncio.timeout(_PATIENCE):

@@ -27,6 +27,8 @@ def worker_app(settings: Settings, wanted: Sequence[str] = ()) -> EngineApp:
         app.add_agent(spec)
     watched = settings.worker.metrics or settings.worker.console
     watch = app.beside(Watch(settings)) if watched else None
+    if watch is not None:
+        app.engine.observers.listeners.append(watch.own)
     if watch is not None and settings.worker.metrics:
         metrics.register(app, watch)
     app.finalize()

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from schemas.reasons import Reason
 from streams.meters import RECORDS, SECONDS, Counter, Histogram, Labels, Spec, filled
 from streams.tasks.group import TaskGroup
-from streams.tasks.observer import Committed, Observer
+from streams.tasks.observer import Committed, Observer, Opened
 from streams.tasks.task import Phase, TaskStatus
 
 _TASK = ("agent", "partition")
@@ -108,25 +108,24 @@ ENGINE = (*COUNTED, *OBSERVED, *ASKED)
 
 
 class EngineObserver(Observer):
-    """Counts what tasks tell; somebody else may listen too."""
+    """Counts what tasks tell."""
 
-    def __init__(self, registry: CollectorRegistry, then: Observer) -> None:
-        self._then = then
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._counters = {spec: Counter(spec) for spec in COUNTED}
         self._histograms = {spec: Histogram(spec) for spec in OBSERVED}
         for meter in (*self._counters.values(), *self._histograms.values()):
             registry.register(meter)
 
-    def opened(self, agent: str, partition: int, seconds: float, restored: int) -> None:
+    def opened(self, opened: Opened) -> None:
         """Count an opening."""
-        self._histograms[RESTORE].observe(seconds, agent)
-        self._counters[RESTORED].add(restored, agent)
+        agent = opened.agent
+        self._histograms[RESTORE].observe(opened.seconds, agent)
+        self._counters[RESTORED].add(opened.restored, agent)
         for spec in (COMMITS, REOPENINGS):
-            self._counters[spec].add(0, agent, str(partition))
+            self._counters[spec].add(0, agent, str(opened.partition))
         for reason in Reason:
             # Known before the first: a series that begins at 500 has not risen, to Prometheus.
             self._counters[DEAD].add(0, agent, reason.value)
-        self._then.opened(agent, partition, seconds, restored)
 
     def committed(self, done: Committed) -> None:
         """Count a commit."""
@@ -136,13 +135,11 @@ class EngineObserver(Observer):
         self._counters[COMMITS].add(1, done.agent, str(done.partition))
         for reason, times in done.dead.items():
             self._counters[DEAD].add(times, done.agent, reason)
-        self._then.committed(done)
 
-    def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:
+    def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:  # noqa: ARG002
         """Count an interruption that another opening follows."""
         if not final:
             self._counters[REOPENINGS].add(1, agent, str(partition))
-        self._then.interrupted(agent, partition, reason, final)
 
 
 class EngineCollector(Collector):
@@ -207,5 +204,5 @@ def _versions() -> Labels:
 
 def observe(registry: CollectorRegistry, engine: TaskGroup) -> None:
     """Put an engine's metrics into a registry; before the first assignment."""
-    engine.observer = EngineObserver(registry, engine.observer)
+    engine.observers.listeners.append(EngineObserver(registry))
     registry.register(EngineCollector(engine))

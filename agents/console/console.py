@@ -90,8 +90,7 @@ class Console:
         await self._watch.refresh(_SAMPLE_EVERY / 2)
 
     async def _look(self) -> None:
-        await self._watch.refresh(_FRESH)
-        await self._tail.look()
+        await self._tail.look(await self._watch.refresh(_FRESH), self._watch.own)
 
     async def _try(self, look: Callable[[], Awaitable[None]]) -> None:
         """Look; what keeps us from it is kept to be shown."""

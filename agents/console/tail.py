@@ -1,19 +1,23 @@
 """The newest diagnoses, and why the newest dead letters were refused.
 
-Only the ends of the topics are read, and only while somebody looks: a page shows a few diagnoses,
-however many thousand there are a second.
+Only the ends of the topics are read, only while somebody looks, and only if there is anything new:
+a page shows a few diagnoses, however many thousand there are a second. Those that this worker made
+itself are known to it.
 """
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Any
 
 from agents.deadletters import as_letter
+from agents.overview import Overview
+from agents.own_state import OwnState
 from agents.reading import TopicReader
 from schemas.errors import RecordError
 from schemas.readers import Reader
 from schemas.records import Diagnosis
 from streams.settings import Settings
-from streams.topics import Topics
+from streams.topics import ENSEMBLE, Topics
 
 SHOWN = 8
 COUNTED = 5_000
@@ -60,6 +64,8 @@ class Tail:
         self._reader = Reader(Diagnosis)
         self._topic: TopicReader | None = None
         self._next: dict[Any, int] = {}
+        self._seen: dict[str, int] = {}
+        """Where topics ended at the look that led to the last reading."""
         self.latest: list[Diagnosis] = []
         """The newest diagnoses, the newest first."""
         self.letters = Letters()
@@ -70,8 +76,23 @@ class Tail:
         if topic is not None:
             await topic.__aexit__()
 
-    async def look(self) -> None:
-        """Read what is new."""
+    async def look(self, found: Overview, own: OwnState) -> None:
+        """Take in what is new; `found` is a look at the system, `own` the worker's own state."""
+        ends = {topic.name: topic.ends for topic in found.topics}
+        here = own.holds(ENSEMBLE, self._settings.topics.partitions)
+        wanted = [self._dead] if here and self._seen else [self._dead, self._diagnoses]
+        if any(ends.get(name) != self._seen.get(name) for name in wanted) or not self._seen:
+            await self._read_topics()
+            self._seen = ends
+        self._show([self._reader.one(each) for kept in own.diagnoses.values() for each in kept])
+
+    def _show(self, new: Iterable[Diagnosis]) -> None:
+        """Show some more, which come in their order; of those of one moment the last is first."""
+        known = {one.id: one for one in [*reversed(self.latest), *new]}
+        last_first = list(known.values())[::-1]
+        self.latest = sorted(last_first, key=lambda one: -one.at)[:SHOWN]
+
+    async def _read_topics(self) -> None:
         topic = self._topic
         if topic is None:
             topics = [self._diagnoses, self._dead]
@@ -91,8 +112,7 @@ class Tail:
         async for records in topic.present():
             found += [self._taken(record) for record in records]
         self._next = dict(topic.ends)
-        new = [one for one in found if one is not None]
-        self.latest = sorted([*new[::-1], *self.latest], key=lambda one: -one.at)[:SHOWN]
+        self._show(one for one in found if one is not None)
 
     def _first(self, place: Any, topic: TopicReader) -> int:
         """Return where to read on: where it was left, or later if that is too far back."""

@@ -27,7 +27,7 @@ from agents.worker import run
 from experiments.bench.pipeline_job import SERVED
 from streams.app import EngineApp
 from streams.settings import load_settings
-from streams.tasks.observer import Committed, Observer
+from streams.tasks.observer import Committed, Observer, Observers
 
 if TYPE_CHECKING:
     from streams.web import Web
@@ -81,24 +81,24 @@ class Companion(AbstractAsyncContextManager[Any]):
         await self._inner.__aexit__(None, None, None)
 
 
-class Timed(Observer):
+class Timed(Observers):
     """Times what is done after each commit for those who watch."""
 
-    def __init__(self, account: Account, inner: Observer) -> None:
-        self._account, self._inner = account, inner
-        self.opened, self.interrupted = inner.opened, inner.interrupted  # type: ignore[method-assign]
+    def __init__(self, account: Account, *listeners: Observer) -> None:
+        super().__init__(*listeners)
+        self._account = account
 
     def committed(self, done: Committed) -> None:
-        """Pass it on."""
+        """Tell them."""
         began = time.thread_time()
-        self._inner.committed(done)
+        super().committed(done)
         self._account.move(time.thread_time() - began)
 
 
 def prepare(account: Account, app: EngineApp) -> None:
     """Let an application count; before it starts."""
     app.companions = tuple(Companion(each) for each in app.companions)
-    app.engine.observer = Timed(account, app.engine.observer)
+    app.engine.observers = Timed(account, *app.engine.observers.listeners)
     server: Any = app.web
     server.start_server = partial(_marked, server.start_server)
     account.install()

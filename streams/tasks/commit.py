@@ -29,7 +29,7 @@ from typing import Any
 
 from streams.state.table import Change
 from streams.tasks.changelog import Changelogs
-from streams.tasks.observer import Committed
+from streams.tasks.observer import At, Committed
 from streams.tasks.outbox import Outbox
 
 
@@ -65,18 +65,21 @@ class Work:
     since: float
     """When the first of its records was processed, in seconds of the monotonic clock."""
 
-    def told(self, agent: str, partition: int, begun: float, done: float) -> Committed:
+    def told(
+        self, agent: str, partition: int, begun: float, done: float, offsets: Mapping[str, int]
+    ) -> Committed:
         """Return what observers hear of it: the commit lasted from `begun` to `done`."""
         return Committed(
             agent,
             partition,
             self.records,
             self.outbox.records,
-            sum(map(len, self.changes.values())),
+            self.changes,
             self.outbox.dead_reasons,
             done - begun,
             done - self.since,
             self.outbox.notes,
+            At(self.positions, offsets),
         )
 
 

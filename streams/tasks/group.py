@@ -10,7 +10,7 @@ from streams.state.replica import Others, Replica
 from streams.tasks.batch import Batch
 from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
-from streams.tasks.observer import SILENT, Observer
+from streams.tasks.observer import SILENT, Observer, Observers
 from streams.tasks.processor import AgentSpec
 from streams.tasks.restore import say_if_removed
 from streams.tasks.source import Source
@@ -37,8 +37,8 @@ class TaskGroup:
         self.joined = False
         self.still_since: float | None = None
         """Since when nothing is read because partitions are being shared out anew; None if not."""
-        self.observer = observer
-        """Who hears what the tasks do; may be replaced before the first assignment."""
+        self.observers = Observers(observer)
+        """Who hears what the tasks do; may grow before the first assignment."""
         self._hook = hook
         self._source: Source | None = None
         self._replicas: dict[str, Replica] = {}
@@ -116,7 +116,7 @@ class TaskGroup:
             partition,
             self._source,
             hook=self._hook,
-            observer=self.observer,
+            observer=self.observers,
             others=others,
         )
 

@@ -10,6 +10,10 @@ from streams.tasks.batch import Batch
 from streams.tasks.outbox import Outbox
 
 
+class ProcessingError(Exception):
+    """The processor raised: a bug, since bad records have a way of their own."""
+
+
 class Processor(ABC):
     """Turns batches into outputs and state changes; knows nothing of transactions.
 

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from streams.state.store import Store
@@ -22,17 +23,13 @@ from streams.tasks.changelog import Changelogs
 from streams.tasks.commit import Hook, Step, Work, commit
 from streams.tasks.config import EngineConfig
 from streams.tasks.inbox import Inbox
-from streams.tasks.observer import Observer
+from streams.tasks.observer import At, Observer, Opened
 from streams.tasks.outbox import Outbox
-from streams.tasks.processor import AgentSpec, Processor, TaskContext
+from streams.tasks.processor import AgentSpec, ProcessingError, Processor, TaskContext
 from streams.tasks.producer import TransactionalProducer
 from streams.tasks.restore import Restored, restore
 from streams.tasks.source import Source
 from streams.tasks.unhurried import in_thread
-
-
-class ProcessingError(Exception):
-    """The processor raised: a bug, since bad records have a way of their own."""
 
 
 class Session:
@@ -97,6 +94,12 @@ class Session:
         tables = {table.name: table for table in self._tables}
         context = TaskContext(self.spec.name, self.partition, tables, others)
         self._processor = await in_thread(lambda: self.spec.processor(context))
+
+    def opened(self, seconds: float) -> Opened:
+        """Return what observers hear when it is open."""
+        at, read = At(dict(self.positions), self._changelogs.offsets), self.restored.records
+        rows = {table.name: partial(self._store.items, table.name) for table in self._tables}
+        return Opened(self.spec.name, self.partition, seconds, read, at, rows)
 
     # Taking batches in.
 
@@ -249,7 +252,9 @@ class Session:
         self.last_commit = time.monotonic()
         self._flying_since = None
         self._arrived.set()
-        self._observer.committed(work.told(self.spec.name, self.partition, begun, self.last_commit))
+        offsets, ended = self._changelogs.offsets, self.last_commit
+        told = work.told(self.spec.name, self.partition, begun, ended, offsets)
+        self._observer.committed(told)
         if not self._pending and not self._piled.is_set():
             self._idle.set()
         await self._hook(Step.DONE)

@@ -28,8 +28,8 @@ from streams.tasks.commit import Hook, no_hook
 from streams.tasks.config import EngineConfig
 from streams.tasks.observer import SILENT, Observer
 from streams.tasks.opening import open_session
-from streams.tasks.processor import AgentSpec
-from streams.tasks.session import ProcessingError, Session
+from streams.tasks.processor import AgentSpec, ProcessingError
+from streams.tasks.session import Session
 from streams.tasks.source import Source
 
 _log = logging.getLogger(__name__)
@@ -133,11 +133,12 @@ class Task:
         finally:
             self._account(session)
             self.session = None
+            self._observer.closed(self.spec.name, self.partition)
             # Cancelled means closed by `close`, which has flushed; anything else is an error.
             await asyncio.shield(session.close(clean=self._leaving))
 
     def _say_open(self, session: Session, seconds: float) -> None:
-        self._observer.opened(self.spec.name, self.partition, seconds, session.restored.records)
+        self._observer.opened(session.opened(seconds))
         _log.info(
             "task %s is open at %s after %.2f s; %d changelog records read",
             self.name,

@@ -197,28 +197,41 @@ async def test_observers_hear_of_what_is_certain(broker_address, prefix, tmp_pat
     conf, agent = await prepare(
         broker_address, prefix, tmp_path, values[:6], retries=0, backoff=0.02
     )
-    heard = []
+    heard, changes = [], []
 
     class Ears(Observer):
-        def opened(self, agent, partition, seconds, restored):
-            heard.append(("opened", agent, partition, restored))
+        def opened(self, opened):
+            rows = {name: list(rows()) for name, rows in opened.rows.items()}
+            heard.append(("opened", opened.agent, opened.partition, opened.restored, rows))
+            heard.append(dict(opened.at.positions))
 
         def committed(self, done):
             heard.append(("committed", done.records, done.outputs, dict(done.dead)))
             assert 0 < done.seconds <= done.waited
+            changes.append(done)
 
         def interrupted(self, agent, partition, reason, final):
             heard.append(("interrupted", final))
+
+        def closed(self, agent, partition):
+            heard.append(("closed", agent, partition))
 
     async with running(conf, agent, observer=Ears()) as group:
         await until(lambda: done(group, 6))
         await produce(broker_address, prefix + "in", values[6:])
         await until(lambda: group.statuses()[0].phase is Phase.FAILED)
     assert heard == [
-        ("opened", "count", 0, 0),
+        ("opened", "count", 0, 0, {"counts": [], "seen": []}),
+        {prefix + "in": 0},
         ("committed", 6, 6, {"malformed": 1}),
+        ("closed", "count", 0),
         ("interrupted", True),
     ]
+    (change,) = changes
+    assert change.at.positions == {prefix + "in": 6}
+    assert {len(change.changes[name]) for name in ("counts", "seen")} == {5}
+    ends = {topic: offset for topic, offset in change.at.offsets.items() if offset}
+    assert ends == {conf.changelog("count"): 6, conf.shared_changelog("count"): 5}
 
 
 async def test_several_inputs_of_one_task(broker_address, prefix, tmp_path):

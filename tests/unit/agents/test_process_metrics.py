@@ -18,21 +18,21 @@ from agents.process_metrics import (
 from streams.tasks.notes import Notes
 from streams.tasks.observer import Committed
 from tests.inline_pipeline import Shelf, configured, lived
-from tests.unit.streams.test_engine_metrics import Heard, samples
+from tests.unit.streams.test_engine_metrics import samples
 
 
 def committed(agent, notes):
-    return Committed(agent, 0, 1, 1, 1, {}, 0.1, 0.1, notes)
+    return Committed(agent, 0, 1, 1, {}, {}, 0.1, 0.1, notes)
 
 
 @pytest.fixture
 def observed():
-    registry, then = CollectorRegistry(), Heard()
-    return registry, then, PipelineObserver(registry, then)
+    registry = CollectorRegistry()
+    return registry, PipelineObserver(registry)
 
 
 def test_counts_add_up(observed):
-    registry, then, observer = observed
+    registry, observer = observed
     for read, said in ((3, 2), (1, 1)):
         notes = Notes()
         notes.count(READ, read)
@@ -46,11 +46,10 @@ def test_counts_add_up(observed):
     assert samples(registry, "hb_instances_total") == {("a",): 4}
     assert samples(registry, "hb_predictions_total") == {("a",): 3}
     assert samples(registry, "hb_diagnoses_total") == {("true",): 5, ("false",): 1}
-    assert len(then.calls) == 4
 
 
 def test_times_are_seconds(observed):
-    registry, _, observer = observed
+    registry, observer = observed
     notes, now = Notes(), 1000 * time.time()
     notes.observe(DELAYS, np.array([500, 1500]))
     notes.observe(DELAYS, np.array([10_000]))
@@ -60,13 +59,6 @@ def test_times_are_seconds(observed):
     assert samples(registry, "hb_label_delay_seconds_count") == {(): 3}
     assert samples(registry, "hb_end_to_end_seconds_sum") == {(): pytest.approx(4, abs=1)}
     assert samples(registry, "hb_end_to_end_seconds_bucket")[("0.001",)] == 1, "never below 0"
-
-
-def test_openings_and_interruptions_are_passed_on(observed):
-    _, then, observer = observed
-    observer.opened("a", 0, 1.0, 2)
-    observer.interrupted("a", 0, "why", True)
-    assert then.calls == [("a", 0, 1.0, 2), ("a", 0, "why", True)]
 
 
 def test_agents_note_what_they_do(tmp_path, monkeypatch):

@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
+from types import SimpleNamespace
 
 import pytest
 
 from agents.board import Scorer, Sums
-from agents.overview import figures
+from agents.overview import figures, state_view
 from agents.state_reader import StateLostError
-from agents.watch import Watch
+from agents.watch import Aged, Watch
 from streams.errors import BrokerError
+from streams.tasks.observer import At, Opened
+from streams.topics import ENSEMBLE, Topics
 from tests.unit.agents.toy import SETTINGS
 
 
@@ -87,3 +90,45 @@ async def test_the_timer_looks_on_tells_and_complains(caplog):
     looks = watch.looks
     await asyncio.sleep(0.1)
     assert watch.looks == looks, "it has ended"
+
+
+class Reader:
+    """Notes what it need not read; a task is closed while it reads for the first time."""
+
+    def __init__(self, own):
+        self.own, self.known, self.skipped = own, [], {}
+
+    async def look(self, known):
+        self.known.append(set(known))
+        self.own.closed(ENSEMBLE, 1)
+
+    def skip(self, offsets):
+        self.skipped = dict(offsets)
+
+
+async def test_own_tasks_are_not_read_unless_they_were_closed_meanwhile():
+    names, watch = Topics.of(SETTINGS), Watch(SETTINGS)
+    for number in (0, 1):
+        at = At({"in": 4}, {names.shared(ENSEMBLE): 9, names.changelog(ENSEMBLE): 8})
+        watch.own.opened(Opened(ENSEMBLE, number, 0.1, 0, at))
+    reader, view = Reader(watch.own), state_view(names)
+    await watch._read_others(SimpleNamespace(reader=reader, view=view))
+    assert [{place.partition for place in known} for known in reader.known] == [{0, 1}, {0}]
+    assert {(place.topic, place.partition): at for place, at in reader.skipped.items()} == {
+        (names.shared(ENSEMBLE), 0): 9,
+        (names.changelog(ENSEMBLE), 0): 8,
+    }
+    assert view.positions == {(names.changelog(ENSEMBLE), 0): {"in": 4}}
+
+
+async def test_what_changes_slowly_is_asked_rarely():
+    asked = []
+
+    async def ask():
+        asked.append(1)
+        return len(asked)
+
+    aged = Aged(0.05)
+    assert [await aged.of(ask) for _ in range(3)] == [1, 1, 1]
+    await asyncio.sleep(0.06)
+    assert await aged.of(ask) == 2

@@ -135,8 +135,9 @@ def test_time_is_counted_for_whom_it_was_spent(monkeypatch):
     monkeypatch.setattr(asyncio.Handle, "_run", asyncio.Handle._run)
     account = Account()
     account.install()
-    observer = Timed(account, Observer())
-    monkeypatch.setattr(observer._inner, "committed", lambda _: burn(0.03), raising=False)
+    listener = Observer()
+    listener.committed = lambda _: burn(0.03)
+    observer = Timed(account, listener)
 
     async def pipeline():
         async with Companion(Burning()):

@@ -11,7 +11,7 @@ from schemas.reasons import Reason
 from streams import metrics
 from streams.metrics import EngineCollector, EngineObserver
 from streams.tasks.notes import Notes
-from streams.tasks.observer import Committed, Observer
+from streams.tasks.observer import Committed, Observer, Observers, Opened
 from streams.tasks.task import Phase, TaskStatus
 
 NOW = 1_700_000_000.0
@@ -32,6 +32,9 @@ class Heard(Observer):
     def interrupted(self, *said):
         self.calls.append(said)
 
+    def closed(self, *said):
+        self.calls.append(said)
+
 
 def samples(registry, name):
     return {
@@ -44,21 +47,22 @@ def samples(registry, name):
 
 def commit(**changes):
     given = {
-        "agent": "count", "partition": 1, "records": 20, "outputs": 20, "changes": 3,
+        "agent": "count", "partition": 1, "records": 20, "outputs": 20, "changes": {},
         "dead": {"malformed": 2}, "seconds": 0.03, "waited": 0.2, **changes,
     }  # fmt: skip
     return Committed(**given)
 
 
-def test_what_tasks_tell_is_counted_and_passed_on():
+def test_what_tasks_tell_is_counted_and_all_who_listen_hear_it():
     registry, then = CollectorRegistry(), Heard()
-    observer = EngineObserver(registry, then)
+    observer = Observers(EngineObserver(registry), then)
     told = [
-        ("opened", ("count", 1, 0.5, 300)),
+        ("opened", (Opened("count", 1, 0.5, 300),)),
         ("committed", (commit(),)),
         ("committed", (commit(records=5, dead={}, notes=Notes()),)),
         ("interrupted", ("count", 1, "why", False)),
         ("interrupted", ("count", 1, "why", True)),
+        ("closed", ("count", 1)),
     ]
     for name, arguments in told:
         getattr(observer, name)(*arguments)
