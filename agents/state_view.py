@@ -99,8 +99,10 @@ class StateView:
         return self._wanted[topic]
 
     def parts(self, topic: str, table: str) -> Iterator[tuple[int, dict[int, Ints]]]:
-        """Yield each partition with its rows of a table of counts, by cell."""
+        """Yield each partition that has any with its rows of a table of counts, by cell."""
         for partition, held in sorted(self._rows.get((topic, table), {}).items()):
+            if not held:
+                continue
             yield partition, {_cell(key): np.frombuffer(row, np.int64) for key, row in held.items()}
 
     def sums(self, topic: str, table: str) -> dict[int, Ints]:

@@ -4,7 +4,7 @@ import numpy as np
 import orjson
 from aiokafka import TopicPartition
 
-from agents.overview import state_view
+from agents.overview import state_view, sums
 from agents.own_state import OwnState
 from agents.process_metrics import DIAGNOSED
 from streams.tasks.batch import Batch
@@ -59,6 +59,14 @@ def test_it_starts_from_what_is_stored_and_goes_on_with_each_commit():
     }
     assert state.view.positions == {(PRIVATE, 0): {"in": 6}}
     assert state.offsets[TopicPartition(SHARED, 0)] == 12
+
+
+def test_a_task_that_starts_from_nothing_has_nothing_to_show():
+    state, view = own(), state_view(NAMES)
+    state.opened(opened(scores=[], window=[], totals=[]))
+    state.adopted(view)
+    assert rows_of(view) == {}
+    assert sums(SETTINGS, view).recent is None
 
 
 def test_who_looks_gets_it_beside_what_was_read_of_others():
