@@ -55,12 +55,15 @@ class StateView:
         name, rest = split_key(key)
         if name not in self._wanted[topic]:
             return False
-        held = self._rows.setdefault((topic, name), {}).setdefault(partition, {})
-        if value is None:
-            held.pop(rest, None)
-        else:
-            held[rest] = value
+        self._put(topic, partition, name, rest, value)
         return True
+
+    def _put(self, topic: str, partition: int, table: str, key: bytes, value: bytes | None) -> None:
+        held = self._rows.setdefault((topic, table), {}).setdefault(partition, {})
+        if value is None:
+            held.pop(key, None)
+        else:
+            held[key] = value
 
     def put(
         self, topic: str, partition: int, table: str, rows: Iterable[tuple[bytes, bytes | None]]
@@ -68,12 +71,8 @@ class StateView:
         """Take in rows of a table by the table's own keys; those of others are passed over."""
         if table not in self._wanted[topic]:
             return
-        held = self._rows.setdefault((topic, table), {}).setdefault(partition, {})
         for key, value in rows:
-            if value is None:
-                held.pop(key, None)
-            else:
-                held[key] = value
+            self._put(topic, partition, table, key, value)
 
     def drop(self, topic: str, partition: int) -> None:
         """Forget a partition of a changelog."""
@@ -99,10 +98,8 @@ class StateView:
         return self._wanted[topic]
 
     def parts(self, topic: str, table: str) -> Iterator[tuple[int, dict[int, Ints]]]:
-        """Yield each partition that has any with its rows of a table of counts, by cell."""
+        """Yield each partition with its rows of a table of counts, by cell."""
         for partition, held in sorted(self._rows.get((topic, table), {}).items()):
-            if not held:
-                continue
             yield partition, {_cell(key): np.frombuffer(row, np.int64) for key, row in held.items()}
 
     def sums(self, topic: str, table: str) -> dict[int, Ints]:

@@ -71,7 +71,7 @@ def pipeline(
     from experiments.bench.pipeline import run, steps
 
     rounds = 1 if quick else rounds
-    with progress("pipeline", steps(rounds, watching)) as tick:
+    with progress("pipeline", steps(rounds, quick, watching)) as tick:
         report = run(rounds, quick, watching, seed, tick)
     show("Pipeline", report, as_json)
 

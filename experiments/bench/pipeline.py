@@ -51,9 +51,9 @@ RIVALS = (
 )
 
 
-def steps(rounds: int, watching: bool) -> int:
+def steps(rounds: int, quick: bool, watching: bool) -> int:
     """Return how many runs a benchmark takes."""
-    return rounds * len(RIVALS) + (watching_cost.steps() if watching else 0)
+    return rounds * len(RIVALS) + (watching_cost.steps(quick) if watching else 0)
 
 
 def run(

@@ -32,7 +32,7 @@ from experiments.bench.pipeline_run import Rival, prepared
 from experiments.bench.processes import await_page, running
 from experiments.bench.watching import watched
 
-PAIRS = 7
+PAIRS, QUICK_PAIRS = 11, 5
 _PATIENCE = 60.0
 _SHARES = "shares.json"
 
@@ -65,9 +65,14 @@ class Used(NamedTuple):
     cpu_seconds: float
 
 
-def steps() -> int:
+def pairs(quick: bool) -> int:
+    """Return how many pairs are compared."""
+    return QUICK_PAIRS if quick else PAIRS
+
+
+def steps(quick: bool) -> int:
     """Return how many runs it takes."""
-    return PAIRS + 1
+    return pairs(quick) + 1
 
 
 def measure(
@@ -75,7 +80,7 @@ def measure(
 ) -> tuple[dict[str, float], list[Cost]]:
     """Return figures, and what each pair showed."""
     costs = []
-    for number in range(PAIRS):
+    for number in range(pairs(quick)):
         sides = (ALONE, WATCHED) if number % 2 else (WATCHED, ALONE)
         used = dict(zip(sides, together(address, sides, quick, seed), strict=True))
         alone, seen = used[ALONE], used[WATCHED]
