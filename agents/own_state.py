@@ -5,12 +5,14 @@ hold. A task that is closed is somebody else's to go on with: from then on its c
 from where its last commit ended.
 """
 
+from collections import deque
 from collections.abc import Mapping
 
 from aiokafka import TopicPartition
 
 from agents.process_metrics import DIAGNOSED
 from agents.state_view import StateView
+from streams.tasks.notes import FEW
 from streams.tasks.observer import At, Committed, Observer, Opened
 from streams.topics import Topics
 
@@ -26,7 +28,7 @@ class OwnState(Observer):
     def __init__(self, names: Topics, view: StateView) -> None:
         self.view = view
         self.offsets: dict[TopicPartition, int] = {}
-        self.diagnoses: dict[int, list[bytes]] = {}
+        self.diagnoses: dict[int, deque[bytes]] = {}
         self._names = names
 
     def opened(self, opened: Opened) -> None:
@@ -44,7 +46,8 @@ class OwnState(Observer):
                 self.view.put(topic, done.partition, table, done.changes[table])
         self._reached(done.agent, done.partition, done.at)
         if DIAGNOSED in done.notes.last:
-            self.diagnoses[done.partition] = done.notes.last[DIAGNOSED]
+            kept = self.diagnoses.setdefault(done.partition, deque(maxlen=FEW))
+            kept.extend(done.notes.last[DIAGNOSED])
 
     def closed(self, agent: str, partition: int) -> None:
         """Leave the task to the changelogs."""
