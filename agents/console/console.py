@@ -28,7 +28,7 @@ from streams.topics import Topics
 
 _PATIENCE = 3.0
 _FRESH = 0.5
-_SAMPLE_EVERY = 0.5
+_SAMPLE_EVERY = 0.25
 _FEW_LABELS = 1_000
 """So far the curves move fast, and are sampled more often; there is little load as yet."""
 _REPEATED = 8

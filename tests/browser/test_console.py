@@ -70,6 +70,14 @@ def opened(browser, system, wrong):
         yield open_page
 
 
+STICKING_OUT = """[...document.querySelectorAll("#picture .topic")].flatMap((topic) => {
+    const edge = topic.querySelector("rect").getBoundingClientRect().right;
+    const texts = [...topic.querySelectorAll("text")];
+    return texts.filter((text) => text.getBoundingClientRect().right > edge - 4)
+        .map((text) => text.textContent);
+})"""
+
+
 def await_filled(page):
     expect(page.locator("#link-text")).to_have_text("Live")
     expect(page.locator("#learners tbody tr")).to_have_count(3)
@@ -104,6 +112,7 @@ def test_the_page_fills_and_its_numbers_are_those_of_metrics(system, opened, pag
             learned = page.locator(f"#learners tbody tr:nth-child({row}) td").nth(6)
             expect(learned).to_have_text(f"{known['hb_labelled_total', labels_of(name)]:,.0f}")
         expect(page.locator("#words")).to_contain_text("Weights began equal, at 0.50; now")
+        assert not re.search(r"-\d", page.locator("#words").inner_text())
         check_numbers(page, known)
         check_sections(page)
     system.patients.resume()
@@ -211,6 +220,7 @@ def test_it_is_accessible(page, viewport, scheme):
         # Nothing sticks out, once everything has found its size.
         page.wait_for_function(f"document.scrollingElement.scrollWidth <= {viewport['width']}")
         assert page.evaluate("document.getAnimations().length") == 0, "motion is reduced"
+        assert page.evaluate(STICKING_OUT) == [], "every name is inside its box"
         check_axe(page)
         page.locator("#learners button").first.click()
         expect(page.locator("#panel h3").first).to_have_text("Rules")

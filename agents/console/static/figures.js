@@ -107,7 +107,8 @@ function course(points) {
   const early = points.find((point) => point.n >= 100);
   if (!last || !early || last.n < 2 * early.n) return "";
   const before = points.findLast((point) => point.n <= last.n - 100);
-  const lately = (last.e[0] * last.n - before.e[0] * before.n) / (last.n - before.n);
+  const wrong = (point) => Math.round(point.e[0] * point.n); // rates are rounded, errors are whole
+  const lately = (wrong(last) - wrong(before)) / (last.n - before.n);
   const first = `Of the first ${count(early.n)} it got ${percent(early.e[0])} wrong`;
   return `${first}, of the last ${count(last.n - before.n)} ${percent(lately)}.`;
 }

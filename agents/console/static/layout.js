@@ -2,7 +2,7 @@
 // Returns boxes by name and ways {id, way, d, at, anchor, named}: `way` names the flow along it.
 
 const WIDE = 900;
-const PILL = { w: 118, h: 44 };
+const PILL = { w: 128, h: 44 }; // the longest name, in whatever typeface there is
 
 const middle = (box) => ({ x: box.x + box.w / 2, y: box.y + box.h / 2 });
 
@@ -118,7 +118,7 @@ function down(full, learners, contextual) {
   const width = Math.min(full, 560);
   const off = (full - width) / 2;
   const lane = 72;
-  const pill = { w: 110, h: 44 };
+  const pill = { ...PILL, w: 110 };
   const gap = width < 420 ? 44 : 72;
   const rail = 16;
   const card = { w: width - pill.w - gap - rail - 12, h: 58 };
@@ -148,7 +148,7 @@ function down(full, learners, contextual) {
   const foot = boxes.ensemble.y + core.h;
   boxes.labels = { x: off, y: boxes.ensemble.y + 34, ...pill };
   boxes.diagnoses = { x: centre - PILL.w / 2, y: foot + 40, ...PILL };
-  boxes.deadletter = { x: off, y: foot + 40, ...pill };
+  boxes.deadletter = { x: off, y: foot + 40, ...PILL };
   if (contextual) boxes.contexts = { x: off, y: boxes.predictions.y + 10, ...pill };
   const line = (id, a, b, at, anchor = "start") =>
     ways.push({ id, way: id, d: straight(a, b), at, anchor });
