@@ -29,7 +29,8 @@ class Rival:
     programs: Callable[[Path], Sequence[Sequence[str]]]
     learns: bool = False
     """Its state is in the pipeline's changelogs: it has ended when the last of them is written."""
-    watched: bool = False
+    pages: int = 0
+    """Consoles that are open; its metrics are read then, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Somebody who watches a worker: its metrics every five seconds, and a console that stays open.
+"""Somebody who watches a worker: its metrics every five seconds, and consoles that stay open.
 
 The Prometheus that comes with it (deploy/prometheus) asks every fifteen.
 """
@@ -19,13 +19,14 @@ _EVERY = 5.0
 
 
 @asynccontextmanager
-async def watched(log: Path) -> AsyncIterator[None]:
+async def watched(log: Path, pages: int = 1) -> AsyncIterator[None]:
     """Watch the worker whose log tells its address; a page that is not served is an error."""
     page = await await_page(log)
-    async with aiohttp.ClientSession(page) as session:
+    as_many_as_asked_for = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(page, connector=as_many_as_asked_for) as session:
         watching = [
             asyncio.create_task(_scrape(session), name="scrape"),
-            asyncio.create_task(_follow(session), name="console"),
+            *(asyncio.create_task(_follow(session), name="console") for _ in range(pages)),
         ]
         try:
             yield

@@ -35,7 +35,9 @@ from experiments.bench.watching import watched
 
 PAIRS, QUICK_PAIRS = 15, 7
 _PATIENCE = 60.0
-_SHARES = "shares.json"
+_SHARES = {"watching_share": 1, "watching_share_of_hundred_pages": 100}
+"""How many consoles are open."""
+_REPORT = "shares.json"
 
 
 def _watched_worker(folder: Path) -> list[list[str]]:
@@ -44,11 +46,11 @@ def _watched_worker(folder: Path) -> list[list[str]]:
 
 def _counting_worker(folder: Path) -> list[list[str]]:
     module = "experiments.bench.accounting"
-    return [[sys.executable, "-m", module, str(settings_file(folder)), str(folder / _SHARES)]]
+    return [[sys.executable, "-m", module, str(settings_file(folder)), str(folder / _REPORT)]]
 
 
 ALONE = Rival("alone", 200_000, 50_000, worker, learns=True)
-WATCHED = replace(ALONE, name="watched", programs=_watched_worker, watched=True)
+WATCHED = replace(ALONE, name="watched", programs=_watched_worker, pages=1)
 COUNTING = replace(WATCHED, name="counting", programs=_counting_worker)
 
 
@@ -73,7 +75,7 @@ def pairs(quick: bool) -> int:
 
 def steps(quick: bool) -> int:
     """Return how many runs it takes."""
-    return pairs(quick) + 1
+    return pairs(quick) + len(_SHARES)
 
 
 def measure(
@@ -87,9 +89,11 @@ def measure(
         alone, seen = used[ALONE], used[WATCHED]
         costs.append(Cost(1.0 - seen.rate / alone.rate, 1.0 - alone.cpu_seconds / seen.cpu_seconds))
         tick()
-    share = counted_share(address, quick, seed)
-    tick()
-    return {**figures(costs), "watching_share": share}, costs
+    shares = {}
+    for name, pages in _SHARES.items():
+        shares[name] = counted_share(address, quick, seed, pages)
+        tick()
+    return figures(costs) | shares, costs
 
 
 def figures(costs: Sequence[Cost]) -> dict[str, float]:
@@ -111,12 +115,13 @@ def mean_error(found: Sequence[float]) -> float:
     return stdev(found) / math.sqrt(len(found))
 
 
-def counted_share(address: str, quick: bool, seed: int) -> float:
+def counted_share(address: str, quick: bool, seed: int, pages: int) -> float:
     """Return the part of a worker's processor time that it spends on those who watch it."""
     with ExitStack() as stack:
         (folder,) = folders = _folders(stack, 1)
-        asyncio.run(_run(address, (COUNTING,), folders, quick, seed))
-        counted = orjson.loads((folder / _SHARES).read_bytes())
+        side = replace(COUNTING, pages=pages)
+        asyncio.run(_run(address, (side,), folders, quick, seed))
+        counted = orjson.loads((folder / _REPORT).read_bytes())
     return float(counted[SEEN] / sum(counted.values()))
 
 
@@ -146,8 +151,8 @@ async def _run(
             await await_page(its.logs[0])
             before = its.cpu_seconds
             async with AsyncExitStack() as seen:
-                if site.rival.watched:
-                    await seen.enter_async_context(watched(its.logs[0]))
+                if site.rival.pages:
+                    await seen.enter_async_context(watched(its.logs[0], site.rival.pages))
                 await wait_for(site.settings, site.outputs, site.patients, _PATIENCE)
                 return its.cpu_seconds - before
 

@@ -101,4 +101,4 @@ class Observers(Observer):
             each.closed(agent, partition)
 
 
-SILENT = Observers()
+SILENT = Observer()
