@@ -264,7 +264,11 @@ class Consumer(driver.Consumer):
     async def _show_positions(self) -> None:
         while not self.should_stop:
             await self.sleep(_SHOW_EVERY)
-            await self._show()
+            # While the group is shared out anew the broker answers nothing else on this connection,
+            # then finds that this is of the generation before, and the client leaves its place in
+            # the group for it: a rebalance more, or a session time-out.
+            if self.engine.still_since is None:
+                await self._show()
 
     async def _show(self) -> None:
         now = {

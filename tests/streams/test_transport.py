@@ -13,6 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
 from aiokafka.errors import KafkaTimeoutError
 
+from streams import transport
 from streams.assignor import TogetherAssignor, spread
 from streams.tasks.task import Phase
 from streams.transport import Consumer
@@ -314,12 +315,43 @@ async def test_the_groups_offsets_show_the_lag(broker_address, prefix, tmp_path)
     conf, agent = await prepare(broker_address, prefix, tmp_path, 50)
     async with worker(conf, agent) as app:
         await until(lambda: done(app.engine, PARTS * 50))
-    admin = AIOKafkaAdminClient(bootstrap_servers=broker_address)
+    shown = await group_offsets(broker_address, conf)
+    assert shown == {TopicPartition(prefix + "in", n): 50 for n in range(PARTS)}
+
+
+async def group_offsets(address, conf):
+    admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     offsets = await admin.list_consumer_group_offsets(conf.app)
     await admin.close()
-    shown = {tp: found.offset for tp, found in offsets.items()}
-    assert shown == {TopicPartition(prefix + "in", n): 50 for n in range(PARTS)}
+    return {tp: found.offset for tp, found in offsets.items()}
+
+
+async def test_no_offsets_are_shown_while_the_group_is_shared_out_anew(
+    broker_address, prefix, tmp_path, monkeypatch
+):
+    """They would wait behind the joining, come too late, and cost the worker its place."""
+    monkeypatch.setattr(transport, "_SHOW_EVERY", 0.1)
+    conf, agent = await prepare(broker_address, prefix, tmp_path, 50)
+
+    async def shown():
+        return set((await group_offsets(broker_address, conf)).values())
+
+    async def until_shown(offset):
+        async with asyncio.timeout(10):
+            while await shown() != {offset}:  # noqa: ASYNC110 - on the broker
+                await asyncio.sleep(0.1)
+
+    async with worker(conf, agent) as app:
+        await until_shown(50)
+        app.engine.still_since = time.monotonic()
+        for number in range(PARTS):
+            await produce(broker_address, prefix + "in", ids(range(10)), number)
+        await until(lambda: done(app.engine, PARTS * 60))
+        await asyncio.sleep(0.5)
+        assert await shown() == {50}
+        app.engine.still_since = None
+        await until_shown(60)
 
 
 async def test_inputs_of_one_agent_stay_together(broker_address, prefix, tmp_path):
