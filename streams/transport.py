@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -31,6 +30,7 @@ from faust.types.tuples import ConsumerMessage
 from mode import Service
 
 from streams.fetching import Fetching
+from streams.read_offsets import ReadOffsets
 from streams.tasks.batch import Batch
 from streams.tasks.group import TaskGroup
 
@@ -41,27 +41,6 @@ _SHOW_EVERY = 5.0
 _OVERDUE = 3.0
 """When a batch that Faust was given counts as lost, in seconds."""
 _log = logging.getLogger(__name__)
-
-
-class ReadOffsets(defaultdict[Any, int | None]):
-    """Faust's note of what it has read; it drops what it believes to be old.
-
-    Batch topics are kept out of it: a seek back while a batch is on its way would otherwise make
-    Faust drop the batches after the seek, and no further record may come to show the gap.
-    """
-
-    def __init__(self, batch_topics: Collection[str]) -> None:
-        super().__init__(lambda: None)
-        self._batch_topics = batch_topics
-
-    def __setitem__(self, partition: Any, offset: int | None) -> None:
-        if partition.topic not in self._batch_topics:
-            super().__setitem__(partition, offset)
-
-    def update(self, *others: Any, **named: Any) -> None:
-        """Set several, by the same rule."""
-        for partition, offset in dict(*others, **named).items():
-            self[partition] = offset
 
 
 class Consumer(driver.Consumer):

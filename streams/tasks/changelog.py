@@ -5,7 +5,6 @@ reserved key in the private changelog holds the input positions and the layout o
 that whoever restores knows where to go on and whether it can read what it finds.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import orjson
 from streams.state.store import Store
 from streams.state.table import Change, StateError, Table, split_key
 from streams.tasks.batch import Batch
+from streams.tasks.clock import wall
 from streams.tasks.outbox import Outbox
 
 META_KEY = b"\x00meta"
@@ -57,7 +57,7 @@ class Changelogs:
     ) -> dict[str, list[Any]]:
         """Return record batches per changelog topic; the private one ends with the positions."""
         out = Outbox(create, self.partition, "")
-        now = time.time_ns() // 1_000_000
+        now = wall()
         for name, pairs in changes.items():
             prefix = self._prefixes[name]
             keys = [prefix + key for key, _ in pairs]

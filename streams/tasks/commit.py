@@ -66,9 +66,10 @@ class Work:
     """When the first of its records was processed, in seconds of the monotonic clock."""
 
     def told(
-        self, agent: str, partition: int, begun: float, done: float, offsets: Mapping[str, int]
+        self, agent: str, partition: int, spent: tuple[float, float], offsets: Mapping[str, int]
     ) -> Committed:
-        """Return what observers hear of it: the commit lasted from `begun` to `done`."""
+        """Return what observers hear of it: when the commit began and ended, how far it reaches."""
+        begun, done = spent
         return Committed(
             agent,
             partition,

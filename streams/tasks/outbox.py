@@ -4,13 +4,13 @@ Records are encoded when they are emitted, while the last transaction is still b
 that sending is only a matter of handing buffers to the sockets.
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from schemas.deadletters import PREFIX, headers, refused
 from schemas.errors import RecordError
 from streams.tasks.batch import Batch, Headers
+from streams.tasks.clock import wall
 from streams.tasks.notes import Notes
 
 
@@ -90,7 +90,7 @@ class Outbox:
         """
         reason = error.reason.value
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
-        now = time.time_ns() // 1_000_000
+        now = wall()
         letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=now)
         record = (now, key, value)
         self._append(self._deadletters, None, (record,), [*headers(letter), *extra])

@@ -20,6 +20,7 @@ from streams.state.store import Store
 from streams.state.table import Table
 from streams.tasks.batch import Batch
 from streams.tasks.changelog import Changelogs
+from streams.tasks.clock import wall
 from streams.tasks.commit import Hook, Step, Work, commit
 from streams.tasks.config import EngineConfig
 from streams.tasks.inbox import Inbox
@@ -153,7 +154,7 @@ class Session:
             await self._room.wait()
             batch = None
             if not self._paused and not self._better_later():
-                batch = self._inbox.take(time.monotonic(), _wall())
+                batch = self._inbox.take(time.monotonic(), wall())
             if batch is None:
                 await self._wait_for_batch()
             else:
@@ -171,7 +172,7 @@ class Session:
                 await self._arrived.wait()
             return
         if not self._paused and self._room.is_set() and self._caught_up():
-            self._call(lambda out: self._need().tick(_wall(), out))
+            self._call(lambda out: self._need().tick(wall(), out))
             self._call(lambda _: self._need().save())
             if self._outbox.records or any(table.dirty for table in self._tables):
                 self._pile(0)
@@ -207,7 +208,7 @@ class Session:
             end = self._source.end_of(topic, self.partition)
             if end is None or position < end:
                 return False
-        return not (len(self._inbox) or self._inbox.moving(time.monotonic(), _wall()))
+        return not (len(self._inbox) or self._inbox.moving(time.monotonic(), wall()))
 
     async def _commit_loop(self) -> None:
         while True:
@@ -252,9 +253,8 @@ class Session:
         self.last_commit = time.monotonic()
         self._flying_since = None
         self._arrived.set()
-        offsets, ended = self._changelogs.offsets, self.last_commit
-        told = work.told(self.spec.name, self.partition, begun, ended, offsets)
-        self._observer.committed(told)
+        spent, offsets = (begun, self.last_commit), self._changelogs.offsets
+        self._observer.committed(work.told(self.spec.name, self.partition, spent, offsets))
         if not self._pending and not self._piled.is_set():
             self._idle.set()
         await self._hook(Step.DONE)
@@ -298,7 +298,3 @@ class Session:
 
     def _new_outbox(self) -> Outbox:
         return Outbox(self._producer.create_batch, self.partition, self._config.deadletters)
-
-
-def _wall() -> int:
-    return time.time_ns() // 1_000_000

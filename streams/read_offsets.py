@@ -1,0 +1,26 @@
+"""What Faust believes to have read, without what is none of its business."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+
+class ReadOffsets(defaultdict[Any, int | None]):
+    """Faust's note of what it has read; it drops what it believes to be old.
+
+    Batch topics are kept out of it: a seek back while a batch is on its way would otherwise make
+    Faust drop the batches after the seek, and no further record may come to show the gap.
+    """
+
+    def __init__(self, batch_topics: Collection[str]) -> None:
+        super().__init__(lambda: None)
+        self._batch_topics = batch_topics
+
+    def __setitem__(self, partition: Any, offset: int | None) -> None:
+        if partition.topic not in self._batch_topics:
+            super().__setitem__(partition, offset)
+
+    def update(self, *others: Any, **named: Any) -> None:
+        """Set several, by the same rule."""
+        for partition, offset in dict(*others, **named).items():
+            self[partition] = offset

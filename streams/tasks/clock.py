@@ -1,0 +1,8 @@
+"""The clock that records are stamped by."""
+
+import time
+
+
+def wall() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
