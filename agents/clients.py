@@ -13,7 +13,6 @@ In any other, `Client` does the same and waits. `docs/use.md` has both as exampl
 import asyncio
 import os
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack
@@ -25,6 +24,7 @@ from agents.sending import Sender
 from agents.splitting import PatientError, Splitter, label_value
 from schemas.readers import Reader
 from schemas.records import Diagnosis
+from streams.clock import wall
 from streams.errors import HbError, InputError
 from streams.settings import Settings, load_settings
 from streams.topics import Topics
@@ -53,11 +53,6 @@ def new_id() -> str:
     return uuid4().hex
 
 
-def now() -> int:
-    """Return the time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
 class Publisher:
     """Publishes patients and labels. Use it as an asynchronous context manager.
 
@@ -83,13 +78,13 @@ class Publisher:
         `features` holds a number or the name of a category for each feature of the settings; what
         no learner uses is not sent. An id must never be used for a second patient.
         """
-        name, at = id or new_id(), now()
+        name, at = id or new_id(), wall()
         await self._sender.send(name.encode(), self._splitter.one(name, features, at), at)
         return name
 
     async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
         """Publish the true label of a patient."""
-        at = now()
+        at = wall()
         value = label_value(id, label, at, self.settings.labels)
         await self._sender.send(id.encode(), {self._labels: value}, at)
 

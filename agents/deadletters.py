@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from agents.clients import now
 from agents.reading import TopicReader
 from agents.sending import Sender
 from schemas.batches import BatchReader
@@ -23,6 +22,7 @@ from schemas.errors import RecordError
 from schemas.readers import Reader
 from schemas.records import DeadLetter, Label
 from schemas.rows import Feature, RowReader
+from streams.clock import wall
 from streams.errors import InputError
 from streams.settings import FeatureSettings, Settings
 from streams.topics import Topics
@@ -143,7 +143,7 @@ class Replayer:
         async with Sender(self._settings, list(values)) as sender:
             for topic, column in values.items():
                 keys = [orjson.loads(value)["id"].encode() for value in column]
-                await sender.send_many(keys, {topic: column}, now())
+                await sender.send_many(keys, {topic: column}, wall())
             await sender.flush()
         return Counter({topic: len(column) for topic, column in values.items()})
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import orjson
 
-from agents.clients import now
 from agents.sending import Sender
 from agents.splitting import PatientError, label_value
+from streams.clock import wall
 from streams.errors import InputError
 from streams.settings import Settings
 from streams.settings.csvfile import CsvFile
@@ -66,7 +66,7 @@ def _from_json(path: Path, keys: tuple[str, str]) -> list[Pair]:
 
 async def publish_labels(settings: Settings, pairs: Sequence[Pair]) -> int:
     """Publish all labels, or none if one of them cannot be used; return how many."""
-    at, values = now(), []
+    at, values = wall(), []
     for where, name, label in pairs:
         try:
             values.append(label_value(name, label, at, settings.labels))

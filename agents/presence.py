@@ -4,11 +4,11 @@ A learner that is behind has to be waited for, one that is silent has not. Only 
 tell the two apart.
 """
 
-import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from learners.ledger import Event, Prediction
+from streams.clock import wall
 
 PATIENCE = 3_000
 """Milliseconds. What is older is read from a backlog; who is silent for longer is not awaited.
@@ -28,16 +28,12 @@ class Presence:
     """Notes by the wall's clock when each of some learners was last heard."""
 
     def __init__(self, learners: int) -> None:
-        self._heard = [_wall()] * learners
+        self._heard = [wall()] * learners
 
     def note(self, events: Iterable[Event]) -> Present:
         """Take note of who speaks; return what is of now and who is awaited."""
-        wall = _wall()
+        now = wall()
         for learner in {event.learner for event in events if isinstance(event, Prediction)}:
-            self._heard[learner] = wall
-        since = wall - PATIENCE
+            self._heard[learner] = now
+        since = now - PATIENCE
         return Present(since, tuple(i for i, heard in enumerate(self._heard) if heard >= since))
-
-
-def _wall() -> int:
-    return time.time_ns() // 1_000_000

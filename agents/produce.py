@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from agents.clients import new_id, now
+from agents.clients import new_id
 from agents.delays import Delay, fixed
 from agents.patients import Patients, Source, gathered
 from agents.sending import Sender
 from agents.splitting import ID, Split, Splitter
 from schemas.codec import encode_all
 from schemas.records import Label
+from streams.clock import wall
 from streams.errors import InputError
 from streams.settings import Settings
 from streams.topics import Topics
@@ -178,7 +179,7 @@ class Production:
             tick()
 
     async def _send(self, sender: Sender, piece: Patients) -> None:
-        at = now()
+        at = wall()
         split = self._splitter.many(piece.ids or (), piece.columns, at)
         labels = self._true_labels(piece, split)
         if split.faults or len(labels) < len(split.rows):
@@ -256,7 +257,7 @@ class Production:
         return others[int(self._random.integers(len(others)))]
 
     async def _send_labels(self, sender: Sender) -> None:
-        moment, at = time.monotonic(), now()
+        moment, at = time.monotonic(), wall()
         ids, records = [], []
         while self._due and self._due[0][0] <= moment:
             _, _, name, label = heapq.heappop(self._due)

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
 
-from agents.clients import now
 from agents.console.details import Details
 from agents.console.feed import Feed, event
 from agents.console.history import History, point
@@ -21,6 +20,7 @@ from agents.console.snapshot import about, snapshot
 from agents.console.tail import Tail
 from agents.overview import Overview
 from agents.watch import Watch
+from streams.clock import wall
 from streams.errors import HbError
 from streams.settings import Settings
 from streams.tasks.task import TaskStatus
@@ -46,7 +46,7 @@ class Console:
     ) -> None:
         self._settings, self._watch, self._statuses = settings, watch, statuses
         watch.told.append(self._take)
-        self._about = about(settings, uuid4().hex[:8], now(), version("hedged-bandits"))
+        self._about = about(settings, uuid4().hex[:8], wall(), version("hedged-bandits"))
         self._pulse = Pulse(Topics.of(settings))
         self._tail = Tail(settings)
         self._looking: asyncio.Task[None] | None = None
@@ -122,7 +122,7 @@ class Console:
         found = self._watch.latest
         shown: dict[str, Any] = {
             "worker": self._about["worker"],
-            "now": now(),
+            "now": wall(),
             "at": None if found is None else _millis(found),
             "trouble": self._trouble or slow,
             "points": self.history.points[-_REPEATED:],

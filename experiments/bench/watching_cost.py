@@ -6,8 +6,8 @@ machine with neighbours. So there are two measures:
 pairs    A worker that is watched and one that is not work at the same time, each on its own topics
          with the same patients, all there before: what slows the machine slows both. Which of them
          is started first alternates. The mean of several pairs counts, of the rate and of the
-         processor time from start to end. One pair is off by three parts in a hundred, more or
-         less, as two workers are that are both not watched.
+         processor time from start to end. One pair is off by three or four parts in a hundred,
+         as two workers are that are both not watched.
 share    One worker counts, step by step of its event loop, for whom its processor works
          (`experiments.bench.accounting`): what slows it slows both sides of the ratio. What it
          costs others, such as the broker, is not in it.
@@ -85,7 +85,7 @@ def measure(
     costs = []
     for number in range(pairs(quick)):
         sides = (ALONE, WATCHED) if number % 2 else (WATCHED, ALONE)
-        used = dict(zip(sides, together(address, sides, quick, seed), strict=True))
+        used = dict(zip(sides, together(address, sides, quick, seed + number), strict=True))
         alone, seen = used[ALONE], used[WATCHED]
         costs.append(Cost(1.0 - seen.rate / alone.rate, 1.0 - alone.cpu_seconds / seen.cpu_seconds))
         tick()

@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
-from agents.clients import now
 from agents.sending import Sender
 from schemas.codec import encode_all
 from schemas.records import Label
+from streams.clock import wall
 from streams.settings import Settings
 from streams.topics import Topics
 
@@ -40,7 +40,7 @@ class LateLabels:
                 await asyncio.sleep(_PAUSE)
 
     async def _send(self, sender: Sender) -> None:
-        at, ids, records = now(), [], []
+        at, ids, records = wall(), [], []
         while self._due and self._due[0][0] <= time.monotonic():
             _, patient, label = heapq.heappop(self._due)
             ids.append(patient.encode())

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
+from streams.clock import wall
 from streams.state.store import Store
 from streams.state.table import Change, StateError, Table, split_key
 from streams.tasks.batch import Batch
-from streams.tasks.clock import wall
 from streams.tasks.outbox import Outbox
 
 META_KEY = b"\x00meta"

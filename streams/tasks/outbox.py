@@ -9,8 +9,8 @@ from typing import Any
 
 from schemas.deadletters import PREFIX, headers, refused
 from schemas.errors import RecordError
+from streams.clock import wall
 from streams.tasks.batch import Batch, Headers
-from streams.tasks.clock import wall
 from streams.tasks.notes import Notes
 
 

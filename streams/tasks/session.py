@@ -16,11 +16,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from streams.clock import wall
 from streams.state.store import Store
 from streams.state.table import Table
 from streams.tasks.batch import Batch
 from streams.tasks.changelog import Changelogs
-from streams.tasks.clock import wall
 from streams.tasks.commit import Hook, Step, Work, commit
 from streams.tasks.config import EngineConfig
 from streams.tasks.inbox import Inbox

@@ -15,8 +15,8 @@ import pytest
 from engine_kit import committed
 from user_kit import HB, PATIENT, ensemble, worker_process
 
-from agents.clients import now
 from agents.sending import Sender, partition_of
+from streams.clock import wall
 from streams.settings import load_settings
 from streams.topics import Topics
 from tests.cli_runs import Hb
@@ -88,7 +88,7 @@ def publish(topic, values):
     async def send():
         async with Sender(settings, [topic]) as sender:
             for key, value in values.items():
-                await sender.send(key.encode(), {topic: value}, now())
+                await sender.send(key.encode(), {topic: value}, wall())
 
     asyncio.run(send())
 
