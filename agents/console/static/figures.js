@@ -109,8 +109,8 @@ function course(points) {
   const before = points.findLast((point) => point.n <= last.n - 100);
   const wrong = (point) => Math.round(point.e[0] * point.n); // rates are rounded, errors are whole
   const lately = (wrong(last) - wrong(before)) / (last.n - before.n);
-  const first = `Of the first ${count(early.n)} it got ${percent(early.e[0])} wrong`;
-  return `${first}, of the last ${count(last.n - before.n)} ${percent(lately)}.`;
+  const first = `It got ${percent(early.e[0])} of the first ${count(early.n)} wrong`;
+  return `${first}, and ${percent(lately)} of the last ${count(last.n - before.n)}.`;
 }
 
 function trust(now, points) {
