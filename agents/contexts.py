@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from agents.local_learner import readable
-from learners.ledger import Context, Event
+from learners.join import Context, Event
 from schemas.rows import RowReader
-from streams.settings import Settings
-from streams.tasks.batch import Batch
+from settings.model import Settings
+from streams.kafka.batch import Batch
 
 
 class ContextReader:

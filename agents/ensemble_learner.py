@@ -9,31 +9,32 @@ from typing import Any
 
 import numpy as np
 
+from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.contexts import ContextReader
+from agents.ensemble_outputs import Reports
+from agents.live_learners import Presence, Present
 from agents.packing import ENTRIES, pack, unpack
-from agents.presence import Presence, Present
-from agents.process_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
-from agents.reports import Reports
 from agents.totals import EnsembleTotals
+from learners.arrays.types import Ints
 from learners.ensemble import EnsembleLearner, Outcome
-from learners.ledger import Codec, Event, JoinRules, Label, Prediction, Reject
-from learners.types import Ints
+from learners.join import Codec, Event, JoinRules, Label, Prediction, Reject
 from schemas.errors import RecordError
 from schemas.labels import LabelReader
 from schemas.readers import Reader
 from schemas.reasons import Reason
 from schemas.records import Prediction as PredictionRecord
-from streams.build import fusion
-from streams.settings import Settings, milliseconds
-from streams.state.counts import CountsTable
-from streams.state.entries import EntriesTable
-from streams.state.journal import JournalTable
-from streams.state.replica import Others
-from streams.state.table import Table
-from streams.tasks.batch import Batch
-from streams.tasks.outbox import Outbox
-from streams.tasks.processor import AgentSpec, Processor, TaskContext
-from streams.topics import ENSEMBLE, Topics
+from settings.building import fusion
+from settings.model import Settings
+from settings.sections.base import milliseconds
+from streams.engine.api import AgentSpec, Processor, TaskContext
+from streams.engine.changelogs.replica import Others
+from streams.engine.outbox import Outbox
+from streams.engine.state.counts import CountsTable
+from streams.engine.state.entries import EntriesTable
+from streams.engine.state.journal import JournalTable
+from streams.engine.state.table import Table
+from streams.kafka.batch import Batch
+from streams.kafka.topics import ENSEMBLE, Topics
 
 _HEAD = b"ledger"
 _ONLY = np.zeros(1, np.int64)

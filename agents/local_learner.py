@@ -3,7 +3,8 @@
     instances.<ll>   decode, decide, keep the features if a rule will learn from them, emit
     feedback.<ll>    decode, learn, drop the features
 
-Everything about learning is in `learners.local`; this module moves it between topics and tables.
+Everything about learning is in `learners.local.learner`; this module moves it between topics and
+tables.
 """
 
 from collections.abc import Sequence
@@ -12,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from agents.kept import Kept
+from agents.agent_metrics import READ, SAID
 from agents.opinions import fits, opinions_of
 from agents.packing import pack_state, unpack_state
 from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
-from agents.process_metrics import READ, SAID
-from agents.sayings import Sayings
+from agents.prediction_records import Sayings
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
-from learners.features import FeatureSpace
+from agents.waiting_features import Kept
+from learners.arrays.seeds import seeds_of
+from learners.arrays.types import Floats
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule, RuleError
-from learners.seeds import seeds_of
-from learners.types import Floats
 from schemas.codec import encode_all
 from schemas.errors import RecordError
 from schemas.readers import Batch as ReadBatch
@@ -30,15 +31,15 @@ from schemas.readers import Reader
 from schemas.reasons import Reason
 from schemas.records import Feedback
 from schemas.rows import Feature, RowReader
-from streams.build import local_learner
-from streams.settings import Settings
-from streams.state.counts import CountsTable
-from streams.state.entries import EntriesTable
-from streams.state.table import Table
-from streams.tasks.batch import Batch
-from streams.tasks.outbox import Outbox
-from streams.tasks.processor import AgentSpec, Processor, TaskContext
-from streams.topics import Topics, local
+from settings.building import local_learner
+from settings.model import Settings
+from streams.engine.api import AgentSpec, Processor, TaskContext
+from streams.engine.outbox import Outbox
+from streams.engine.state.counts import CountsTable
+from streams.engine.state.entries import EntriesTable
+from streams.engine.state.table import Table
+from streams.kafka.batch import Batch
+from streams.kafka.topics import Topics, local
 
 UNCOUNTABLE = RecordError(Reason.OUT_OF_RANGE, "phase, cube: expected those of a prediction")
 UNHEARD = RecordError(Reason.WRONG_DIMENSION, "others: expected one entry per label, or one of two")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from learners.types import Floats
-from streams.settings import Settings
+from learners.arrays.types import Floats
+from settings.model import Settings
 
 
 def fits(sent: Sequence[float] | None, settings: Settings) -> bool:

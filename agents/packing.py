@@ -7,14 +7,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from learners.ledger import Codec
-from learners.types import State
+from learners.arrays.types import State
+from learners.join import Codec
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
 KEPT = 7
-"""How much of a prediction's payload is of use after the diagnosis; see `agents.reports`."""
+"""How much of a prediction's payload is of use after the diagnosis; see
+`agents.ensemble_outputs`.
+"""
 ENTRIES = Codec(pack=_encode, unpack=_decode, keep=itemgetter(slice(KEPT)))
 """Ledger entries as MessagePack: half the memory, and what is written down is what is kept."""
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from agents.packing import unpack_state
-from learners.local import LocalLearner
+from learners.arrays.types import Ints
+from learners.local.learner import LocalLearner
 from learners.rules.base import LearningRule, Rule
-from learners.types import Ints
-from streams.build import local_learner
-from streams.settings import Settings
-from streams.state.entries import EntriesTable
-from streams.state.replica import Others
+from settings.building import local_learner
+from settings.model import Settings
+from streams.engine.changelogs.replica import Others
+from streams.engine.state.entries import EntriesTable
 
 LEARNED = "learned"
 """The array of a stored model that says from how many rows it learned."""

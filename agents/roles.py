@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from agents import ensemble_learner, local_learner
-from streams.errors import InputError
-from streams.settings import Settings
-from streams.tasks.processor import AgentSpec
-from streams.topics import ENSEMBLE
+from settings.errors import InputError
+from settings.model import Settings
+from streams.engine.api import AgentSpec
+from streams.kafka.topics import ENSEMBLE
 
 
 def roles(settings: Settings) -> tuple[str, ...]:

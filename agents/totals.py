@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from learners.ledger import COUNTERS
-from learners.local import Predictions
-from learners.regret import local_regret_parts
-from learners.types import Ints
-from streams.settings import Settings
-from streams.state.counts import CountsTable
+from learners.arrays.types import Ints
+from learners.join import COUNTERS
+from learners.local.learner import Predictions
+from learners.theory.regret import local_regret_parts
+from settings.model import Settings
+from streams.engine.state.counts import CountsTable
 
 LABELLED, INSTANCES, EXPLORED, FORGOTTEN, THIN, CUBES, LOST, PREDICTED = range(8)
 """Columns of a local learner's totals; from PREDICTED on there is one for each label.
@@ -26,7 +26,7 @@ EXPLORED    of them, explored
 FORGOTTEN   instances whose features were given up because no label came
 THIN        of the instances, decided by a rule with fewer than FEW trials in the cube
 CUBES       cubes that this partition has learned about, in all phases
-LOST        estimated regret against the local oracle, in parts (`learners.regret`)
+LOST        estimated regret against the local oracle, in parts (`learners.theory.regret`)
 PREDICTED   instances decided by predicted label
 """
 FEW = 10

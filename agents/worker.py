@@ -5,17 +5,17 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 
-from agents import metrics
-from agents.console import server as console
+from agents.monitor import metrics_page as metrics
+from agents.monitor.console import server as console
+from agents.monitor.watch import Watch
 from agents.roles import specs
-from agents.watch import Watch
-from streams import heap
-from streams.app import EngineApp, create_app
-from streams.connection import admin_client, await_broker
-from streams.errors import InputError
-from streams.settings import Settings
-from streams.topic_admin import compare, find
-from streams.topics import declared
+from settings.errors import InputError
+from settings.model import Settings
+from streams.engine.tasks import garbage as heap
+from streams.faust.app import EngineApp, create_app
+from streams.kafka.admin import compare, find
+from streams.kafka.connection import admin_client, await_broker
+from streams.kafka.topics import declared
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
-    from experiments.audit import Report
-    from experiments.recording import Progress
+    from audit import Report
+    from audit.recording.recording import Progress
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def audit(
     Workers may run meanwhile: they are not disturbed, and what is under way is left out. Exit code
     1 if anything is lost, double or differing.
     """
-    from experiments.audit import audit as run
+    from audit import audit as run
 
     with reading(shown=not json) as progress:
         report = asyncio.run(run(load(settings, set_), progress, metrics or ()))
@@ -59,7 +59,7 @@ def audit(
 @contextmanager
 def reading(*, shown: bool) -> Iterator["Progress"]:
     """Give something that shows how far the reading of topics is: a bar, on a terminal only."""
-    from experiments.recording import silent
+    from audit.recording.recording import silent
 
     if not (shown and err.is_terminal):
         yield silent

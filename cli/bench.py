@@ -1,4 +1,4 @@
-"""`hb bench`: speed, measured against peers in the same run. The work is in `experiments.bench`."""
+"""`hb bench`: speed, measured against peers in the same run. The work is in `bench`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 @group.command()
 def core(rounds: Rounds = 5, as_json: JsonOption = False) -> None:
     """Decide and learn: batches of 2,000 against the paper's loop in plain Python."""
-    from experiments.bench.core import run, steps
+    from bench.core import run, steps
 
     with progress("core", steps(rounds)) as tick:
         report = run(rounds, tick=tick)
@@ -32,7 +32,7 @@ def core(rounds: Rounds = 5, as_json: JsonOption = False) -> None:
 @group.command()
 def records(rounds: Rounds = 60, as_json: JsonOption = False) -> None:
     """Read and write records: ours, msgspec alone, and orjson with checks by hand."""
-    from experiments.bench.records import run, steps
+    from bench.records import run, steps
 
     with progress("records", steps(rounds)) as tick:
         report = run(rounds, tick)
@@ -46,7 +46,7 @@ def engine(
     as_json: JsonOption = False,
 ) -> None:
     """Batches through Faust, exactly once, against other stream processors on one broker."""
-    from experiments.bench.engine import run, steps
+    from bench.engine import run, steps
 
     rounds = 1 if quick else rounds
     with progress("engine", steps(rounds)) as tick:
@@ -68,7 +68,7 @@ def pipeline(
     as_json: JsonOption = False,
 ) -> None:
     """Patients to diagnoses and learning, against a raw relay and plain Faust agents."""
-    from experiments.bench.pipeline import run, steps
+    from bench.pipeline import run, steps
 
     rounds = 1 if quick else rounds
     with progress("pipeline", steps(rounds, quick, watching)) as tick:
@@ -83,7 +83,7 @@ def latency(
     as_json: JsonOption = False,
 ) -> None:
     """From a patient published to its diagnosis read, at 100 patients a second."""
-    from experiments.bench.latency import run, steps
+    from bench.latency import run, steps
 
     with progress("latency", steps(seconds)) as tick:
         report = run(seconds, seed, tick)
@@ -100,7 +100,7 @@ def pending(
     as_json: JsonOption = False,
 ) -> None:
     """What a patient costs while a thousand others wait for labels, and while a million do."""
-    from experiments.bench.pending import MANY, run, steps
+    from bench.pending import MANY, run, steps
 
     with progress("pending", steps(rounds)) as tick:
         report = run(rounds, seed, tick, MANY // 10 if quick else MANY)
@@ -119,14 +119,14 @@ def faults(
     """Exactly once under fire: workers and brokers are killed, paused and bounced."""
     from random import SystemRandom
 
-    from experiments.bench import faults_schedule as plans
+    from bench import faults_schedule as plans
 
     if patients:
-        from experiments.bench.pipeline_faults import run
+        from bench.pipeline_faults import run
 
         plan = plans.PIPELINE_SHORT if short else plans.PIPELINE
     else:
-        from experiments.bench.faults import run
+        from bench.faults import run
 
         plan = plans.SHORT if short else plans.FULL
     seed = SystemRandom().randrange(10**6) if seed is None else seed

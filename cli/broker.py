@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
-from streams.errors import BrokerError, InputError
+from settings.errors import BrokerError, InputError
 
 if TYPE_CHECKING:
+    from settings.sections.broker import BrokerSettings
     from streams.broker import EmbeddedBroker, Node
-    from streams.settings import BrokerSettings
 
 group = typer.Typer(no_args_is_help=True, help="Run a real Kafka on this machine.")
 DataOption = Annotated[
@@ -196,7 +196,7 @@ def _toml(settings: "BrokerSettings") -> str:
 
 
 def _problem(broker: "EmbeddedBroker") -> str | None:
-    from streams.connection import await_broker, quiet_client
+    from streams.kafka.connection import await_broker, quiet_client
 
     quiet_client()
     try:

@@ -12,7 +12,7 @@ from cli.settings import SetOption, SettingsOption, load
 if TYPE_CHECKING:
     from collections import Counter
 
-    from agents.deadletters import Summary
+    from agents.clients.deadletters import Summary
     from schemas.records import DeadLetter
 
 
@@ -51,12 +51,12 @@ def deadletters(
         raise typer.BadParameter("--show, --export and --replay exclude each other")
     loaded = load(settings, set_)
     if replay is not None:
-        from agents.deadletters import Replayer
+        from agents.clients.deadletters import Replayer
 
         _say_replayed(asyncio.run(Replayer(loaded).replay(replay)), json)
         return
     if export is not None:
-        from agents import deadletters as letters
+        from agents.clients import deadletters as letters
 
         count = asyncio.run(letters.export(loaded, export))
         if json:
@@ -64,7 +64,7 @@ def deadletters(
         else:
             out.print(f"{count:,} written to {export}", highlight=False, markup=False)
         return
-    from agents.deadletters import summarise
+    from agents.clients.deadletters import summarise
 
     _say(asyncio.run(summarise(loaded, show)), json)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from streams.errors import InputError
+from settings.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from schemas.records import Diagnosis, Opinion
-    from streams.settings import Settings
+    from settings.model import Settings
 
 _SHORT = 8
 _WAITING = "waiting for diagnoses; Ctrl-C ends"
@@ -72,10 +72,10 @@ def diagnoses(
 
 
 async def _latest(settings: "Settings", count: int) -> "list[Diagnosis]":
-    from agents.reading import TopicReader
+    from agents.clients.reading import TopicReader
     from schemas.readers import Reader
     from schemas.records import Diagnosis
-    from streams.topics import Topics
+    from streams.kafka.topics import Topics
 
     reader = Reader(Diagnosis)
     async with TopicReader(settings, [Topics.of(settings).diagnoses], "start") as topic:
@@ -95,7 +95,7 @@ async def _follow(settings: "Settings", view: "View", limit: int | None, json: b
 
 
 async def _coming(settings: "Settings", limit: int | None) -> "AsyncGenerator[Diagnosis, None]":
-    from agents.clients import Diagnoses
+    from agents.clients.client import Diagnoses
 
     async with Diagnoses(settings) as all_of_them:
         if not out.is_terminal:

@@ -89,7 +89,7 @@ def _collect(
     names: list[str], store: "Store", options: "Options", fresh: bool
 ) -> "dict[str, Result | None]":
     """Return the results, running those that are not stored yet."""
-    from experiments.run import run_each
+    from experiments.runner import run_each
 
     made = {name: _stored(store, name, options, fresh) for name in names}
     todo = [name for name, result in made.items() if result is None]
@@ -109,7 +109,7 @@ def _one(name: str) -> Any:
         runs: Runs = 50, seed: Seed = 2017, quick: Quick = False, as_json: JsonOption = False
     ) -> None:
         options = _options(runs, seed, quick)
-        from experiments.run import run_one
+        from experiments.runner import run_one
 
         with bars([name], options) as shown:
             result = run_one(name, options, lambda: shown.tick(name))
@@ -139,7 +139,7 @@ def _options(runs: int, seed: int, quick: bool) -> "Options":
 
 def _known(names: list[str]) -> list[str]:
     from experiments.catalogue import CATALOGUE
-    from streams.errors import InputError
+    from settings.errors import InputError
 
     for name in names:
         if name not in CATALOGUE:

@@ -11,7 +11,7 @@ from cli.output import JsonOption, err, out, print_json, table
 from cli.settings import SettingsOption
 
 if TYPE_CHECKING:
-    from streams.settings.refit import Change
+    from settings.proposing.refit import Change
 
 group = typer.Typer(no_args_is_help=True, help="Learn ranges, means and categories of features.")
 _BIG = 2_000_000
@@ -52,9 +52,9 @@ def fit(
     Comments and layout of the settings file stay as they are. Blank cells are skipped and counted.
     Known categories stay, new ones are added.
     """
-    from streams.settings.csvfile import CsvFile
-    from streams.settings.loading import settings_path
-    from streams.settings.refit import refit
+    from settings.loading import settings_path
+    from settings.proposing.csvfile import CsvFile
+    from settings.proposing.refit import refit
 
     file, source = settings_path(settings), CsvFile(data)
     with reading(source.size, f"reading {data.name}") as advance:

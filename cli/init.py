@@ -10,10 +10,10 @@ import typer
 
 from cli.features import reading
 from cli.output import JsonOption, err, out, print_json
-from streams.errors import InputError
+from settings.errors import InputError
 
 if TYPE_CHECKING:
-    from streams.settings.propose import Proposal
+    from settings.proposing.propose import Proposal
 
 _EXISTS = "{file} exists already; --force replaces it, --out writes another"
 
@@ -67,7 +67,7 @@ def init(
 
     It is sound as it is, its features are fitted, and each choice is explained beside it.
     """
-    from streams.settings.refit import replace_text
+    from settings.proposing.refit import replace_text
 
     if output.exists() and not force:
         raise InputError(_EXISTS.format(file=output))
@@ -94,8 +94,8 @@ def init(
 
 def checked_text(proposal: "Proposal", file: Path) -> str:
     """Return the proposed text, having read it back: what is written must be sound."""
-    from streams.settings.loading import source_of, validate
-    from streams.settings.propose import proposed_text
+    from settings.loading import source_of, validate
+    from settings.proposing.propose import proposed_text
 
     text = proposed_text(proposal)
     validate(source_of(text, file))
@@ -113,8 +113,8 @@ def for_wdbc(learners: int | None, seed: int, paper: bool) -> "Proposal":
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
-    from streams.settings.fitting import moments
-    from streams.settings.propose import Proposal
+    from settings.proposing.fitting import moments
+    from settings.proposing.propose import Proposal
 
     data = load_breast_cancer()
     order = np.random.default_rng(seed).permutation(len(data.feature_names))
@@ -142,10 +142,10 @@ def _for_csv(
     learners: int | None,
     paper: bool,
 ) -> "Proposal":
-    from streams.settings.csvfile import CsvFile
-    from streams.settings.profile import profile
-    from streams.settings.propose import Proposal
-    from streams.settings.render import inline
+    from settings.proposing.csvfile import CsvFile
+    from settings.proposing.profile import profile
+    from settings.proposing.propose import Proposal
+    from settings.render import inline
 
     data = CsvFile(file)
     if label is None:
@@ -172,7 +172,7 @@ def _columns(header: Sequence[str]) -> str:
 
 
 def _dealt(features: Sequence[Any], learners: int | None) -> dict[str, list[Any]]:
-    from streams.settings.propose import split
+    from settings.proposing.propose import split
 
     if len(features) < (learners or 1):
         raise InputError(f"there are {len(features)} features for {learners or 1} learners")

@@ -9,7 +9,6 @@ from cli import (
     bench,
     broker,
     deadletters,
-    demo,
     dev,
     diagnoses,
     experiments,
@@ -26,6 +25,7 @@ from cli import (
     topics,
     worker,
 )
+from cli.demo import command as demo
 from cli.output import guarded
 
 app = typer.Typer(

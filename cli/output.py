@@ -44,7 +44,7 @@ def guarded() -> Iterator[None]:
     """Turn the errors that a user can act on into one line and an exit code."""
     from learners.errors import LearnerError
     from schemas.errors import RecordError
-    from streams.errors import HbError
+    from settings.errors import HbError
 
     try:
         yield

@@ -9,7 +9,7 @@ from cli.output import JsonOption, err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
-    from experiments.plan import Plan, Promise
+    from cli.planning import Plan, Promise
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
     bound (Theorem 1), and the patients that Corollary 1 needs for `--eps` and `--delta`. For the
     ensemble: Theorems 2 to 4. A bound above the number of patients says nothing, and is shown so.
     """
-    from experiments.plan import plan as work_out
+    from cli.planning import plan as work_out
 
     made = work_out(load(settings, set_), horizon, eps, delta)
     if plot is not None:
@@ -134,7 +134,7 @@ def _draw(made: "Plan", file: Path) -> None:
     mpl.use("agg")
     from matplotlib.figure import Figure
 
-    from streams.errors import InputError
+    from settings.errors import InputError
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()

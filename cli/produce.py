@@ -12,12 +12,12 @@ import typer
 
 from cli.output import EXIT_INTERRUPTED, JsonOption, err, out, print_json
 from cli.settings import SetOption, SettingsOption, load
-from streams.errors import HbError, InputError
+from settings.errors import HbError, InputError
 
 if TYPE_CHECKING:
-    from agents.patients import Source
-    from agents.produce import Production, Published
-    from streams.settings import Settings
+    from agents.clients.patients import Source
+    from agents.clients.produce import Production, Published
+    from settings.model import Settings
 
 _LINE_EVERY = 5.0
 
@@ -79,8 +79,8 @@ def produce(
     The settings say which learner sees which column, and which columns are the ids and the labels;
     where there are no ids, opaque ones are made up. Ctrl-C stops and says what was published.
     """
-    from agents.delays import parse_delay
-    from agents.produce import Production, Trial
+    from agents.clients.delays import parse_delay
+    from agents.clients.produce import Production, Trial
 
     delay = parse_delay(label_delay)
     loaded = load(settings, set_)
@@ -110,14 +110,14 @@ def produce(
 
 
 def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "Source":
-    from agents.patients import file_patients
-    from agents.splitting import Splitter
+    from agents.clients.patients import file_patients
+    from agents.clients.splitting import Splitter
 
     if (file is None) == (dataset is None):
         raise typer.BadParameter("name a FILE, or a --dataset")
     if file is not None:
         return file_patients(file, settings)
-    from experiments.patients import DATASETS
+    from cli.demo.patients import DATASETS
 
     source = DATASETS[str(dataset)]()
     source.need(Splitter(settings).columns)
@@ -170,7 +170,7 @@ class Lines:
 def _words(done: "Published") -> str:
     """Say what was published so far.
 
-    >>> from agents.produce import Published
+    >>> from agents.clients.produce import Published
     >>> _words(Published(patients=1200, labels=800, waiting=400, seconds=2.0))
     '1,200 patients, 600/s · 800 labels, 400 waiting'
     """

@@ -10,7 +10,7 @@ from cli.output import JsonOption, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
-    from experiments.replay import Replay
+    from audit.replay.replay import Replay
 
 _RATES = ("per", "fpr", "fnr")
 
@@ -29,7 +29,7 @@ def replay(
     time-outs, rules. Nothing is written to any topic. Without `--set` the replay should agree with
     the live diagnoses, and says how far it does.
     """
-    from experiments.replay import replay as run
+    from audit.replay.replay import replay as run
 
     live, other = load(settings, None), load(settings, set_)
     with reading(shown=not json) as progress:

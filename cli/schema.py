@@ -72,7 +72,7 @@ def _write_schemas(folder: Path, schemas: dict[str, dict[str, object]]) -> None:
 
 def _write_docs(page: Path) -> None:
     from schemas.reference import replace_generated
-    from streams.errors import InputError
+    from settings.errors import InputError
 
     try:
         page.write_text(replace_generated(page.read_text()))
@@ -83,7 +83,7 @@ def _write_docs(page: Path) -> None:
 
 
 def _unusable(path: Path, error: OSError) -> Exception:
-    from streams.errors import InputError
+    from settings.errors import InputError
 
     return InputError(f"{path}: {error.strerror}")
 

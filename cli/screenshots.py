@@ -23,10 +23,10 @@ def screenshots(
 
     The demo has a folder, a broker and workers of its own, which are gone afterwards.
     """
-    from cli.demo import prepare
-    from experiments.demo.place import Place
-    from experiments.demo.run import Demo
-    from experiments.screenshots import PATIENTS, browser_path, take
+    from cli.console_pictures import PATIENTS, browser_path, take
+    from cli.demo.command import prepare
+    from cli.demo.course import Demo
+    from cli.demo.folder import Place
 
     browser_path()
     with tempfile.TemporaryDirectory(prefix="hb-screenshots-") as made:

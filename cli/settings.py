@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.output import EXIT_INPUT, JsonOption, err, out, print_json, table
-from streams.errors import SettingsError
+from settings.errors import SettingsError
 
 if TYPE_CHECKING:
-    from streams.settings import Settings
-    from streams.settings.loading import Source
+    from settings.loading import Source
+    from settings.model import Settings
 
 group = typer.Typer(no_args_is_help=True, help="Check and show the settings file.")
 
 
 def _complete_key(incomplete: str) -> list[str]:
-    from streams.settings.keys import complete
+    from settings.keys import complete
 
     return complete(incomplete)
 
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 def load(file: Path | None, overrides: list[str] | None) -> "Settings":
     """Return the settings that a command's options name."""
-    from streams.settings import load_settings
+    from settings.loading import load_settings
 
     return load_settings(file, overrides or ())
 
@@ -65,7 +65,7 @@ def check(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
     """Say whether the settings are sound, or list every problem with its line."""
-    from streams.settings.loading import read_source, validate
+    from settings.loading import read_source, validate
 
     try:
         source = read_source(settings, set_ or ())
@@ -85,7 +85,7 @@ def check(
 
 
 def _problems(error: SettingsError) -> list[dict[str, str]]:
-    from streams.settings.problems import Problem
+    from settings.problems import Problem
 
     found = [problem for problem in error.problems if isinstance(problem, Problem)]
     return [vars(problem) for problem in found or [Problem("", "", str(error))]]
@@ -130,8 +130,8 @@ def _summarise(source: "Source", settings: "Settings") -> None:
 @group.command()
 def show(settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False) -> None:
     """Print all settings: defaults filled in, overrides applied. Secrets are not in them."""
-    from streams.settings.loading import read_source, validate
-    from streams.settings.render import origins, render
+    from settings.loading import read_source, validate
+    from settings.render import origins, render
 
     source = read_source(settings, set_ or ())
     valid = validate(source, fitted=False)
@@ -151,6 +151,6 @@ def show(settings: SettingsOption = None, set_: SetOption = None, json: JsonOpti
 @group.command()
 def reference() -> None:
     """Print the reference of all keys, as Markdown."""
-    from streams.settings.reference import reference_page
+    from settings.reference import reference_page
 
     sys.stdout.write(reference_page())

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from agents.board import Board
-    from agents.overview import Overview, TaskView
-    from streams.settings import Settings
+    from agents.monitor.overview import Overview, TaskView
+    from agents.monitor.scores import Board
+    from settings.model import Settings
 
 _EVERY = 2.0
 _MANY = 12
@@ -41,7 +41,7 @@ def status(
 
     All of it is read from the broker. Exit code 1 if a task is held by nobody.
     """
-    from agents.watch import look
+    from agents.monitor.watch import look
 
     loaded = load(settings, set_)
     if watch:
@@ -63,8 +63,8 @@ def _watch(settings: "Settings") -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from agents.watch import look
-    from streams.errors import BrokerError
+    from agents.monitor.watch import look
+    from settings.errors import BrokerError
 
     shown: RenderableType = "looking"
     try:
@@ -126,7 +126,7 @@ def screen(settings: "Settings", found: "Overview") -> "RenderableType":
 
 def score_table(board: "Board") -> "Table":
     """Return error rates, weights and exploration, the ensemble first."""
-    from agents.board import ENSEMBLE
+    from agents.monitor.scores import ENSEMBLE
 
     numbers = ("error", "last 1000", "FPR", "FNR", "weight", "exploring", "learned")
     shown = _plain("", *numbers, right=numbers)

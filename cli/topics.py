@@ -11,9 +11,9 @@ from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
-    from streams.settings import Settings
-    from streams.topic_admin import Difference
-    from streams.topics import Topic
+    from settings.model import Settings
+    from streams.kafka.admin import Difference
+    from streams.kafka.topics import Topic
 
 group = typer.Typer(no_args_is_help=True, help="Create and check the topics.")
 
@@ -65,8 +65,8 @@ def describe(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
     """Show every topic: what is declared, and what is on the broker."""
-    from streams.topic_admin import compare
-    from streams.topics import declared
+    from streams.kafka.admin import compare
+    from streams.kafka.topics import declared
 
     loaded = load(settings, set_)
     topics = declared(loaded)
@@ -93,9 +93,9 @@ def describe(
 
 async def create_missing(settings: "Settings") -> tuple[list[str], list["Difference"]]:
     """Create the topics that are missing; return them, and how the others differ."""
-    from streams.connection import admin_client
-    from streams.topic_admin import compare, create, find
-    from streams.topics import declared
+    from streams.kafka.admin import compare, create, find
+    from streams.kafka.connection import admin_client
+    from streams.kafka.topics import declared
 
     topics = declared(settings)
     async with admin_client(settings.broker) as admin:
@@ -105,9 +105,9 @@ async def create_missing(settings: "Settings") -> tuple[list[str], list["Differe
 
 
 async def _check(settings: "Settings", change: bool) -> list["Difference"]:
-    from streams.connection import admin_client
-    from streams.topic_admin import alter, compare, find
-    from streams.topics import declared
+    from streams.kafka.admin import alter, compare, find
+    from streams.kafka.connection import admin_client
+    from streams.kafka.topics import declared
 
     topics = declared(settings)
     async with admin_client(settings.broker) as admin:
@@ -117,9 +117,9 @@ async def _check(settings: "Settings", change: bool) -> list["Difference"]:
 
 
 async def _find(settings: "Settings") -> dict[str, "Topic"]:
-    from streams.connection import admin_client
-    from streams.topic_admin import find
-    from streams.topics import declared
+    from streams.kafka.admin import find
+    from streams.kafka.connection import admin_client
+    from streams.kafka.topics import declared
 
     async with admin_client(settings.broker) as admin:
         return await find(admin, [topic.name for topic in declared(settings)])
@@ -137,7 +137,7 @@ def _flat(difference: "Difference") -> dict[str, str]:
 
 
 def _described(topic: "Topic", found: "Topic | None") -> dict[str, Any]:
-    from streams.topic_admin import compare
+    from streams.kafka.admin import compare
 
     wrong = compare([topic], {topic.name: found} if found else {})
     return {
@@ -156,7 +156,7 @@ def _shape(topic: "Topic", keys: Mapping[str, str]) -> dict[str, Any]:
 def _kept(topic: "Topic") -> str:
     from datetime import timedelta
 
-    from streams.settings.base import FOREVER, format_duration
+    from settings.sections.base import FOREVER, format_duration
 
     if topic.config["cleanup.policy"] == "compact":
         return "last of each key"

@@ -13,7 +13,7 @@ from cli.output import err, out
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
-    from streams.app import EngineApp
+    from streams.faust.app import EngineApp
 
 RoleOption = Annotated[
     list[str] | None,
@@ -86,7 +86,7 @@ def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
     from agents.supervisor import Supervisor, worker_command
     from cli.progress import shown_progress
     from cli.topics import create_missing
-    from streams.settings.loading import settings_path
+    from settings.loading import settings_path
 
     loaded = load(settings, set_)
     file = settings_path(settings).absolute()

@@ -80,28 +80,30 @@ CATALOGUE: dict[str, Experiment] = {
         "experiments.paper.curves:labels", "Figure: missing and erroneous labels", 40, 60
     ),
     "single": Experiment(
-        "experiments.stream.single_pass:single_pass",
+        "experiments.single_pass.single_pass:single_pass",
         "Single pass: ours beside River",
         540,
         420,
         steps=False,
     ),
     "tuning": Experiment(
-        "experiments.stream.tuning:tuning",
+        "experiments.single_pass.tuning:tuning",
         "Single pass: what was tried, ours and River's",
         230,
         1700,
         steps=False,
     ),
     "others": Experiment(
-        "experiments.stream.others:others", "Single pass: other data", 750, 60, steps=False
+        "experiments.single_pass.others:others", "Single pass: other data", 750, 60, steps=False
     ),
     "adaptive": Experiment(
         "experiments.paper.adaptive:adaptive", "A partition that adapts, beside IUP's", 210, 700
     ),
-    "best": Experiment("experiments.best:best", "Our best variants", 190, 260, steps=False),
+    "best": Experiment(
+        "experiments.best_variants:best", "Our best variants", 190, 260, steps=False
+    ),
     "control": Experiment(
-        "experiments.stream.control:control", "Online FNR control", 105, 30, steps=False
+        "experiments.single_pass.control:control", "Online FNR control", 105, 30, steps=False
     ),
     "delay": Experiment("experiments.drift:delay", "Late labels", 120, 600),
     "drift": Experiment("experiments.drift:drift", "Labels swap, the best expert changes", 36, 220),

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from learners.features import Categorical, Feature, FeatureSpace, Real
-from learners.scaling import MinMax, Quantile, Scaling, ZLogistic
-from learners.types import Floats, Ints
-from streams.errors import InputError
+from learners.arrays.types import Floats, Ints
+from learners.local.features import Categorical, Feature, FeatureSpace, Real
+from learners.local.scaling import MinMax, Quantile, Scaling, ZLogistic
+from settings.errors import InputError
 
 SCALINGS: dict[str, type[Scaling]] = {"minmax": MinMax, "zlog": ZLogistic, "quantile": Quantile}
 

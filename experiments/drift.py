@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from experiments.paper.lanes import LocalSettings, Votes, simulate_learners
 from experiments.paper.methods import FUSIONS, Method, run_method
+from experiments.paper.parallel_runs import LocalSettings, Votes, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.rates import rates
 from experiments.report.result import Chart, Result, Row, Series, Table
-from learners.bounds import hedge_regret
-from learners.iup import Feedback
-from learners.regret import ensemble_regret
-from learners.types import Floats
+from learners.arrays.types import Floats
+from learners.local.iup import Feedback
+from learners.theory.bounds import hedge_regret
+from learners.theory.regret import ensemble_regret
 
 Tick = Callable[[], object]
 KINDS = {

@@ -1,8 +1,8 @@
 """IUP on synthetic problems whose oracle is known, many runs at once.
 
 Two rules whose accuracies are Hölder functions of x, with L = 1 and alpha = 1. The runs are copies
-of one `Iup`, as in `experiments.paper.lanes`. The doubling trick starts from nothing in each phase,
-so a phase is an `Iup` of its own whose horizon is the phase's length.
+of one `Iup`, as in `experiments.paper.parallel_runs`. The doubling trick starts from nothing in
+each phase, so a phase is an `Iup` of its own whose horizon is the phase's length.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from learners.bounds import confidence_epsilon
-from learners.intervals import accuracy_interval
-from learners.iup import Iup, IupConfig
-from learners.partition import Partition, cuts_for, unit_cube
-from learners.phases import Clock, Horizon
-from learners.types import Bools, Floats, Ints
+from learners.arrays.types import Bools, Floats, Ints
+from learners.local.iup import Iup, IupConfig
+from learners.local.partition import Partition, cuts_for, unit_cube
+from learners.local.phases import Clock, Horizon
+from learners.theory.bounds import confidence_epsilon
+from learners.theory.intervals import accuracy_interval
 
 Tick = Callable[[], object]
 TICK_EVERY = 500

@@ -11,15 +11,15 @@ import numpy as np
 
 from experiments.drift import pseudo_regret
 from experiments.known_oracle import run_iup
-from experiments.paper.lanes import LocalSettings, simulate_learners
 from experiments.paper.methods import FUSIONS, Method, context_cubes, run_method
+from experiments.paper.parallel_runs import LocalSettings, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
 from experiments.report.result import Chart, Result, Row, Series, Table
-from learners.bounds import contextual_hedge_regret, hedge_regret, is_vacuous, local_regret
-from learners.partition import Partition, cuts_for, unit_cube
-from learners.phases import Clock, Doubling, Horizon
-from learners.regret import contextual_regret
-from learners.types import Floats, Ints
+from learners.arrays.types import Floats, Ints
+from learners.local.partition import Partition, cuts_for, unit_cube
+from learners.local.phases import Clock, Doubling, Horizon
+from learners.theory.bounds import contextual_hedge_regret, hedge_regret, is_vacuous, local_regret
+from learners.theory.regret import contextual_regret
 
 Tick = Callable[[], object]
 CONTEXTS = 3

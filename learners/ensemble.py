@@ -1,7 +1,7 @@
 """The ensemble learner (EL) as a whole: join, fuse, settle, keep the score.
 
-    1. join     predictions, contexts and labels by instance id (`learners.ledger`)
-    2. fuse     all diagnoses of a batch at once (`learners.fusion`)
+    1. join     predictions, contexts and labels by instance id (`learners.join`)
+    2. fuse     all diagnoses of a batch at once (`learners.fusion.base`)
     3. settle   the labels that are there: losses, confusion counts, expected loss
     4. report   what to send: diagnoses, feedback to each LL, rejections
 
@@ -19,14 +19,14 @@ from math import nan
 
 import numpy as np
 
-from learners.evidence import evidence_of_others
-from learners.fusion import Ballot, Fusion, Verdict
-from learners.ledger import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
-from learners.metrics import confusion
-from learners.seeds import seeds_of
-from learners.tables import CellTable, table_for
-from learners.types import Floats, Ints, Seeds
-from learners.window import Window
+from learners.arrays.seeds import seeds_of
+from learners.arrays.tables import CellTable, table_for
+from learners.arrays.types import Floats, Ints, Seeds
+from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.evidence import evidence_of_others
+from learners.join import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
+from learners.scores.error_rates import confusion
+from learners.scores.window import Window
 
 EXPLORING, ACCURACY, LOG_ODDS = range(3)
 """Where a payload holds what the EL hears."""

@@ -11,7 +11,7 @@ from typing import Self
 class Reason(StrEnum):
     """A code and its meaning; the first group is about reading a record, the second about using it.
 
-    The join's codes are those of `learners.ledger`, so that one enum can be made from the other.
+    The join's codes are those of `learners.join`, so that one enum can be made from the other.
     """
 
     meaning: str

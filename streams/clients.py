@@ -23,10 +23,11 @@ from aiokafka.errors import KafkaError
 
 from schemas.codec import checked
 from schemas.records import Record
-from streams.connection import PATIENCE, await_broker, explained, quiet_client
-from streams.security import client_arguments, located
-from streams.settings import Settings, load_settings
-from streams.topics import Topics
+from settings.loading import load_settings
+from settings.model import Settings
+from streams.kafka.connection import PATIENCE, await_broker, explained, quiet_client
+from streams.kafka.security import client_arguments, located
+from streams.kafka.topics import Topics
 
 Headers = Sequence[tuple[str, bytes]]
 T = TypeVar("T")

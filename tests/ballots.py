@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from learners.fusion import Ballot, Fusion, Verdict
-from learners.types import MISSING, Ints
+from learners.arrays.types import MISSING, Ints
+from learners.fusion.base import Ballot, Fusion, Verdict
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 
 from agents import ensemble_learner, local_learner
-from experiments.audit.evidence import Evidence
-from experiments.audit.live import LiveState
-from experiments.partition_logs import empty_logs
-from experiments.recording import Span
+from audit.evidence import Evidence
+from audit.live import LiveState
+from audit.recording.partition import empty_logs
+from audit.recording.recording import Span
 from schemas.codec import encode
 from schemas.records import Context, Instance, Label
-from streams.settings import load_settings
-from streams.state import CountsTable
-from streams.tasks.batch import Batch
-from streams.tasks.outbox import Outbox
-from streams.tasks.processor import TaskContext
-from streams.topics import Topics
+from settings.loading import load_settings
+from streams.engine.api import TaskContext
+from streams.engine.outbox import Outbox
+from streams.engine.state import CountsTable
+from streams.kafka.batch import Batch
+from streams.kafka.topics import Topics
 
 TOML = """
 version = 1

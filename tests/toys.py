@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from streams.settings import Settings, load_settings
+from settings.loading import load_settings
+from settings.model import Settings
 
 TOY = """
 version = 1

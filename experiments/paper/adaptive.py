@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper.lanes import LocalSettings, Votes, simulate_learners
 from experiments.paper.methods import FUSIONS, each_value, run_method
 from experiments.paper.one_stage import FINE
+from experiments.paper.parallel_runs import LocalSettings, Votes, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.search import choose
 from experiments.paper.sweep import visits
 from experiments.report.result import Result, Row, Table
-from experiments.stream.locals import Task
-from experiments.stream.single_pass import as_runs
+from experiments.single_pass.locals import Task
+from experiments.single_pass.single_pass import as_runs
 from experiments.workers import spread
-from learners.iup import Feedback
-from learners.partition import unit_cube
+from learners.arrays.types import Floats, Ints
+from learners.local.iup import Feedback
+from learners.local.partition import unit_cube
 from learners.rules.cells import AdaptiveCells
-from learners.types import Floats, Ints
 
 Tick = Callable[[], object]
 Job = tuple[Floats, Ints, Ints, dict[str, Any]]

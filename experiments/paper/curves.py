@@ -4,15 +4,15 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from experiments.paper.lanes import LocalSettings, Tick, simulate_fusion, simulate_learners
 from experiments.paper.methods import FUSIONS, evaluator
 from experiments.paper.offline import STRENGTHS, scores
 from experiments.paper.one_stage import tune_once
+from experiments.paper.parallel_runs import LocalSettings, Tick, simulate_fusion, simulate_learners
 from experiments.paper.protocol import Runs, make_runs, stacked
 from experiments.paper.rates import Rates, rates
 from experiments.report.result import Chart, Result, Row, Series, Table
-from learners.peers.adaboost import boosted_weights
-from learners.types import Floats, Ints
+from learners.arrays.types import Floats, Ints
+from learners.fusion.peers.adaboost import boosted_weights
 
 BASE = {name: FUSIONS[name] for name in ("WM", "AH")}
 H = 2.3

@@ -4,9 +4,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from experiments.paper.lanes import LocalSettings, Tick, simulate_learners
 from experiments.paper.methods import ACTIVE, FUSIONS, Method, evaluator
 from experiments.paper.one_stage import tune_once
+from experiments.paper.parallel_runs import LocalSettings, Tick, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.published import COMPARED, compared, published
 from experiments.paper.rates import METRICS, Rates, improvement

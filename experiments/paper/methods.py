@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper.lanes import (
+from experiments.paper.parallel_runs import (
     Fused,
     LocalSettings,
     Tick,
@@ -17,10 +17,10 @@ from experiments.paper.lanes import (
 from experiments.paper.protocol import Runs
 from experiments.paper.rates import Rates, hindsight, joined, rates
 from experiments.paper.search import Evaluate
-from learners.fusion import Fusion
-from learners.fusions import make_fusion
-from learners.partition import Partition, unit_cube
-from learners.types import Floats, Ints
+from learners.arrays.types import Floats, Ints
+from learners.fusion.base import Fusion
+from learners.fusion.registry import make_fusion
+from learners.local.partition import Partition, unit_cube
 
 POSITIVE = 1
 

@@ -10,8 +10,8 @@ import numpy as np
 from experiments.paper.protocol import Runs, training_rows
 from experiments.paper.rates import Rates
 from experiments.paper.search import LIMIT, Tuned, choose
-from learners.peers.adaboost import boosted_weights
-from learners.types import Bools, Floats, Ints
+from learners.arrays.types import Bools, Floats, Ints
+from learners.fusion.peers.adaboost import boosted_weights
 
 BOUNDARIES = np.concatenate([np.geomspace(1e-5, 0.05, 150), np.linspace(0.0505, 0.9995, 350)])
 STRENGTHS = (1.0, 0.1, 10.0)

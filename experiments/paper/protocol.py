@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from experiments.data import Dataset, wdbc
-from learners.seeds import seeds_of
-from learners.types import Bools, Floats, Ints, Seeds
+from learners.arrays.seeds import seeds_of
+from learners.arrays.types import Bools, Floats, Ints, Seeds
 
 _BY_RUN = ("train", "test", "draws", "order", "seeds", "told", "silent")
 TRAINING = 285

@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from learners.types import Bools, Floats, Ints
+from learners.arrays.types import Bools, Floats, Ints
 
 METRICS = ("PER", "FPR", "FNR")
 

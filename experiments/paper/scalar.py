@@ -9,13 +9,13 @@ from time import perf_counter
 
 import numpy as np
 
-from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
+from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
-from learners.fusion import Ballot, Fusion, Verdict
-from learners.fusions import make_fusion
-from learners.local import LocalLearner, Predictions
+from learners.arrays.types import Bools, Ints
+from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.registry import make_fusion
+from learners.local.learner import LocalLearner, Predictions
 from learners.rules.constant import Constant
-from learners.types import Bools, Ints
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ The paper moves h by hand until the FNR, averaged over the 50 runs, is "just bel
 3. of all values tried, the one with the lowest mean PER among those with mean FNR <= 3 % counts.
 
 This uses the truth of the very runs that are reported, as the paper does; nobody can do that on a
-live stream (see `learners/fnr_control.py` for what can be done there).
+live stream (see `learners/fusion/fnr_control.py` for what can be done there).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.paper.rates import Rates
-from learners.types import Floats
+from learners.arrays.types import Floats
 
 LIMIT = 3.0
 REFINE = 4

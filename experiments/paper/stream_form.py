@@ -6,11 +6,11 @@ So a run of an experiment can be streamed through the real pipeline and give the
 from collections.abc import Iterator, Sequence
 
 from experiments.data import Dataset
-from experiments.paper.lanes import LocalSettings
+from experiments.paper.parallel_runs import LocalSettings
 from experiments.paper.protocol import Runs
-from learners.features import Real
-from learners.scaling import ZLogistic
-from learners.types import Ints
+from learners.arrays.types import Ints
+from learners.local.features import Real
+from learners.local.scaling import ZLogistic
 from schemas.records import Instance, Label
 
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper.lanes import LocalSettings, Tick, Votes, simulate_learners
 from experiments.paper.methods import FUSIONS, Method, each_value, run_method
 from experiments.paper.one_stage import FINE
+from experiments.paper.parallel_runs import LocalSettings, Tick, Votes, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.published import published
 from experiments.paper.rates import Rates, hindsight, rates
 from experiments.paper.search import Tuned, choose
 from experiments.report.result import Chart, Result, Row, Series, Table
-from learners.iup import Feedback
+from learners.local.iup import Feedback
 
 CONSTANTS = (0.0, 0.001, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0)
 ETAS = (0.0, 3.0)

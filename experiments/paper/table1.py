@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from itertools import pairwise
 
-from experiments.paper.lanes import LocalSettings, Tick
 from experiments.paper.methods import FUSIONS, REFERENCES, evaluator
 from experiments.paper.offline import adaboost, centralised, tuned_boundary
+from experiments.paper.parallel_runs import LocalSettings, Tick
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.published import COMPARED, compared, published
 from experiments.paper.rates import METRICS, improvement

@@ -12,22 +12,22 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from experiments.paper.lanes import (
+from experiments.paper.methods import FUSIONS, REFERENCES
+from experiments.paper.offline import split_scores
+from experiments.paper.parallel_runs import (
     LocalSettings,
     Tick,
     Votes,
     simulate_fusion,
     simulate_learners,
 )
-from experiments.paper.methods import FUSIONS, REFERENCES
-from experiments.paper.offline import split_scores
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.published import COMPARED, compared, published
 from experiments.paper.rates import Rates, hindsight, improvement, rates
 from experiments.paper.search import GRID, Evaluate, Tuned, tune
 from experiments.report.result import Chart, Result, Series, Table
-from learners.iup import Feedback
-from learners.types import Floats
+from learners.arrays.types import Floats
+from learners.local.iup import Feedback
 
 PAST = 1000
 KINDS = {"IUP": "", "IUP full": "", "LR": "lr", "SVM": "svm"}

@@ -11,7 +11,7 @@ from experiments.report.findings import improvements, summary
 from experiments.report.markdown import cell
 from experiments.report.result import Chart, Result, Table, lying
 from experiments.report.words import INTRODUCTION, UNSAID, headlines, setting_words
-from streams.errors import InputError
+from settings.errors import InputError
 
 
 def page(results: Mapping[str, Result]) -> str:

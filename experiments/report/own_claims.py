@@ -2,9 +2,9 @@
 
 from experiments.report.claims import Figures, Judge, claim
 from experiments.report.result import Row
-from experiments.stream.control import DEFAULT
-from experiments.stream.methods import PROPOSED
-from experiments.stream.river_peers import BEST, BEST_LIMITED, TRIED
+from experiments.single_pass.control import DEFAULT
+from experiments.single_pass.methods import PROPOSED
+from experiments.single_pass.river_peers import BEST, BEST_LIMITED, TRIED
 
 
 def _best(f: Figures) -> list[Row]:

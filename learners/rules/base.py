@@ -22,9 +22,9 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
-from learners.types import Floats, Ints, State
+from learners.local.features import FeatureSpace
 
 _Result = TypeVar("_Result")
 

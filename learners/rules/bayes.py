@@ -27,14 +27,14 @@ from math import pi, sqrt
 
 import numpy as np
 
-from learners.features import FeatureSpace
+from learners.arrays.types import Floats, Ints, State
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.columns import Columns
 from learners.rules.fourier import FourierFeatures
 from learners.rules.odds import beside, by_row, dot_rows, from_heads, heads, sigmoid, targets
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of
-from learners.types import Floats, Ints, State
 
 NEWTON_STEPS = 4
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import Rule, RuleError
-from learners.types import Floats, Ints
 
 
 class CallableRule(Rule):

@@ -27,13 +27,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from learners.arrays.types import Bools, Floats, Ints, State
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.columns import Columns
 from learners.rules.odds import from_scores
 from learners.rules.states import array
-from learners.types import Bools, Floats, Ints, State
 
 INSIDE = -1
 """The side of a cell that has not been cut."""

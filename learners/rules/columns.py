@@ -9,8 +9,8 @@ Values beyond 1e100 are cut there, so that squares stay finite.
 
 import numpy as np
 
-from learners.features import FeatureSpace
-from learners.types import Bools, Floats
+from learners.arrays.types import Bools, Floats
+from learners.local.features import FeatureSpace
 
 LIMIT = 1e100
 

@@ -17,14 +17,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule, RuleError
 from learners.rules.bayes import BayesianLogistic
 from learners.rules.lda import RankLda
 from learners.rules.logistic import Logistic
 from learners.rules.states import nest, part_of, parts_of
-from learners.types import Floats, Ints, State
 
 CLIP = 5.0
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
 from learners.rules.base import Rule
-from learners.types import Floats, Ints
 
 
 class Constant(Rule):

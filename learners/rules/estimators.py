@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from learners.arrays.types import Floats
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.linear import Linear
-from learners.types import Floats
 
 
 @dataclass(frozen=True)

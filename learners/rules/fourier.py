@@ -12,9 +12,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from learners.arrays.seeds import seeds_of, uniform
+from learners.arrays.types import Floats
 from learners.rules.odds import by_row
-from learners.seeds import seeds_of, uniform
-from learners.types import Floats
 
 
 class FourierFeatures:

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.columns import Columns
 from learners.rules.odds import by_row, from_scores
 from learners.rules.scalers import UNIFORM_DEVIATION, CentredRanks
 from learners.rules.states import added, array, nest, part_of, parts_of
-from learners.types import Floats, Ints, State
 
 
 class RankLda(LearningRule):

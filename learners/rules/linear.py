@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import Rule
 from learners.rules.columns import LIMIT, Columns
 from learners.rules.odds import by_row, from_heads, from_scores
-from learners.types import Floats, Ints
 
 
 class Linear(Rule):

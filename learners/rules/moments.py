@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints, State
 from learners.rules.states import array
-from learners.types import Floats, Ints, State
 
 
 class Spread(NamedTuple):

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from learners.features import FeatureSpace
+from learners.arrays.types import Bools, Floats, Ints, State
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.columns import LIMIT
 from learners.rules.gaussians import Gaussians
 from learners.rules.odds import from_scores
 from learners.rules.states import added, array, nest, part_of, parts_of
-from learners.types import Bools, Floats, Ints, State
 
 
 class NaiveBayes(LearningRule):

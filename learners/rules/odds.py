@@ -9,7 +9,7 @@ from math import exp
 
 import numpy as np
 
-from learners.types import Floats, Ints
+from learners.arrays.types import Floats, Ints
 
 
 def sigmoid(a: float) -> float:

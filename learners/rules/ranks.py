@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError
 from learners.rules.states import array
-from learners.types import Floats, Ints, State
 
 _BLOCK = 64
 """Rows added at once; they are compared with each other pair by pair."""

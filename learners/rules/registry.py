@@ -1,6 +1,6 @@
 """Every kind of rule there is, and the one place that makes a rule from its settings table.
 
->>> from learners.features import unit_cube
+>>> from learners.local.features import unit_cube
 >>> rule = make_rule({"kind": "logistic", "rate": 0.1}, unit_cube(2), ["benign", "malignant"])
 >>> rule.name, rule.learns
 ('logistic', True)
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule, Rule
 from learners.rules.bayes import BayesianLogistic
 from learners.rules.callables import CallableRule

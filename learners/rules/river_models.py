@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.callables import load
 from learners.rules.columns import Columns
 from learners.rules.odds import from_heads
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of
-from learners.types import Floats, Ints, State
 
 _FLOOR = 1e-12
 """A probability of 0 or 1 becomes this far from it: log-odds stay finite, within +-27.6."""

@@ -19,10 +19,10 @@ from math import sqrt
 
 import numpy as np
 
+from learners.arrays.types import Floats, State
 from learners.rules.columns import Columns
 from learners.rules.moments import Moments
 from learners.rules.ranks import RankSketch
-from learners.types import Floats, State
 
 Z_CLIP = 4.0
 RANK_STEPS = 1024

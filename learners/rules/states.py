@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from learners.arrays.types import Floats, State
 from learners.errors import LearnerError
-from learners.types import Floats, State
 
 
 def nest(part: str, state: State) -> State:

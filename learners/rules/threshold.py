@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.features import FeatureSpace
+from learners.local.features import FeatureSpace
 from learners.rules.base import Rule
-from learners.types import Floats, Ints
 
 
 class Threshold(Rule):

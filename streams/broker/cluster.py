@@ -10,14 +10,14 @@ from typing import Self
 
 from platformdirs import user_data_path
 
+from settings.errors import BrokerError
+from settings.sections.base import Secret
+from settings.sections.broker import BrokerSettings, SecuritySettings
 from streams.broker.certificates import SecretFiles
 from streams.broker.jars import Progress, lock
 from streams.broker.node import Node, PortTakenError, node_process
 from streams.broker.plan import Plan, is_free, load_plan, new_plan, used_ports
 from streams.broker.training import prepare
-from streams.errors import BrokerError
-from streams.settings.base import Secret
-from streams.settings.broker import BrokerSettings, SecuritySettings
 
 USER = "hb"
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from streams.errors import BrokerError
+from settings.errors import BrokerError
 
 DOWNLOADS_AT_ONCE = 4
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from streams.errors import BrokerError
+from settings.errors import BrokerError
 
 # The oldest that Kafka's brokers run on.
 OLDEST = 17

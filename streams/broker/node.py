@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from settings.errors import BrokerError
 from streams.broker.certificates import SecretFiles
 from streams.broker.jvm import java_command, java_environment
 from streams.broker.plan import Plan
 from streams.broker.process import Process
 from streams.broker.properties import server_properties, write_properties
-from streams.errors import BrokerError
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

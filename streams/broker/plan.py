@@ -8,7 +8,7 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from streams.errors import BrokerError
+from settings.errors import BrokerError
 
 LAYOUT = 1
 HOST = "127.0.0.1"

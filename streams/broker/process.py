@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from streams.errors import BrokerError
+from settings.errors import BrokerError
 
 POLL_SECONDS = 0.02
 

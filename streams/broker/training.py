@@ -9,12 +9,12 @@ import shutil
 from pathlib import Path
 from tempfile import mkdtemp
 
+from settings.errors import BrokerError
 from streams.broker.certificates import SecretFiles
 from streams.broker.jars import Progress, alone, cache_folder, class_path, lock
 from streams.broker.jvm import archive_file
 from streams.broker.node import Node
 from streams.broker.plan import new_plan
-from streams.errors import BrokerError
 
 # Writing the archive takes about eight seconds on two cores; a busy machine gets its time.
 _WRITE_SECONDS = 120.0

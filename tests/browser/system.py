@@ -16,9 +16,9 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 from user_kit import ensemble
 
-from agents.clients import Publisher
+from agents.clients.client import Publisher
 from agents.supervisor import worker_command
-from streams.settings import load_settings
+from settings.loading import load_settings
 
 PAUSE = 0.1
 AT_ONCE = 3

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from agents.roles import roles
-from streams.settings import load_settings
+from settings.loading import load_settings
 from tests.deploy.files import DEPLOY, ROOT, read_yaml
 
 FILE = DEPLOY / "compose.yaml"

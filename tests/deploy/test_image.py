@@ -35,14 +35,14 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 """
 WORKER = """
-import streams.connection
+import streams.kafka.connection
 from agents.worker import worker_app
 from cli.main import main
-from streams.settings import load_settings
+from settings.loading import load_settings
 
 app = worker_app(load_settings("deploy/ensemble.toml"))
 assert len(app.engine.specs) == 4
-streams.connection.PATIENCE = 0.1  # nobody listens
+streams.kafka.connection.PATIENCE = 0.1  # nobody listens
 for command in (["worker"], ["topics", "create"], ["status"], ["audit"]):
     where = ["--settings=deploy/ensemble.toml", "--set=broker.bootstrap=localhost:1"]
     sys.argv = ["hb", *command, *where]

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from agents.metrics import ALL
+from agents.monitor.metrics_page import ALL
 from tests.conftest import need_tool
 from tests.deploy.files import DEPLOY, NAME, ROOT, alerts, queries, read_yaml, records, rules
 

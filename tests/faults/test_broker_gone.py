@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from streams.app import WebConfig
-from streams.broker.keeper import temporary_broker
-from streams.tasks.task import Phase
+from streams.broker.reaper import temporary_broker
+from streams.engine.tasks.task import Phase
+from streams.faust.app import WebConfig
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import (
     committed,

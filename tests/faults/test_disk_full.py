@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.broker.keeper import temporary_broker
-from streams.tasks.task import Phase
+from streams.broker.reaper import temporary_broker
+from streams.engine.tasks.task import Phase
 from tests.conftest import need_tool
 from tests.streams.engine_kit import (
     committed,

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from experiments.bench import faults, pipeline_faults
-from experiments.bench.faults_check import Record, judge, longest_gap
-from experiments.bench.faults_schedule import PIPELINE_SHORT, SHORT, Fault, schedule
-from streams.broker.keeper import temporary_broker
+from bench import faults, pipeline_faults
+from bench.faults_check import Record, judge, longest_gap
+from bench.faults_schedule import PIPELINE_SHORT, SHORT, Fault, schedule
+from streams.broker.reaper import temporary_broker
 
 SEED = int(os.environ.get("HB_FAULTS_SEED", "20"))
 

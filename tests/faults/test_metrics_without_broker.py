@@ -6,8 +6,8 @@ import aiohttp
 from pipeline_kit import arrive, await_count, create_topics, patients, running, settings
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.broker.keeper import temporary_broker
-from streams.topics import Topics
+from streams.broker.reaper import temporary_broker
+from streams.kafka.topics import Topics
 
 N = 20
 DONE, AGE = ("hb_fusions_total", "true"), ("hb_state_age_seconds",)

@@ -3,15 +3,15 @@
 import asyncio
 import logging
 
-import streams.app
-from streams.app import create_app, engine_config
-from streams.broker.keeper import temporary_broker
+import streams.faust.app
+from streams.broker.reaper import temporary_broker
+from streams.faust.app import create_app, engine_config
 from tests.streams.engine_kit import create_topics, done, ids, produce, spec, until
 from tests.streams.settings_kit import settings
 
 
 async def test_a_broker_that_comes_later_is_waited_for(prefix, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(streams.app, "_PATIENCE", 1.0)
+    monkeypatch.setattr(streams.faust.app, "_PATIENCE", 1.0)
     with temporary_broker() as broker:
         address = broker.address
         made = settings(prefix.rstrip("."), address, state=tmp_path, web_port=0)

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"schemas", "learners", "streams", "agents", "experiments", "cli"}
+PACKAGES = {
+    "schemas",
+    "learners",
+    "settings",
+    "streams",
+    "agents",
+    "audit",
+    "experiments",
+    "bench",
+    "cli",
+}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +36,7 @@ def test_it_holds_every_module_and_nothing_else(wheel):
     modules = {str(p.relative_to(ROOT)) for top in PACKAGES for p in (ROOT / top).rglob("*.py")}
     assert modules <= set(names)
     assert any(name.endswith("LICENSE") for name in names)
-    page = ROOT / "agents/console/static"
+    page = ROOT / "agents/monitor/console/static"
     assert {str(file.relative_to(ROOT)) for file in page.iterdir()} <= set(names)
 
 

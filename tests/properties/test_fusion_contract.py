@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learners.fusion import Ballot, Verdict
-from learners.fusions import MODES, make_fusion
-from learners.shares import UNIT
-from learners.types import MISSING
+from learners.arrays.shares import UNIT
+from learners.arrays.types import MISSING
+from learners.fusion.base import Ballot, Verdict
+from learners.fusion.registry import MODES, make_fusion
 from tests.ballots import random_stream, run, snapshot
 from tests.strategies import cuts, generators
 

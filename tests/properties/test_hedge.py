@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learners.active import Active
-from learners.fusion import Ballot
-from learners.hedge import Hedge
-from learners.seeds import uniform
-from learners.shares import UNIT
-from learners.types import MISSING
+from learners.arrays.seeds import uniform
+from learners.arrays.shares import UNIT
+from learners.arrays.types import MISSING
+from learners.fusion.active import Active
+from learners.fusion.base import Ballot
+from learners.fusion.hedge import Hedge
 from tests.ballots import Stream, random_stream, run, snapshot
 from tests.reference.hedge import PaperActive, PaperHedge
 from tests.strategies import cuts, generators

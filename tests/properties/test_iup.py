@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learners.features import unit_cube
-from learners.iup import Feedback, Iup, IupConfig
-from learners.partition import Partition
-from learners.phases import Doubling, Horizon
+from learners.local.features import unit_cube
+from learners.local.iup import Feedback, Iup, IupConfig
+from learners.local.partition import Partition
+from learners.local.phases import Doubling, Horizon
 from tests.reference.iup import PaperDoubling, PaperIup
 from tests.strategies import cuts, generators
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from learners.ledger import Codec, Context, JoinRules, Label, Ledger, Prediction, Reason, Step
+from learners.join import Codec, Context, JoinRules, Label, Ledger, Prediction, Reason, Step
 from tests.reference.ledger import SlowLedger
 from tests.strategies import cuts
 

@@ -4,8 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learners.metrics import confusion, hindsight, rates
-from learners.regret import (
+from learners.arrays.shares import UNIT
+from learners.arrays.types import MISSING
+from learners.scores.error_rates import confusion, hindsight, rates
+from learners.scores.window import Window, merged
+from learners.theory.regret import (
     awake_regret,
     contextual_regret,
     ensemble_regret,
@@ -13,9 +16,6 @@ from learners.regret import (
     local_regret_estimate,
     local_regret_parts,
 )
-from learners.shares import UNIT
-from learners.types import MISSING
-from learners.window import Window, merged
 from tests.strategies import cuts, generators
 
 sizes = st.integers(0, 40)

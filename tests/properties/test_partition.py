@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from learners.features import Categorical, FeatureSpace, Real, unit_cube
-from learners.partition import Partition, cuts_for
-from learners.scaling import MinMax, Quantile, ZLogistic
+from learners.local.features import Categorical, FeatureSpace, Real, unit_cube
+from learners.local.partition import Partition, cuts_for
+from learners.local.scaling import MinMax, Quantile, ZLogistic
 from tests.strategies import unit_values
 
 

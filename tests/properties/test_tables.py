@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learners.tables import DenseTable, SparseTable
+from learners.arrays.tables import DenseTable, SparseTable
 
 cells = st.lists(st.integers(0, 40), max_size=60)
 

@@ -6,7 +6,7 @@ a time. Nothing is packed and there are no queues.
 
 from collections import Counter
 
-from learners.ledger import Context, Diagnose, Expire, Label, Prediction, Reason, Reject, Settle
+from learners.join import Context, Diagnose, Expire, Label, Prediction, Reason, Reject, Settle
 
 
 class Row:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from streams.app import EngineApp, WebConfig, build_app
-from streams.tasks import AgentSpec, EngineConfig
+from streams.engine import AgentSpec, EngineConfig
+from streams.faust.app import EngineApp, WebConfig, build_app
 
 NO_PAGES = WebConfig(host=None)
 

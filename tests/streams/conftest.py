@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from settings.sections.broker import BrokerSettings
 from streams.broker import USER, EmbeddedBroker
-from streams.broker.keeper import temporary_broker
-from streams.settings.broker import BrokerSettings
+from streams.broker.reaper import temporary_broker
 from tests.streams.docker_broker import docker_answers, docker_broker
 
 

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from streams.tasks.commit import Step
+from streams.engine.tasks.commit import Step
 from tests.streams.engine_kit import config, running, spec
 
 COMMITS = 2

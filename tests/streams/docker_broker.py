@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from settings.sections.broker import BrokerSettings
 from streams.broker.jars import lock
 from streams.broker.plan import HOST, new_plan
 from streams.broker.properties import server_properties
-from streams.connection import await_broker
-from streams.settings.broker import BrokerSettings
+from streams.kafka.connection import await_broker
 
 
 def docker_answers() -> bool:

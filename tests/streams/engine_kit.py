@@ -15,13 +15,13 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from schemas.errors import RecordError
 from schemas.reasons import Reason
-from streams.state import CountsTable, EntriesTable
-from streams.tasks import AgentSpec, Batch, EngineConfig, Outbox, Processor, TaskContext
-from streams.tasks.columns import take_batches
-from streams.tasks.commit import Hook, no_hook
-from streams.tasks.group import TaskGroup
-from streams.tasks.observer import SILENT, Observer
-from streams.tasks.restore import committed_reader
+from streams.engine import AgentSpec, Batch, EngineConfig, Outbox, Processor, TaskContext
+from streams.engine.changelogs.restore import committed_reader
+from streams.engine.observer import SILENT, Observer
+from streams.engine.state import CountsTable, EntriesTable
+from streams.engine.tasks.commit import Hook, no_hook
+from streams.engine.tasks.group import TaskGroup
+from streams.kafka.client.fetched import take_batches
 
 CELLS = 50
 START = time.time_ns() // 1_000_000

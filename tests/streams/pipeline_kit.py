@@ -13,11 +13,12 @@ from aiokafka import AIOKafkaProducer
 from engine_kit import committed
 
 from agents.worker import worker_app
-from streams.app import EngineApp
-from streams.connection import admin_client
-from streams.settings import Settings, load_settings
-from streams.topic_admin import create
-from streams.topics import Topics, declared
+from settings.loading import load_settings
+from settings.model import Settings
+from streams.faust.app import EngineApp
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topics, declared
 
 TOML = """
 version = 1

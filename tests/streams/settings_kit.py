@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streams.settings import Settings
+from settings.model import Settings
 
 
 def settings(name: str = "wdbc", broker: Any = "localhost:9092", **worker: Any) -> Settings:

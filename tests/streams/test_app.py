@@ -7,12 +7,12 @@ from datetime import timedelta
 import aiohttp
 import pytest
 
-from streams.app import WebConfig, build_app, create_app, engine_config
-from streams.errors import BrokerError, HbError
-from streams.settings import Secret
-from streams.tasks.commit import Step
-from streams.tasks.task import Phase
-from streams.web import free_socket
+from settings.errors import BrokerError, HbError
+from settings.sections.base import Secret
+from streams.engine.tasks.commit import Step
+from streams.engine.tasks.task import Phase
+from streams.faust.app import WebConfig, build_app, create_app, engine_config
+from streams.faust.web import free_socket
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import config, create_topics, done, ids, produce, spec, until
 from tests.streams.settings_kit import settings

@@ -10,11 +10,11 @@ from aiokafka.admin import RecordsToDelete
 from engine_kit import committed
 from pipeline_kit import arrive, create_topics, label, patients, publish, read, running, settings
 
-from agents.reports import Reports
-from experiments.audit import audit
-from streams.connection import admin_client
-from streams.settings import load_settings
-from streams.topics import Topics
+from agents.ensemble_outputs import Reports
+from audit import audit
+from settings.loading import load_settings
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
 
 N = 240

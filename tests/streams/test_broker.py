@@ -12,13 +12,13 @@ import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from settings.errors import BrokerError
 from streams.broker import EmbeddedBroker
 from streams.broker.jvm import archive_file
 from streams.broker.plan import load_plan
-from streams.connection import admin_client, await_broker
-from streams.errors import BrokerError
-from streams.topic_admin import create
-from streams.topics import Topic
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client, await_broker
+from streams.kafka.topics import Topic
 
 UP = "import sys; from pathlib import Path; from streams.broker import EmbeddedBroker; "
 
@@ -223,7 +223,7 @@ def test_destroying_spares_what_is_not_its_own(tmp_path):
 
 def test_a_temporary_broker_ends_with_a_killed_parent(tmp_path):
     code = (
-        "from streams.broker.keeper import temporary_broker\n"
+        "from streams.broker.reaper import temporary_broker\n"
         "with temporary_broker() as broker:\n"
         "    Path(sys.argv[1]).write_text(str(broker.data)); input()"
     )

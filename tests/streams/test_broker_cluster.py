@@ -6,9 +6,9 @@ import time
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streams.connection import admin_client
-from streams.topic_admin import create, find
-from streams.topics import Topic
+from streams.kafka.admin import create, find
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topic
 
 COPIES = {"min.insync.replicas": "2"}
 

@@ -12,8 +12,8 @@ import tomllib
 import pytest
 from user_kit import HB
 
+from settings.sections.broker import BrokerSettings
 from streams.broker import EmbeddedBroker
-from streams.settings.broker import BrokerSettings
 from tests.cli_runs import Hb
 
 
@@ -120,8 +120,9 @@ def test_without_an_address_the_embedded_broker_is_meant(tmp_path):
     """In a process of its own: where the user's data folder is, is the environment's to say."""
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     code = (
-        "from streams.broker import EmbeddedBroker; from streams.security import client_arguments;"
-        "from streams.settings.broker import BrokerSettings;"
+        "from streams.broker import EmbeddedBroker;"
+        "from streams.kafka.security import client_arguments;"
+        "from settings.sections.broker import BrokerSettings;"
         "broker = EmbeddedBroker(); address = broker.up();"
         "print(client_arguments(BrokerSettings())['bootstrap_servers'] == [address]);"
         "broker.destroy()"

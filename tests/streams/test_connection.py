@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from streams.connection import admin_client, await_broker, quiet_client
-from streams.errors import BrokerError
-from streams.security import client_arguments, located
-from streams.settings.broker import BrokerSettings
+from settings.errors import BrokerError
+from settings.sections.broker import BrokerSettings
+from streams.kafka.connection import admin_client, await_broker, quiet_client
+from streams.kafka.security import client_arguments, located
 
 
 def test_the_address_is_a_list(broker):

@@ -26,10 +26,10 @@ from pipeline_kit import (
 )
 from user_kit import HB, ensemble
 
-from agents.console.server import CONSOLE
-from agents.watch import look
-from learners.intervals import accuracy_interval
-from streams.topics import Topics
+from agents.monitor.console.server import CONSOLE
+from agents.monitor.watch import look
+from learners.theory.intervals import accuracy_interval
+from streams.kafka.topics import Topics
 
 PAGES = 100
 N = 400

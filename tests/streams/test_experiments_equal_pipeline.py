@@ -9,16 +9,16 @@ from engine_kit import until
 from pipeline_kit import create_topics, read, running
 
 from experiments.paper import stream_form as paper_form
-from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
+from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
-from experiments.stream import stream_form as pass_form
-from experiments.stream.locals import Task, listen
-from experiments.stream.methods import OURS, PROPOSED, RECIPES
-from experiments.stream.passes import fuse
-from learners.fusions import make_fusion
+from experiments.single_pass import stream_form as pass_form
+from experiments.single_pass.locals import Task, listen
+from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
+from experiments.single_pass.passes import fuse
+from learners.fusion.registry import make_fusion
 from schemas.codec import encode
-from streams.settings import load_settings
-from streams.topics import Topics
+from settings.loading import load_settings
+from streams.kafka.topics import Topics
 
 PATIENTS, SEED, H = 30, 12, 2.5
 

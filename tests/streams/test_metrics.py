@@ -15,13 +15,13 @@ import pytest
 from pipeline_kit import arrive, create_topics, label, patients, publish, settings
 from prometheus_client.parser import text_string_to_metric_families
 
-from agents.metrics import ALL
+from agents.monitor.metrics_page import ALL
+from agents.monitor.watch import Watch
 from agents.supervisor import worker_command
-from agents.watch import Watch
-from experiments.audit import audit
-from experiments.audit.metrics import read_page
-from streams.settings import load_settings
-from streams.topics import Topics
+from audit import audit
+from audit.metric_values import read_page
+from settings.loading import load_settings
+from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
 from tests.conftest import need_tool
 

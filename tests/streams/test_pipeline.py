@@ -13,7 +13,7 @@ from pipeline_kit import (
     settings,
 )
 
-from streams.topics import Topics
+from streams.kafka.topics import Topics
 
 
 @pytest.fixture

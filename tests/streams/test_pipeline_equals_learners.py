@@ -14,10 +14,10 @@ from pipeline_kit import (
     settings,
 )
 
-from learners.fusion import Ballot
-from learners.seeds import seeds_of
-from streams.build import fusion, local_learner
-from streams.topics import Topics
+from learners.arrays.seeds import seeds_of
+from learners.fusion.base import Ballot
+from settings.building import fusion, local_learner
+from streams.kafka.topics import Topics
 
 CONTEXT = 'ensemble.context={cuts=2,features=[{name="y",low=0.0,high=1.0}]}'
 

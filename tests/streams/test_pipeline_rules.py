@@ -19,9 +19,9 @@ from pipeline_kit import (
     settings,
 )
 
-from agents.watch import look
-from experiments.audit.run import audit
-from streams.topics import Topics
+from agents.monitor.watch import look
+from audit.end_to_end import audit
+from streams.kafka.topics import Topics
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pipeline_kit import (
 )
 from prometheus_kit import Prometheus, prometheus
 
-from streams.topics import Topics
+from streams.kafka.topics import Topics
 from tests.deploy.files import alerts, dashboards, panels, records
 
 SETTINGS = (

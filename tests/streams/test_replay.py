@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pipeline_kit import arrive, create_topics, label, patients, read, running, settings
 
-from streams.topics import Topics
+from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
 
 N = 24

@@ -10,11 +10,11 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.state import CountsTable, EntriesTable
-from streams.state.replica import Replica, sum_rows
-from streams.tasks import Batch, EngineConfig
-from streams.tasks.columns import take_batches
-from streams.tasks.task import Phase
+from streams.engine import Batch, EngineConfig
+from streams.engine.changelogs.replica import Replica, sum_rows
+from streams.engine.state import CountsTable, EntriesTable
+from streams.engine.tasks.task import Phase
+from streams.kafka.client.fetched import take_batches
 from tests.streams.engine_kit import (
     CELLS,
     Counting,
@@ -169,7 +169,7 @@ async def test_a_replica_that_lost_its_place_or_met_an_error_follows_on(
                 raise KafkaError
             return take_batches(*arguments)
 
-        monkeypatch.setattr("streams.state.replica.take_batches", fail_once)
+        monkeypatch.setattr("streams.engine.changelogs.replica.take_batches", fail_once)
         beginning, asked = replica._consumer.beginning_offsets, []
 
         async def no_answer_at_first(places):

@@ -9,13 +9,13 @@ from aiokafka.errors import TopicAuthorizationFailedError
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization as s
 
-from streams.connection import admin_client, await_broker, explained
-from streams.errors import BrokerError, SettingsError
-from streams.security import client_arguments, protection
-from streams.settings.base import Secret
-from streams.settings.broker import BrokerSettings, SecuritySettings
-from streams.topic_admin import create
-from streams.topics import Topic
+from settings.errors import BrokerError, SettingsError
+from settings.sections.base import Secret
+from settings.sections.broker import BrokerSettings, SecuritySettings
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client, await_broker, explained
+from streams.kafka.security import client_arguments, protection
+from streams.kafka.topics import Topic
 
 
 def changed(settings, bootstrap=None, **changes):

@@ -3,12 +3,12 @@
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from streams.connection import admin_client
-from streams.security import client_arguments
-from streams.state import CountsTable, EntriesTable
-from streams.tasks import AgentSpec, EngineConfig
-from streams.topic_admin import create
-from streams.topics import Topic
+from streams.engine import AgentSpec, EngineConfig
+from streams.engine.state import CountsTable, EntriesTable
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.security import client_arguments
+from streams.kafka.topics import Topic
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import CELLS, Counting, done, ids, until
 

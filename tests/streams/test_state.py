@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.state import CountsTable, EntriesTable, Store
-from streams.state.store import StoreError, open_free
-from streams.state.table import split_key
+from streams.engine.state import CountsTable, EntriesTable, Store
+from streams.engine.state.store import StoreError, open_free
+from streams.engine.state.table import split_key
 
 KEYS = st.binary(min_size=1, max_size=2)
 STEPS = st.lists(
@@ -132,7 +132,7 @@ def test_a_write_is_all_or_nothing_with_its_offset(tmp_path):
     """Kill a process while it writes: what is there belongs to the offset that is there."""
     script = """
 import os, signal, sys, threading
-from streams.state import Store
+from streams.engine.state import Store
 with Store(sys.argv[1], ["t"]) as store:
     threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
     n = 0

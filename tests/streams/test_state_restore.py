@@ -6,12 +6,12 @@ import shutil
 import numpy as np
 from aiokafka import AIOKafkaProducer
 
-from streams.state import CountsTable, EntriesTable
-from streams.state.store import Store
-from streams.tasks import AgentSpec
-from streams.tasks.changelog import META_KEY, Changelogs
-from streams.tasks.restore import restore
-from streams.tasks.task import Phase
+from streams.engine import AgentSpec
+from streams.engine.changelogs.changelog import META_KEY, Changelogs
+from streams.engine.changelogs.restore import restore
+from streams.engine.state import CountsTable, EntriesTable
+from streams.engine.state.store import Store
+from streams.engine.tasks.task import Phase
 from tests.streams.engine_kit import (
     committed,
     config,

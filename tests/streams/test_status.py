@@ -9,18 +9,18 @@ import pytest
 from engine_kit import committed
 from user_kit import ensemble, worker_process, write_settings
 
-from agents.sending import Sender
-from agents.state_reader import StateReader
-from agents.state_view import StateView
+from agents.clients.sending import Sender
+from agents.monitor.state_reader import StateReader
+from agents.monitor.state_view import StateView
+from agents.monitor.watch import Watch
 from agents.totals import WAITING, EnsembleTotals
-from agents.watch import Watch
-from learners.ledger import COUNTERS
-from learners.metrics import confusion, rates
-from streams.connection import admin_client
-from streams.settings import load_settings
-from streams.tasks.changelog import META_KEY
-from streams.topic_admin import create
-from streams.topics import Topics, declared
+from learners.join import COUNTERS
+from learners.scores.error_rates import confusion, rates
+from settings.loading import load_settings
+from streams.engine.changelogs.changelog import META_KEY
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topics, declared
 from tests.cli_runs import Hb
 
 

@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from schemas.deadletters import from_message
-from streams.state import CountsTable, EntriesTable, Store
-from streams.tasks.commit import Step
-from streams.tasks.observer import Observer
-from streams.tasks.task import Phase, Task
+from streams.engine.observer import Observer
+from streams.engine.state import CountsTable, EntriesTable, Store
+from streams.engine.tasks.commit import Step
+from streams.engine.tasks.task import Phase, Task
 from tests.streams.engine_kit import (
     CELLS,
     START,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from streams.connection import admin_client
-from streams.errors import BrokerError
-from streams.settings.base import FOREVER
-from streams.settings.loading import load_settings
-from streams.topic_admin import Difference, alter, compare, create, find
-from streams.topics import Topic, Topics, declared
+from settings.errors import BrokerError
+from settings.loading import load_settings
+from settings.sections.base import FOREVER
+from streams.kafka.admin import Difference, alter, compare, create, find
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topic, Topics, declared
 from tests.cli_runs import Hb
 from tests.settings_files import GOOD
 
@@ -199,7 +199,7 @@ def test_the_commands(hb, prefix):
 
 
 def test_a_broker_that_is_not_there_is_exit_code_4(hb, monkeypatch):
-    monkeypatch.setattr("streams.connection.PATIENCE", 0.3)
+    monkeypatch.setattr("streams.kafka.connection.PATIENCE", 0.3)
     monkeypatch.setenv("HB_SET__BROKER__BOOTSTRAP", "127.0.0.1:1")
     run = hb("topics", "check")
     assert run.code == 4

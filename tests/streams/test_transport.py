@@ -13,10 +13,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
 from aiokafka.errors import KafkaTimeoutError
 
-from streams import transport
-from streams.assignor import TogetherAssignor, spread
-from streams.tasks.task import Phase
-from streams.transport import Consumer
+from streams.engine.tasks.task import Phase
+from streams.faust import transport
+from streams.faust.assignor import TogetherAssignor, spread
+from streams.faust.transport import Consumer
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import (
     Counting,

@@ -17,7 +17,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.web import base
 from mode import Service, threads
 
-from streams.transport import Transport
+from streams.faust.transport import Transport
 from tests.streams.engine_kit import config, create_topics, ids, produce, spec
 
 

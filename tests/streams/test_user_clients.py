@@ -8,16 +8,16 @@ import pytest
 from engine_kit import committed, produce
 from user_kit import PATIENT, ensemble, worker_process, write_settings
 
-from agents.clients import Client, Diagnoses, NoDiagnosisError, PatientError, Publisher
-from agents.sending import partition_of
+from agents.clients.client import Client, Diagnoses, NoDiagnosisError, PatientError, Publisher
+from agents.clients.sending import partition_of
 from schemas.codec import encode
 from schemas.examples import EXAMPLES
 from schemas.readers import Reader
 from schemas.records import Context, Diagnosis, Instance, Label
 from schemas.rows import Feature, RowReader
-from streams.errors import BrokerError, InputError
-from streams.settings import load_settings
-from streams.topics import Topics
+from settings.errors import BrokerError, InputError
+from settings.loading import load_settings
+from streams.kafka.topics import Topics
 
 USE = Path(__file__).parents[2] / "docs/use.md"
 

@@ -15,10 +15,10 @@ import pytest
 from engine_kit import committed
 from user_kit import HB, PATIENT, ensemble, worker_process
 
-from agents.sending import Sender, partition_of
+from agents.clients.sending import Sender, partition_of
+from settings.loading import load_settings
 from streams.clock import wall
-from streams.settings import load_settings
-from streams.topics import Topics
+from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
 from tests.conftest import need_tool
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agents.supervisor import worker_command
-from streams.connection import admin_client
-from streams.settings import Settings, load_settings
-from streams.topic_admin import create
-from streams.topics import declared
+from settings.loading import load_settings
+from settings.model import Settings
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import declared
 
 TOML = """\
 version = 1

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learners.bounds import contextual_hedge_regret, hedge_regret
-from learners.committee import Committee
-from learners.fusion import Ballot, Verdict
-from learners.hedge import Hedge, small_loss_regret
-from learners.partition import Partition, unit_cube
-from learners.peers.single import SingleLearner
-from learners.peers.trackexp import TrackExp
-from learners.shares import UNIT
+from learners.arrays.shares import UNIT
+from learners.fusion.base import Ballot, Verdict
+from learners.fusion.committee import Committee
+from learners.fusion.hedge import Hedge, small_loss_regret
+from learners.fusion.peers.single import SingleLearner
+from learners.fusion.peers.trackexp import TrackExp
+from learners.local.partition import Partition, unit_cube
+from learners.theory.bounds import contextual_hedge_regret, hedge_regret
 from tests.strategies import generators
 
 RUNS = 10

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from learners.bounds import confidence_epsilon, local_regret
-from learners.features import unit_cube
-from learners.intervals import accuracy_interval
-from learners.iup import Iup, IupConfig
-from learners.local import LocalLearner
-from learners.phases import Horizon
+from learners.local.features import unit_cube
+from learners.local.iup import Iup, IupConfig
+from learners.local.learner import LocalLearner
+from learners.local.phases import Horizon
 from learners.rules.constant import Constant
+from learners.theory.bounds import confidence_epsilon, local_regret
+from learners.theory.intervals import accuracy_interval
 
 T = 30_000
 RULES = 2

@@ -16,11 +16,11 @@ from agents.totals import (
     local_width,
     summed,
 )
-from learners.choices import Choices
-from learners.ledger import COUNTERS
-from learners.local import Predictions
-from learners.regret import local_regret_parts
-from streams.state.counts import CountsTable
+from learners.join import COUNTERS
+from learners.local.choices import Choices
+from learners.local.learner import Predictions
+from learners.theory.regret import local_regret_parts
+from streams.engine.state.counts import CountsTable
 from tests.unit.agents.toy import SETTINGS
 
 

@@ -1,6 +1,6 @@
 """Settings for tests of what agents and clients are made of."""
 
-from streams.settings.model import Settings
+from settings.model import Settings
 
 SETTINGS = Settings.model_validate(
     {

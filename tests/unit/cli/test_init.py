@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from streams.build import fusion, local_learner
-from streams.settings import load_settings
+from settings.building import fusion, local_learner
+from settings.loading import load_settings
 
 DATA = "id,age,sex,mass,diag\n1,20,f,50,no\n2,40,m,70,yes\n3,60,f,90,no\n"
 

@@ -22,4 +22,4 @@ def test_the_client_is_heard_once_per_kind_and_while():
 
 def test_others_are_always_heard():
     calm = Calm()
-    assert [calm.filter(record("streams.tasks", "opens again")) for _ in range(3)] == [True] * 3
+    assert [calm.filter(record("streams.engine", "opens again")) for _ in range(3)] == [True] * 3

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from streams.settings import load_settings
+from settings.loading import load_settings
 from tests.settings_files import GOOD, write
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents.board import Sums, score
-from agents.overview import Overview, TaskView, TopicView
-from cli.demo_view import Lines, Picture
+from agents.monitor.overview import Overview, TaskView, TopicView
+from agents.monitor.scores import Sums, score
+from cli.demo.course import Progress
+from cli.demo.view import Lines, Picture
 from cli.diagnoses import View
 from cli.status import report, screen
-from experiments.demo.run import Progress
-from learners.ledger import COUNTERS
-from learners.shares import UNIT
+from learners.arrays.shares import UNIT
+from learners.join import COUNTERS
 from schemas.records import Diagnosis, Opinion
 from tests.unit.agents.toy import SETTINGS
 

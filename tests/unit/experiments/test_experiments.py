@@ -14,8 +14,8 @@ from experiments.report.findings import improvements, summary
 from experiments.report.result import Chart, Result, Series, Table
 from experiments.report.store import Store, code_digest
 from experiments.report.write import write_report
-from experiments.run import run_each, run_one
-from streams.errors import InputError
+from experiments.runner import run_each, run_one
+from settings.errors import InputError
 
 CHEAP = ("table1", "table2", "past", "drift", "theory")
 """Those that together touch every part; the others differ in settings only."""

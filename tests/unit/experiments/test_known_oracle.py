@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from experiments.known_oracle import Known, _drawn, cell_means, phases, run_iup
-from learners.iup import Iup, IupConfig
-from learners.partition import Partition, unit_cube
-from learners.phases import Doubling, Horizon
+from learners.local.iup import Iup, IupConfig
+from learners.local.partition import Partition, unit_cube
+from learners.local.phases import Doubling, Horizon
 
 STEPS = 400
 

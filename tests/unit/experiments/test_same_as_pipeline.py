@@ -4,15 +4,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from experiments.audit.run import examine
-from experiments.paper.lanes import LocalSettings, simulate_fusion, simulate_learners
+from audit.end_to_end import examine
+from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
 from experiments.paper.stream_form import instances, labels, learner_name, settings_text
-from learners.fusions import make_fusion
-from learners.iup import Feedback
+from learners.fusion.registry import make_fusion
+from learners.local.iup import Feedback
 from schemas.codec import encode
 from schemas.records import Diagnosis, Label, Prediction
-from streams.settings import load_settings
+from settings.loading import load_settings
 from tests.inline_pipeline import Inline, configured, lived
 
 SEED, H, STEPS = 12, 2.5, 150

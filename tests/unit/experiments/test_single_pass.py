@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from experiments.paper.rates import rates
-from experiments.stream.control import Setting, controlled
-from experiments.stream.locals import Recipe, Task, _pass, listen
-from experiments.stream.methods import OURS, RECIPES
-from experiments.stream.orders import REPORTED, TUNED, make_order
-from experiments.stream.passes import Pass, at_limit, fuse, truths
-from experiments.stream.river_peers import BEST, PEERS, river_model, river_pass
-from experiments.stream.single_pass import as_runs, paper_scores
+from experiments.single_pass.control import Setting, controlled
+from experiments.single_pass.locals import Recipe, Task, _pass, listen
+from experiments.single_pass.methods import OURS, RECIPES
+from experiments.single_pass.orders import REPORTED, TUNED, make_order
+from experiments.single_pass.passes import Pass, at_limit, fuse, truths
+from experiments.single_pass.river_peers import BEST, PEERS, river_model, river_pass
+from experiments.single_pass.single_pass import as_runs, paper_scores
 from experiments.workers import spread
-from learners.fnr_control import Controlled
-from learners.fusion import Ballot
+from learners.fusion.base import Ballot
+from learners.fusion.fnr_control import Controlled
 
 LOGISTIC = Recipe(rules=({"kind": "logistic"},))
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from learners.arrays.shares import UNIT
 from learners.ensemble import EnsembleLearner
-from learners.fusions import make_fusion
-from learners.ledger import JoinRules, Label, Prediction
-from learners.shares import UNIT
+from learners.fusion.registry import make_fusion
+from learners.join import JoinRules, Label, Prediction
 
 HEARD = (False, None, None)
 ONLY = np.zeros(1, np.int64)

@@ -15,7 +15,7 @@ from schemas.codec import encode
 from schemas.examples import EXAMPLES
 from schemas.published import RECORDS, json_schema
 from schemas.reference import replace_generated
-from streams.errors import InputError
+from settings.errors import InputError
 from tests.unit.schemas.test_bad_input import FEEDBACK, INSTANCE, LABEL, PREDICTION
 
 DOCS = Path(__file__).parents[3] / "docs" / "records.md"

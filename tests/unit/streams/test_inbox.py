@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.tasks.batch import Batch
-from streams.tasks.inbox import Inbox, Pace
+from streams.engine.tasks.inbox import Inbox, Pace
+from streams.kafka.batch import Batch
 
 PACE = Pace(chunk=4, room=1000, slack=10, patience=3.0)
 WALL = 10_000_000

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client import Histogram as Plain
 from prometheus_client.exposition import generate_latest
 
-from streams.meters import Counter, Histogram, Spec, filled
+from streams.engine.meters import Counter, Histogram, Spec, filled
 
 BOUNDS = (0.1, 1.0, 10.0)
 SPEC = Spec("x_seconds", "histogram", "Some time.", ("agent",), BOUNDS)

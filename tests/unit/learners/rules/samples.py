@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from learners.features import Categorical, FeatureSpace, MinMax, Real
+from learners.local.features import Categorical, FeatureSpace, MinMax, Real
 from learners.rules.base import LearningRule
 from learners.rules.registry import make_rule
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from learners.features import unit_cube
+from learners.local.features import unit_cube
 from learners.rules.committee import kdi
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from learners.features import unit_cube
+from learners.local.features import unit_cube
 from learners.rules.bayes import BayesianLogistic, posterior
 from learners.rules.fourier import FourierFeatures
 from tests.unit.learners.rules.samples import REALS, stream

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learners.errors import LearnerError
-from learners.features import unit_cube
+from learners.local.features import unit_cube
 from learners.rules.cells import INSIDE, AdaptiveCells, best_side
 from tests.strategies import generators
 from tests.unit.learners.rules.samples import MIXED, stream

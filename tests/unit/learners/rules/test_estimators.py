@@ -10,7 +10,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from learners.errors import LearnerError
-from learners.features import MinMax, real_features
+from learners.local.features import MinMax, real_features
 from learners.rules.estimators import export_linear, from_estimator
 from learners.rules.registry import make_rule
 

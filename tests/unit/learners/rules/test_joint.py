@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from learners.errors import LearnerError
-from learners.features import unit_cube
+from learners.local.features import unit_cube
 from learners.rules.bayes import BayesianLogistic
 from learners.rules.logistic import Logistic
 from learners.rules.odds import sigmoid

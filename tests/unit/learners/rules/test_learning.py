@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from learners.errors import LearnerError
-from learners.features import unit_cube
+from learners.local.features import unit_cube
 from learners.rules.base import LearningRule, RuleError
 from learners.rules.bayes import BayesianLogistic
 from learners.rules.committee import Committee, kdi

@@ -1,0 +1,82 @@
+"""Metrics of the agents of this worker, counted when their batches are committed.
+
+An agent notes what it did; the notes reach this module with the commit, or never. They are of this
+process and begin anew with it: over several workers they add up.
+"""
+
+import time
+from collections.abc import Iterable
+
+import numpy as np
+from prometheus_client import CollectorRegistry
+
+from streams.engine.measurements import Numbers
+from streams.engine.meters import LONG_SECONDS, SECONDS, Counter, Histogram, Spec
+from streams.engine.observer import Committed, Observer
+from streams.kafka.topics import local
+
+INSTANCES = Spec(
+    "hb_instances_total", "counter", "Instances that a learner of this worker read.", ("learner",)
+)
+PREDICTIONS = Spec(
+    "hb_predictions_total", "counter", "Predictions that a learner of this worker sent.",
+    ("learner",),
+)  # fmt: skip
+DIAGNOSES = Spec(
+    "hb_diagnoses_total",
+    "counter",
+    "Diagnoses that this worker sent, complete or made without somebody who was not heard in time.",
+    ("complete",),
+)
+LABEL_DELAY = Spec(
+    "hb_label_delay_seconds",
+    "histogram",
+    "Time from a diagnosis to its label, by the times of the records.",
+    buckets=LONG_SECONDS,
+)
+END_TO_END = Spec(
+    "hb_end_to_end_seconds",
+    "histogram",
+    "Time from an instance's record to the commit of its diagnosis.",
+    buckets=SECONDS,
+)
+PROCESS = (INSTANCES, PREDICTIONS, DIAGNOSES, LABEL_DELAY, END_TO_END)
+
+# What agents note. Times are in milliseconds.
+READ, SAID = "read", "said"
+COMPLETE, INCOMPLETE = "complete", "incomplete"
+DELAYS, ARRIVED = "delays", "arrived"
+DIAGNOSED = "diagnosed"
+
+
+class PipelineObserver(Observer):
+    """Counts what agents note."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._instances, self._predictions = Counter(INSTANCES), Counter(PREDICTIONS)
+        self._diagnoses = Counter(DIAGNOSES)
+        self._delays, self._ends = Histogram(LABEL_DELAY), Histogram(END_TO_END)
+        meters = self._instances, self._predictions, self._diagnoses, self._delays, self._ends
+        for meter in meters:
+            registry.register(meter)
+
+    def committed(self, done: Committed) -> None:
+        """Count what was noted."""
+        learner, counts = done.agent.removeprefix(local("")), done.notes.counts
+        if READ in counts:
+            self._instances.add(counts[READ], learner)
+            self._predictions.add(counts.get(SAID, 0), learner)
+        for name, complete in ((COMPLETE, "true"), (INCOMPLETE, "false")):
+            if name in counts:
+                self._diagnoses.add(counts[name], complete)
+        values = done.notes.values
+        if DELAYS in values:
+            self._delays.observe_all(_joined(values[DELAYS]) / 1000)
+        if ARRIVED in values:
+            # Clocks of other machines may be a little ahead of ours.
+            taken = np.maximum(time.time() - _joined(values[ARRIVED]) / 1000, 0.0)
+            self._ends.observe_all(taken)
+
+
+def _joined(parts: Iterable[Numbers]) -> Numbers:
+    return np.concatenate(list(parts))

@@ -1,0 +1,243 @@
+"""For programs of your own: publish patients and labels, and get diagnoses.
+
+The settings file is the only argument. In an asynchronous program:
+
+    async with Publisher("ensemble.toml") as publisher, Diagnoses("ensemble.toml") as diagnoses:
+        patient = await publisher.publish({"radius": 14.2, "texture": 20.1})
+        diagnosis = await diagnoses.of(patient)
+        await publisher.label(patient, "malignant")
+
+In any other, `Client` does the same and waits. `docs/use.md` has both as examples that are run.
+"""
+
+import asyncio
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Literal, Self, TypeAlias, TypeVar
+from uuid import uuid4
+
+from agents.clients.reading import TopicReader
+from agents.clients.sending import Sender
+from agents.clients.splitting import PatientError, Splitter, label_value
+from schemas.readers import Reader
+from schemas.records import Diagnosis
+from settings.errors import HbError, InputError
+from settings.loading import load_settings
+from settings.model import Settings
+from streams.clock import wall
+from streams.kafka.topics import Topics
+
+__all__ = ["Client", "Diagnoses", "NoDiagnosisError", "PatientError", "Publisher"]
+
+SettingsLike: TypeAlias = Settings | str | os.PathLike[str] | None
+"""Settings, or the file that holds them; None for the file that `hb` itself would take."""
+
+PATIENCE = 30.0
+REMEMBERED = 10_000
+T = TypeVar("T")
+
+
+class NoDiagnosisError(HbError, TimeoutError):
+    """No diagnosis came in time."""
+
+
+def read_settings(settings: SettingsLike) -> Settings:
+    """Return settings as they are, or read their file."""
+    return settings if isinstance(settings, Settings) else load_settings(settings)
+
+
+def new_id() -> str:
+    """Return an id that says nothing about anybody."""
+    return uuid4().hex
+
+
+class Publisher:
+    """Publishes patients and labels. Use it as an asynchronous context manager.
+
+    Each call returns when the broker has the records; calls may run side by side.
+    """
+
+    def __init__(self, settings: SettingsLike = None) -> None:
+        self.settings = read_settings(settings)
+        self._splitter = Splitter(self.settings)
+        self._labels = Topics.of(self.settings).labels
+        self._sender = Sender(self.settings, [*self._splitter.topics, self._labels])
+
+    async def __aenter__(self) -> Self:
+        await self._sender.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._sender.__aexit__(*error)
+
+    async def publish(self, features: Mapping[str, object], *, id: str | None = None) -> str:  # noqa: A002 - the record's own word
+        """Publish a patient and return its id: the one given, or an opaque one that is made up.
+
+        `features` holds a number or the name of a category for each feature of the settings; what
+        no learner uses is not sent. An id must never be used for a second patient.
+        """
+        name, at = id or new_id(), wall()
+        await self._sender.send(name.encode(), self._splitter.one(name, features, at), at)
+        return name
+
+    async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
+        """Publish the true label of a patient."""
+        at = wall()
+        value = label_value(id, label, at, self.settings.labels)
+        await self._sender.send(id.encode(), {self._labels: value}, at)
+
+
+class Diagnoses:
+    """Reads diagnoses that are committed. Use it as an asynchronous context manager.
+
+    Either wait for those of certain patients with `of`, or get all with `async for`; for both, make
+    two of them. `since="start"` begins with the oldest that is kept; otherwise with the first after
+    entering.
+    """
+
+    def __init__(
+        self, settings: SettingsLike = None, *, since: Literal["start", "end"] = "end"
+    ) -> None:
+        self.settings = read_settings(settings)
+        self._reader = TopicReader(self.settings, [Topics.of(self.settings).diagnoses], since)
+        self._decode = Reader(Diagnosis).one
+        self._recent: OrderedDict[str, Diagnosis] = OrderedDict()
+        self._waiting: dict[str, list[asyncio.Future[Diagnosis]]] = {}
+        self._pump: asyncio.Task[None] | None = None
+        self._iterated = False
+
+    async def __aenter__(self) -> Self:
+        await self._reader.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.wait([self._pump])
+        await self._reader.__aexit__(*error)
+
+    async def __aiter__(self) -> AsyncIterator[Diagnosis]:
+        """Yield every diagnosis, for as long as one asks."""
+        if self._pump is not None:
+            raise InputError("these diagnoses are being waited for with of(); iterate over others")
+        self._iterated = True
+        while True:
+            for record in await self._reader.read():
+                yield self._decode(record.value)
+
+    async def of(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002, ASYNC109 - the words users expect
+        """Wait for the diagnosis of a patient that was published after this was entered.
+
+        Raises NoDiagnosisError after `timeout` seconds. The last 10,000 diagnoses are remembered,
+        so it may be asked for after it has come.
+        """
+        if self._iterated:
+            raise InputError("these diagnoses are being iterated over; wait for others")
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._run(), name="diagnoses")
+        if id in self._recent:
+            return self._recent[id]
+        if self._pump.done():
+            self._pump.result()
+        future: asyncio.Future[Diagnosis] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id, []).append(future)
+        try:
+            return await asyncio.wait_for(future, timeout)
+        except TimeoutError:
+            raise NoDiagnosisError(
+                f"no diagnosis within {timeout:g} s; do the workers run? See: hb status"
+            ) from None
+        finally:
+            self._forget(id, future)
+
+    def _forget(self, name: str, future: "asyncio.Future[Diagnosis]") -> None:
+        left = [each for each in self._waiting.pop(name, []) if each is not future]
+        if left:
+            self._waiting[name] = left
+
+    async def _run(self) -> None:
+        """Take in diagnoses; if that fails, everybody who waits hears of it."""
+        try:
+            while True:
+                for record in await self._reader.read():
+                    self._take(self._decode(record.value))
+        except Exception as error:
+            for future in [each for waiting in self._waiting.values() for each in waiting]:
+                if not future.done():
+                    future.set_exception(error)
+            raise
+
+    def _take(self, diagnosis: Diagnosis) -> None:
+        self._recent[diagnosis.id] = diagnosis
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
+        for future in self._waiting.get(diagnosis.id, ()):
+            if not future.done():
+                future.set_result(diagnosis)
+
+
+class Client:
+    """The blocking form: publishes, waits, labels. Use it as a context manager, from any thread."""
+
+    def __init__(self, settings: SettingsLike = None) -> None:
+        self.settings = read_settings(settings)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="hb client")
+        self._stack = AsyncExitStack()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._publisher, self._diagnoses = self._do(self._open())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._do(self._stack.aclose())
+        finally:
+            self._end()
+
+    def publish(self, features: Mapping[str, object], *, id: str | None = None) -> str:  # noqa: A002 - the record's own word
+        """Publish a patient and return its id; see `Publisher.publish`."""
+        return self._do(self._publisher.publish(features, id=id))
+
+    def diagnosis(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002 - the record's own word
+        """Wait for the diagnosis of a patient published since this was entered."""
+        return self._do(self._diagnoses.of(id, timeout))
+
+    def diagnose(
+        self,
+        features: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002 - the record's own word
+        timeout: float = PATIENCE,
+    ) -> Diagnosis:
+        """Publish a patient and wait for its diagnosis."""
+        return self.diagnosis(self.publish(features, id=id), timeout)
+
+    def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
+        """Publish the true label of a patient."""
+        self._do(self._publisher.label(id, label))
+
+    async def _open(self) -> tuple[Publisher, Diagnoses]:
+        publisher = await self._stack.enter_async_context(Publisher(self.settings))
+        return publisher, await self._stack.enter_async_context(Diagnoses(self.settings))
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # a Ctrl-C ends the waiting; the work must not go on without us
+            raise
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,220 @@
+"""Patients from files, chunk by chunk: however long the file, memory stays bounded.
+
+Errors name the file, the line and the column, never a value.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from agents.clients.splitting import Splitter
+from settings.errors import InputError
+from settings.model import Settings
+from settings.proposing.csvfile import CHUNK, CsvFile
+
+
+@dataclass(frozen=True, slots=True)
+class Patients:
+    """Some patients, column by column.
+
+    lines    where each is in its source, for messages
+    ids      None where the source has none
+    labels   None where the source has none; "" for a patient without one
+    share    how much of the source is read when these are done, 0 … 1
+    """
+
+    lines: Sequence[int]
+    columns: Mapping[str, Sequence[Any]]
+    ids: Sequence[str] | None = None
+    labels: Sequence[str] | None = None
+    share: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, rows: Sequence[int], share: float | None = None) -> "Patients":
+        """Return some of them."""
+        return Patients(
+            [self.lines[row] for row in rows],
+            {name: [column[row] for row in rows] for name, column in self.columns.items()},
+            None if self.ids is None else [self.ids[row] for row in rows],
+            None if self.labels is None else [self.labels[row] for row in rows],
+            self.share if share is None else share,
+        )
+
+
+class Source(Protocol):
+    """Where patients come from.
+
+    texts   values are text, as in a CSV file
+    """
+
+    name: str
+    texts: bool
+    labelled: bool
+    id_column: str
+
+    def chunks(self) -> Iterator[Patients]:
+        """Read from the start."""
+
+
+class CsvPatients:
+    """A CSV file with a header; `[columns]` of the settings names the ids and the labels."""
+
+    texts = True
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self.name = str(path)
+        self._file = CsvFile(path)
+        self._features = Splitter(settings).columns
+        self._file.need(self._features)
+        columns, header = settings.columns, self._file.header
+        self._id = columns.id if columns.id in header else None
+        self._label = columns.label if columns.label in header else None
+        self.id_column = self._id or "id"
+        self.labelled = self._label is not None
+
+    def chunks(self) -> Iterator[Patients]:
+        """Read from the start."""
+        special = [name for name in (self._id, self._label) if name]
+        names = list(dict.fromkeys([*self._features, *special]))
+        read, size = 0, max(self._file.size, 1)
+
+        def advance(done: int) -> None:
+            nonlocal read
+            read = done
+
+        for chunk in self._file.chunks(names, advance):
+            columns = chunk.columns
+            yield Patients(
+                chunk.lines,
+                {name: columns[name] for name in self._features},
+                [text.strip() for text in columns[self._id]] if self._id else None,
+                [text.strip() for text in columns[self._label]] if self._label else None,
+                min(read / size, 1.0),
+            )
+
+
+class JsonPatients:
+    """A file with one JSON object a line; ids and labels under the names of `[columns]`.
+
+    Where the settings name none, the keys `id` and `label` are looked for.
+    """
+
+    texts = False
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self.name = str(path)
+        self._path = path
+        self._features = Splitter(settings).columns
+        self.id_column = settings.columns.id or "id"
+        self._label = settings.columns.label or "label"
+        first = next(iter(self._rows()), None)
+        if first is None:
+            raise InputError(f"{path}: the file is empty; expected one JSON object a line")
+        self._has_ids = self.id_column in first[1]
+        self.labelled = self._label in first[1]
+
+    def chunks(self) -> Iterator[Patients]:
+        """Read from the start."""
+        rows, size, read = self._rows(), max(self._path.stat().st_size, 1), 0
+        while batch := list(islice(rows, CHUNK)):
+            read += sum(length for _, _, length in batch)
+            objects = [row for _, row, _ in batch]
+            yield Patients(
+                [line for line, _, _ in batch],
+                {name: [row.get(name) for row in objects] for name in self._features},
+                [_text(row.get(self.id_column)) for row in objects] if self._has_ids else None,
+                [_text(row.get(self._label)) for row in objects] if self.labelled else None,
+                min(read / size, 1.0),
+            )
+
+    def _rows(self) -> Iterator[tuple[int, dict[str, Any], int]]:
+        try:
+            with self._path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        yield number, self._object(number, line), len(line)
+        except FileNotFoundError:
+            raise InputError(f"{self._path}: there is no such file") from None
+        except OSError as error:
+            raise InputError(f"{self._path}: cannot be read: {error.strerror}") from None
+
+    def _object(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            found = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            raise InputError(f"{self._path}:{number}: expected one JSON object")
+        return found
+
+
+def _text(value: object) -> str:
+    """Return an id or a label as text: numbers are written as JSON writes them."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+class TablePatients:
+    """Patients that are in memory already."""
+
+    texts = False
+
+    def __init__(
+        self,
+        name: str,
+        columns: Mapping[str, Sequence[Any]],
+        labels: Sequence[str] | None,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.id_column = "id"
+        self.labelled = labels is not None
+        count = len(next(iter(columns.values())))
+        self._all = Patients(range(1, count + 1), columns, ids, labels)
+
+    def need(self, names: Sequence[str]) -> None:
+        """Raise InputError unless all these features are there."""
+        missing = [name for name in names if name not in self._all.columns]
+        if missing:
+            raise InputError(
+                f"{self.name} has no feature {missing[0]!r}; are these settings made for it?"
+            )
+
+    def chunks(self) -> Iterator[Patients]:
+        """Read from the start."""
+        count = len(self._all)
+        for start in range(0, count, CHUNK):
+            end = min(start + CHUNK, count)
+            yield self._all.take(range(start, end), end / count)
+
+
+def file_patients(path: Path, settings: Settings) -> Source:
+    """Return the patients of a file, by its ending: `.jsonl` or `.ndjson`, anything else is CSV."""
+    if path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
+        return JsonPatients(path, settings)
+    return CsvPatients(path, settings)
+
+
+def gathered(source: Source) -> Patients:
+    """Return all patients of a source at once, to be shuffled."""
+    parts = list(source.chunks())
+    names = parts[0].columns if parts else {}
+    return Patients(
+        [line for part in parts for line in part.lines],
+        {name: [value for part in parts for value in part.columns[name]] for name in names},
+        _joined([part.ids for part in parts]),
+        _joined([part.labels for part in parts]),
+    )
+
+
+def _joined(parts: Sequence[Sequence[str] | None]) -> list[str] | None:
+    if not parts or parts[0] is None:
+        return None
+    return [text for part in parts for text in part or ()]

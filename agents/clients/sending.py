@@ -1,0 +1,132 @@
+"""Plain records to the broker: keyed by instance id, each written once, many in one batch.
+
+Keys decide the partition as Kafka's own Java client does it (murmur2): so one partition follows the
+patient, whoever publishes.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from aiokafka.partitioner import murmur2
+
+from settings.errors import BrokerError
+from settings.model import Settings
+from streams.kafka.connection import admin_client, explained, quiet_client
+from streams.kafka.security import client_arguments, located
+
+_BATCH_BYTES = 256 << 10
+_UNDER_WAY = 32
+"""Batches that may be on their way at a time; with them memory is bounded."""
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """Return the partition of a key.
+
+    >>> partition_of(b"a17", 1), partition_of(b"a17", 4), partition_of(b"a18", 4)
+    (0, 1, 2)
+    """
+    return 0 if partitions == 1 else int((murmur2(key) & 0x7FFFFFFF) % partitions)
+
+
+class Sender:
+    """A producer for `topics`, which must exist and be cut as the settings say."""
+
+    def __init__(self, settings: Settings, topics: Collection[str]) -> None:
+        self._settings = settings
+        self._broker = settings.broker
+        self._topics = topics
+        self._partitions = settings.topics.partitions
+        self._producer: Any = None
+        self._under_way: deque[asyncio.Future[Any]] = deque()
+
+    async def __aenter__(self) -> Self:
+        quiet_client()
+        self._broker = located(self._settings.broker)
+        await check_topics(self._settings, self._topics)
+        self._producer = AIOKafkaProducer(
+            **client_arguments(self._broker), enable_idempotence=True, max_batch_size=_BATCH_BYTES
+        )
+        with self.explaining():
+            await self._producer.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.stop()
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Turn the client's errors into one sentence."""
+        try:
+            yield
+        except (KafkaError, TimeoutError) as error:
+            raise explained(error, self._broker) from error
+
+    async def send(self, key: bytes, values: Mapping[str, bytes], at: int) -> None:
+        """Send one record to each topic, and wait until the broker has them."""
+        partition = partition_of(key, self._partitions)
+        with self.explaining():
+            sent = [
+                await self._producer.send(topic, value, key, partition, timestamp_ms=at)
+                for topic, value in values.items()
+            ]
+            await asyncio.gather(*sent)
+
+    async def send_many(
+        self, keys: Sequence[bytes], values: Mapping[str, Sequence[bytes]], at: int
+    ) -> None:
+        """Send a record per key to each topic, in order; returns before the broker has them all."""
+        places = [partition_of(key, self._partitions) for key in keys]
+        rows_of: dict[int, list[int]] = {}
+        for row, place in enumerate(places):
+            rows_of.setdefault(place, []).append(row)
+        for place, rows in rows_of.items():
+            for topic, column in values.items():
+                records = ((keys[row], column[row]) for row in rows)
+                for batch in self._batches(records, at):
+                    await self._hand_over(batch, topic, place)
+
+    def _batches(self, records: Iterator[tuple[bytes, bytes]], at: int) -> Iterator[Any]:
+        batch = self._producer.create_batch()
+        for key, value in records:
+            if batch.append(timestamp=at, key=key, value=value) is None:
+                yield batch
+                batch = self._producer.create_batch()
+                batch.append(timestamp=at, key=key, value=value)
+        yield batch
+
+    async def _hand_over(self, batch: Any, topic: str, partition: int) -> None:
+        if not batch.record_count():
+            return
+        with self.explaining():
+            while len(self._under_way) >= _UNDER_WAY:
+                await self._under_way.popleft()
+            batch.close()
+            future = await self._producer.send_batch(batch, topic, partition=partition)
+            self._under_way.append(future)
+
+    async def flush(self) -> None:
+        """Wait until the broker has everything."""
+        with self.explaining():
+            while self._under_way:
+                await self._under_way.popleft()
+
+
+async def check_topics(settings: Settings, topics: Collection[str]) -> None:
+    """Raise BrokerError unless the topics exist and are cut as the settings say."""
+    async with admin_client(settings.broker) as admin:
+        # All topics, as asking for one by name makes some brokers create it.
+        listed = {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
+    for topic in topics:
+        if topic not in listed:
+            raise BrokerError(f"topic {topic} is missing; make it with: hb topics create")
+        if listed[topic] != settings.topics.partitions:
+            raise BrokerError(
+                f"topic {topic} has {listed[topic]} partitions and the settings say"
+                f" {settings.topics.partitions}: a patient's records would not meet; see"
+                " topics.partitions"
+            )

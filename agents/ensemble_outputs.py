@@ -1,0 +1,133 @@
+"""What the ensemble learner sends: diagnoses to whoever reads them, feedback to local learners."""
+
+from collections.abc import Iterator, Sequence
+
+from agents.agent_metrics import DIAGNOSED
+from agents.packing import KEPT
+from learners.arrays.shares import UNIT
+from learners.arrays.types import Floats
+from learners.ensemble import Outcome
+from learners.fusion.base import Verdict
+from learners.join import Diagnose, Settle
+from schemas.codec import encode_all
+from schemas.records import Diagnosis, Feedback, Opinion
+from settings.model import Settings
+from streams.engine.outbox import Outbox
+from streams.kafka.topics import Topics
+
+RULE, PHASE, CUBE, VOTES = range(3, KEPT)
+"""What follows in a prediction's payload after what the ensemble learner hears, for the feedback.
+Trials, low, high and epsilon follow for the diagnosis, and are not kept after it."""
+
+
+class Reports:
+    """Builds and sends records from what the ensemble learner decided and settled."""
+
+    def __init__(self, settings: Settings, experts: Sequence[str]) -> None:
+        self._topics = Topics.of(settings)
+        self._labels = settings.labels
+        self._names = list(settings.learners)
+        self._mode = settings.ensemble.mode
+        self._experts = list(experts)
+        self._positive = settings.labels.index(settings.positive)
+        self._joint = [learner.joint for learner in settings.learners.values()]
+
+    @property
+    def joint(self) -> bool:
+        """Whether a local learner is told what the others said."""
+        return any(self._joint)
+
+    def send_diagnoses(self, outcome: Outcome, out: Outbox) -> None:
+        """Send the diagnoses of a batch."""
+        if not outcome.diagnoses:
+            return
+        labels, names, experts, mode = self._labels, self._names, self._experts, self._mode
+        opinions = self._opinions
+        decided = zip(
+            outcome.diagnoses,
+            outcome.verdict.labels.tolist(),
+            (outcome.verdict.parts / UNIT).tolist(),
+            self._votes(outcome.verdict),
+            strict=True,
+        )
+        records = [
+            Diagnosis(
+                case.id,
+                labels[label],
+                case.complete,
+                tuple([names[i] for i in case.missing]) if case.missing else (),
+                mode,
+                dict(zip(experts, share, strict=True)),
+                opinions(case),
+                case.at,
+                None if case.context is None else str(case.context[0]),
+                votes,
+            )
+            for case, label, share, votes in decided
+        ]
+        keys = [case.id.encode() for case in outcome.diagnoses]
+        times = [case.at for case in outcome.diagnoses]
+        values = encode_all(records)
+        out.emit_many(self._topics.diagnoses, keys, values, times)
+        out.notes.keep(DIAGNOSED, values)
+
+    def _opinions(self, case: Diagnose) -> dict[str, Opinion]:
+        labels, made = self._labels, {}
+        for name, said, payload in zip(self._names, case.labels, case.payloads, strict=True):
+            if payload is not None:
+                exploring, accuracy, _, rule, _, _, _, trials, low, high, epsilon = payload
+                made[name] = Opinion(
+                    labels[said], rule, exploring, trials, accuracy, low, high, epsilon
+                )
+        return made
+
+    def _votes(self, verdict: Verdict) -> list[dict[str, str] | None]:
+        """Return what experts said that are not the learners, who are in the record anyway."""
+        if self._experts == self._names:
+            return [None] * len(verdict.labels)
+        labels, experts = self._labels, self._experts
+        return [
+            {expert: labels[i] for expert, i in zip(experts, row, strict=True) if i >= 0}
+            for row in verdict.votes.tolist()
+        ]
+
+    def send_feedback(
+        self, settled: Sequence[Settle], out: Outbox, others: Floats | None = None
+    ) -> None:
+        """Hand each local learner the labels of what it predicted.
+
+        `others` (n, M, K) is what the other learners said, for those that learn jointly.
+        """
+        all_keys = [case.id.encode() for case in settled]
+        for i, name in enumerate(self._names):
+            cases, keys, told = settled, all_keys, others
+            if any(case.payloads[i] is None for case in settled):
+                heard = [k for k, case in enumerate(settled) if case.payloads[i] is not None]
+                cases, keys = [settled[k] for k in heard], [all_keys[k] for k in heard]
+                told = None if others is None else others[heard]
+            if cases:
+                values = encode_all(self._feedback(cases, i, self._others(i, len(cases), told)))
+                times = [case.at for case in cases]
+                out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
+
+    def _others(
+        self, learner: int, n: int, others: Floats | None
+    ) -> Sequence[tuple[float, ...] | None]:
+        """Return what a learner is told of the others, as it travels."""
+        if others is None or not self._joint[learner]:
+            return [None] * n
+        wire = others[:, learner]
+        wire = wire[:, [self._positive]] if len(self._labels) == 2 else wire
+        return [tuple(row) for row in wire.tolist()]
+
+    def _feedback(
+        self, cases: Sequence[Settle], learner: int, others: Sequence[tuple[float, ...] | None]
+    ) -> Iterator[Feedback]:
+        labels = self._labels
+        for case, said in zip(cases, others, strict=True):
+            p = case.payloads[learner]
+            truth, predicted = labels[case.label], labels[case.labels[learner]]
+            yield Feedback(
+                case.id, truth, predicted, p[PHASE], p[CUBE], p[RULE], case.at, p[VOTES],
+                others=said,
+            )  # fmt: skip

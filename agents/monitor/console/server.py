@@ -1,0 +1,171 @@
+"""The console's addresses on the worker's web server.
+
+/                   the page
+/console/<file>     its files
+/events             server-sent events
+/learner/<name>     one learner from near
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from agents.monitor.console.assets import CHARTS, PAGE, Asset, assets, charts
+from agents.monitor.console.console import Console
+from agents.monitor.console.guard import HEADERS, objection
+from agents.monitor.watch import Watch
+from settings.errors import HbError
+from settings.model import Settings
+from streams.faust.app import EngineApp
+
+_STALLED = 30.0
+"""Seconds after which a page that takes nothing any more is let go."""
+_GRACE = 0.5
+CONSOLE = web.AppKey("console", Console)
+_log = logging.getLogger(__name__)
+
+
+def install(app: EngineApp, settings: Settings, watch: Watch) -> None:
+    """Add the console to a worker that has not started yet."""
+    server: Any = app.web
+    add_pages(server.web_app, Console(settings, watch, app.engine.statuses), settings)
+
+
+def add_pages(site: web.Application, console: Console, settings: Settings) -> None:
+    """Add a console to a web server; it lives and ends with it."""
+    pages = Pages(console, settings)
+    site[CONSOLE] = console
+    site.router.add_get("/", pages.page)
+    site.router.add_get("/console/{file}", pages.file)
+    site.router.add_get("/events", pages.events)
+    site.router.add_get("/learner/{name}", pages.learner)
+
+    async def start(_: web.Application) -> None:
+        console.start()
+
+    async def close(_: web.Application) -> None:
+        await console.close()
+        await pages.let_go()
+
+    site.on_startup.append(start)
+    site.on_shutdown.append(close)
+
+
+def guarded(handler: Callable[[Any, web.Request], Awaitable[web.StreamResponse]]) -> Any:
+    """Let a handler see only requests that nobody objects to."""
+
+    async def checked(self: "Pages", request: web.Request) -> web.StreamResponse:
+        reason = objection(request.headers, self.host)
+        if reason is not None:
+            return web.Response(status=403, text=f"{reason}\n", headers=HEADERS)
+        return await handler(self, request)
+
+    return checked
+
+
+class Pages:
+    """The handlers."""
+
+    def __init__(self, console: Console, settings: Settings) -> None:
+        self._console, self._settings = console, settings
+        self.host = settings.worker.web_host
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    @guarded
+    async def page(self, request: web.Request) -> web.StreamResponse:
+        """Send the page."""
+        return _sent(request, (await asyncio.to_thread(assets))[PAGE])
+
+    @guarded
+    async def file(self, request: web.Request) -> web.StreamResponse:
+        """Send a file of the page."""
+        name = request.match_info["file"]
+        if name == CHARTS:
+            return _sent(request, await asyncio.to_thread(charts))
+        found = (await asyncio.to_thread(assets)).get(name)
+        if found is None:
+            return web.Response(status=404, text="there is no such file\n", headers=HEADERS)
+        return _sent(request, found)
+
+    @guarded
+    async def learner(self, request: web.Request) -> web.StreamResponse:
+        """Send a learner's cubes and rules."""
+        name = request.match_info["name"]
+        if name not in self._settings.learners:
+            return _problem(404, "there is no such learner")
+        try:
+            body = await self._console.details.of(name)
+        except HbError as error:
+            return _problem(503, str(error))
+        return web.Response(
+            body=body,
+            content_type="application/json",
+            headers={**HEADERS, "Cache-Control": "no-store"},
+        )
+
+    @guarded
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """Send frames until the page, or the worker, goes away."""
+        feed = self._console.feed
+        if feed.full or feed.closed:
+            return _problem(503, "too many pages are open" if feed.full else "the worker stops")
+        stream = web.StreamResponse(
+            headers={
+                **HEADERS,
+                "Content-Type": "text/event-stream; charset=utf-8",
+                "Cache-Control": "no-store",
+                "X-Accel-Buffering": "no",
+            }
+        )
+        await stream.prepare(request)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - handlers run as tasks
+        self._streams.add(task)
+        try:
+            await self._follow(stream)
+        except (ConnectionError, TimeoutError) as error:
+            _log.debug("a page left: %s", type(error).__name__)
+        finally:
+            self._streams.discard(task)
+        return stream
+
+    async def _follow(self, stream: web.StreamResponse) -> None:
+        async with contextlib.aclosing(self._console.feed.frames()) as frames:
+            await _write(stream, b"retry: 1000\n\n" + self._console.hello())
+            async for frame in frames:
+                await _write(stream, frame)
+
+    async def let_go(self) -> None:
+        """Leave pages that take nothing any more: a worker that stops does not wait for them."""
+        _, stalled = (
+            await asyncio.wait(self._streams, timeout=_GRACE) if self._streams else ((), ())
+        )
+        for stream in stalled:
+            stream.cancel()
+
+
+async def _write(stream: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(_STALLED):
+        await stream.write(data)
+
+
+def _problem(status: int, text: str) -> web.Response:
+    return web.json_response({"error": text}, status=status, headers=HEADERS)
+
+
+def _sent(request: web.Request, asset: Asset) -> web.Response:
+    headers = {**HEADERS, "Cache-Control": asset.cache, "Vary": "Accept-Encoding"}
+    tag = f'"{asset.tag}"'
+    headers["ETag"] = tag
+    known = request.headers.get("If-None-Match", "")
+    if tag in (each.strip() for each in known.split(",")):
+        return web.Response(status=304, headers=headers)
+    headers["Content-Type"] = asset.kind
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        return web.Response(body=asset.packed, headers=headers)
+    return web.Response(body=asset.body, headers=headers)

@@ -1,0 +1,194 @@
+"""What a page gets to see, as plain data: no id in full, no feature value.
+
+`about` is said once when a page opens, `snapshot` again and again.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from agents.monitor.console.pulse import Health, Pulse
+from agents.monitor.console.tail import Letters, Tail
+from agents.monitor.overview import Overview, TaskView
+from schemas.reasons import Reason
+from schemas.records import Diagnosis, Opinion
+from settings.model import Settings
+from streams.engine.tasks.task import TaskStatus
+from streams.kafka.topics import local
+
+_SHOWN = 4
+_MEANINGS = {reason.value: reason.meaning for reason in Reason}
+
+
+def shortened(name: str) -> str:
+    """Return a few characters of an id: enough to tell neighbours apart, never all of it.
+
+    >>> shortened("3f9c2a7e-41"), shortened("p17"), shortened("x")
+    ('3f9c…', 'p…', '…')
+    """
+    return name[: min(_SHOWN, len(name) // 2)] + "…"
+
+
+def about(settings: Settings, worker: str, started: int, version: str) -> dict[str, Any]:
+    """Return what does not change while a worker lives."""
+    return {
+        "worker": worker,
+        "started": started,
+        "version": version,
+        "name": settings.name,
+        "mode": settings.ensemble.mode,
+        "labels": list(settings.labels),
+        "positive": settings.positive,
+        "learners": [
+            {
+                "name": name,
+                "features": len(learner.features),
+                "rules": list(learner.rules),
+                "feedback": learner.feedback,
+            }
+            for name, learner in settings.learners.items()
+        ],
+        "metrics": settings.worker.metrics,
+        "contextual": settings.ensemble.context is not None,
+        "partitions": settings.topics.partitions,
+        "limit": settings.ensemble.max_pending * settings.topics.partitions,
+    }
+
+
+def snapshot(
+    settings: Settings,
+    found: Overview,
+    pulse: Pulse,
+    tail: Tail,
+    statuses: Sequence[TaskStatus],
+) -> dict[str, Any]:
+    """Return the system as it was found; `statuses` are those of this worker's own tasks."""
+    board, counts = found.board, found.counts
+    health = pulse.health()
+    return {
+        "workers": len(found.members),
+        "rates": board.rates,
+        "recent": board.recent,
+        "best": board.best,
+        "accuracy": {
+            name: [each.value, each.low, each.high] for name, each in board.accuracy.items()
+        },
+        "targets": board.targets,
+        "weights": board.weights,
+        "exploration": board.exploration,
+        "regret": board.regret,
+        "bound": board.bound,
+        "labelled": board.labelled,
+        "learned": board.learned,
+        "diagnosed": counts["diagnosed_complete"] + counts["diagnosed_incomplete"],
+        "incomplete": counts["diagnosed_incomplete"],
+        "labels": _labels(found),
+        "flows": {way: round(rate, 3) for way, rate in pulse.rates().items()},
+        "passed": pulse.passed,
+        "health": {_agent(name): _health(each) for name, each in health.items()},
+        "diagnoses": [diagnosis(settings, each) for each in tail.latest],
+        "dead": _dead(settings, tail.letters),
+        "tasks": _tasks(found.tasks, statuses),
+    }
+
+
+def _labels(found: Overview) -> dict[str, int]:
+    """Return what became of labels, and how many are waited for."""
+    counts = found.counts
+    return {
+        "waiting": found.waiting,
+        "limit": found.limit,
+        "settled": counts["settled"],
+        "parked": found.parked,
+        "duplicate": counts["label_duplicate"],
+        "conflict": counts["label_conflict"],
+        "unknown": counts["parked_label_unknown"],
+        "late": counts["label_expired"] + counts["label_evicted"],
+        "refused": counts["label_pending_full"],
+        "expired": counts["expired"] + counts["evicted"],
+    }
+
+
+def _agent(name: str) -> str:
+    """Return an agent as the page knows it: a learner by its own name."""
+    return name.removeprefix(local(""))
+
+
+def _health(health: Health) -> dict[str, Any]:
+    return {"state": health.state, "text": health.text, "well": health.well}
+
+
+def diagnosis(settings: Settings, found: Diagnosis) -> dict[str, Any]:
+    """Return a diagnosis with its grounds, its id shortened.
+
+    `share` is the part of the weight whose experts said the same as the ensemble.
+    """
+    said = found.votes or {name: opinion.label for name, opinion in found.learners.items()}
+    heard = {expert: found.weights.get(expert, 0.0) for expert in said}
+    total = sum(heard.values())
+    agreed = sum(weight for expert, weight in heard.items() if said[expert] == found.label)
+    return {
+        "id": shortened(found.id),
+        "at": found.at,
+        "label": found.label,
+        "complete": found.complete,
+        "missing": list(found.missing),
+        "share": round(agreed / total, 4) if total else None,
+        "votes": [
+            _vote(name, found.learners[name])
+            for name in settings.learners
+            if name in found.learners
+        ],
+    }
+
+
+def _vote(name: str, opinion: Opinion) -> dict[str, Any]:
+    return {
+        "learner": name,
+        "label": opinion.label,
+        "rule": opinion.rule,
+        "exploring": opinion.exploring,
+        "trials": opinion.trials,
+        "accuracy": opinion.accuracy,
+        "low": opinion.low,
+        "high": opinion.high,
+    }
+
+
+def _dead(settings: Settings, letters: Letters) -> dict[str, Any]:
+    prefix = settings.topics.prefix
+    return {
+        "counted": letters.counted,
+        "all": letters.all_counted,
+        "reasons": [
+            {
+                "reason": reason,
+                "topic": topic.removeprefix(prefix),
+                "meaning": _MEANINGS.get(reason, ""),
+                "count": count,
+            }
+            for (reason, topic), count in letters.counts.most_common()
+        ],
+    }
+
+
+def _tasks(tasks: Iterable[TaskView], statuses: Sequence[TaskStatus]) -> list[dict[str, Any]]:
+    """Return all tasks; of those that this worker runs, how they do inside."""
+    own = {(status.agent, status.partition): status for status in statuses}
+    return [_task(task, own.get((task.agent, task.partition))) for task in tasks]
+
+
+def _task(task: TaskView, own: TaskStatus | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "agent": task.agent,
+        "partition": task.partition,
+        "holder": task.holder,
+        "behind": task.behind,
+    }
+    if own is not None:
+        shown |= {
+            "phase": own.phase.value,
+            "reason": own.reason,
+            "reopenings": max(own.reopenings, 0),
+            "uncommitted": None if own.oldest is None else round(own.oldest, 1),
+        }
+    return shown

@@ -1,0 +1,44 @@
+"""`/metrics`: everything that a worker measures, in one registry of its own.
+
+A scrape first looks at the whole system, unless that was done just now. A broker that does not
+answer spoils no scrape: the figures of the state are then those of the last look, and their age
+says so; what this process measured itself is always there.
+"""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from faust.web import View
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from agents.agent_metrics import PROCESS, PipelineObserver
+from agents.monitor.state_metrics import AGE, STATE, StateCollector
+from agents.monitor.watch import Watch
+from settings.errors import HbError
+from streams.engine.task_metrics import ENGINE, observe
+from streams.faust.app import EngineApp
+
+ALL = (*STATE, AGE, *PROCESS, *ENGINE)
+"""Every metric there is; docs/metrics.md explains each."""
+_PATIENCE = 2.0
+"""How long a scrape waits for the broker; Prometheus gives up after ten seconds."""
+
+
+def register(app: EngineApp, watch: Watch) -> CollectorRegistry:
+    """Measure an application, and serve what is measured; before it starts."""
+    registry = CollectorRegistry(auto_describe=False)
+    observe(registry, app.engine)
+    app.engine.observers.listeners.append(PipelineObserver(registry))
+    registry.register(StateCollector(watch))
+
+    @app.page("/metrics", name="metrics")
+    async def metrics(view: View, request: Any) -> Any:
+        with contextlib.suppress(HbError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await watch.refresh()
+        encode, kind = choose_encoder(request.headers.get("Accept", ""))
+        return view.bytes(encode(registry), headers={"Content-Type": kind})
+
+    return registry

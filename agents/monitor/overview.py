@@ -1,0 +1,205 @@
+"""The whole system at a glance: topics, tasks, lag, who holds what, waiting labels, the score.
+
+Everything is read from the broker: topics and their ends, the consumer group's members, and the
+agents' state on its changelogs. So it is the same from any machine, and true even when no worker
+runs. Lag is exact: the positions are those committed with the state. `agents.monitor.watch` does
+the reading.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.monitor.scores import Board, Scorer, Sums
+from agents.monitor.state_view import StateView
+from agents.totals import EnsembleTotals, local_width, summed
+from learners.arrays.types import Ints
+from learners.scores.window import Window, merged
+from settings.model import Settings
+from streams.engine.changelogs.changelog import META_KEY
+from streams.kafka.topics import ENSEMBLE, Topics, local
+
+_TOTALS = b"totals/" + bytes(8)
+_CONTROL = "fusion_fnr_control"
+
+
+@dataclass(frozen=True)
+class TopicView:
+    """A topic: how many records it keeps, about (marks of transactions count too)."""
+
+    name: str
+    partitions: int
+    records: int
+    ends: int = 0
+    """The sum of its partitions' ends: it never falls, so differences of it are rates."""
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """One partition of one agent: who holds it, and how many records it is behind, by topic."""
+
+    agent: str
+    partition: int
+    holder: str | None
+    lag: Mapping[str, int]
+
+    @property
+    def behind(self) -> int:
+        """Return the records that it has not processed yet."""
+        return sum(self.lag.values())
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All of it. `counts` are the join's counters, summed over its partitions (docs/join.md)."""
+
+    topics: list[TopicView]
+    members: list[str]
+    tasks: list[TaskView]
+    counts: Mapping[str, int]
+    board: Board
+    limit: int
+    pending: int = 0
+    """Patients that the join holds: without a diagnosis yet, or diagnosed and without a label."""
+    at: float = 0.0
+    """When it was looked at, in seconds since 1970."""
+
+    @property
+    def waiting(self) -> int:
+        """Return the diagnosed patients whose label has not come."""
+        c = self.counts
+        diagnosed = c["diagnosed_complete"] + c["diagnosed_incomplete"]
+        return diagnosed - c["settled"] - c["expired"] - c["evicted"]
+
+    @property
+    def parked(self) -> int:
+        """Return the labels that came before their patient's prediction."""
+        c = self.counts
+        return c["label_parked"] - c["parked_label_settled"] - c["parked_label_unknown"]
+
+
+def state_view(names: Topics) -> StateView:
+    """Return an empty view of all tables that figures are made from."""
+    wanted: dict[str, tuple[str, ...]] = {names.changelog(agent): () for agent in names.agents}
+    wanted |= {names.shared(local(learner)): ("totals",) for learner in names.learners}
+    wanted[names.shared(ENSEMBLE)] = (
+        "scores", "regret", "totals", "latest", "window", _CONTROL
+    )  # fmt: skip
+    return StateView(wanted)
+
+
+def tails(names: Topics) -> dict[str, tuple[bytes, ...]]:
+    """Return the keys that are wanted of the changelogs that are not read as a whole."""
+    found: dict[str, tuple[bytes, ...]] = {
+        names.changelog(agent): (META_KEY,) for agent in names.agents
+    }
+    return found | {names.shared(local(learner)): (_TOTALS,) for learner in names.learners}
+
+
+def figures(settings: Settings, scorer: Scorer, found: Sums) -> Overview:
+    """Return what follows from sums of the state alone."""
+    totals = found.ensemble or EnsembleTotals(summed([], EnsembleTotals.width(settings)))
+    return Overview(
+        topics=[],
+        members=[],
+        tasks=[],
+        counts=totals.counts,
+        board=scorer.board(found),
+        limit=settings.ensemble.max_pending * settings.topics.partitions,
+        pending=sum(totals.waiting.values()),
+    )
+
+
+def overview(
+    settings: Settings,
+    scorer: Scorer,
+    view: StateView,
+    *,
+    inputs: Mapping[str, Sequence[str]],
+    holders: Mapping[tuple[str, int], str],
+    begins: Mapping[Any, int],
+    ends: Mapping[Any, int],
+    at: float,
+) -> Overview:
+    """Put together what was read.
+
+    `inputs` are the topics that each agent reads, `begins` and `ends` are of all but changelogs.
+    """
+    kinds = Topics.of(settings).kinds
+    return replace(
+        figures(settings, scorer, sums(settings, view)),
+        topics=_topics(kinds, settings.topics.partitions, begins, ends),
+        members=sorted(set(holders.values())),
+        tasks=_tasks(settings, view, inputs, holders, ends),
+        at=at,
+    )
+
+
+def _topics(
+    names: Iterable[str], partitions: int, begins: Mapping[Any, int], ends: Mapping[Any, int]
+) -> list[TopicView]:
+    kept, last = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for place, end in ends.items():
+        kept[place.topic] += end - begins[place]
+        last[place.topic] += end
+    return [TopicView(name, partitions, records, last[name]) for name, records in kept.items()]
+
+
+def _tasks(
+    settings: Settings,
+    view: StateView,
+    inputs: Mapping[str, Sequence[str]],
+    holders: Mapping[tuple[str, int], str],
+    ends: Mapping[Any, int],
+) -> list[TaskView]:
+    names = Topics.of(settings)
+    end_of = {(place.topic, place.partition): end for place, end in ends.items()}
+    tasks = []
+    for agent, topics in inputs.items():
+        for number in range(settings.topics.partitions):
+            done = view.positions.get((names.changelog(agent), number), {})
+            lag = {t: max(end_of[t, number] - done.get(t, 0), 0) for t in topics}
+            tasks.append(TaskView(agent, number, holders.get((topics[0], number)), lag))
+    return tasks
+
+
+def sums(settings: Settings, view: StateView) -> Sums:
+    """Return what figures are made from, of all partitions together."""
+    names = Topics.of(settings)
+    shared, width = names.shared(ENSEMBLE), local_width(settings)
+    return Sums(
+        scores=view.sums(shared, "scores"),
+        regret=view.sums(shared, "regret"),
+        totals={
+            name: summed(view.sums(names.shared(local(name)), "totals").values(), width)
+            for name in settings.learners
+        },
+        ensemble=EnsembleTotals(
+            summed(view.sums(shared, "totals").values(), EnsembleTotals.width(settings))
+        ),
+        recent=_recent(settings, view, shared),
+        weights=_weights(view, shared),
+        control=view.sums(shared, _CONTROL),
+    )
+
+
+def _weights(view: StateView, shared: str) -> Ints | None:
+    """Return each expert's share of the latest diagnosis, of whichever partition."""
+    rows = [(int(rows[0][0]), number, rows[0][1:]) for number, rows in view.parts(shared, "latest")]
+    return max(rows, key=lambda row: row[:2])[2] if rows else None
+
+
+def _recent(settings: Settings, view: StateView, shared: str) -> Ints | None:
+    """Return the confusion counts of the last 1000 labelled of all partitions together."""
+    settled = {
+        number: EnsembleTotals(rows[0]).counts["settled"]
+        for number, rows in view.parts(shared, "totals")
+    }
+    windows = []
+    for number, pages in view.parts(shared, "window"):
+        window = Window(1 + len(settings.learners), len(settings.labels))
+        window.put_pages(np.array(list(pages)), np.stack(list(pages.values())), settled[number])
+        windows.append(window)
+    return merged(windows).confusion() if windows else None

@@ -1,0 +1,187 @@
+"""Keeps a view of the agents' state up to date, with one consumer and little reading.
+
+A small changelog is followed from its start. Of the others only a few keys are of interest, which
+every batch writes anew (positions, totals): they are near the end, so they are looked for from
+there, and what lies between two looks is passed over. A look reads nothing where nothing is new.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Collection, Mapping
+from typing import Any, Self
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from agents.clients.reading import outside_consumer
+from agents.monitor.state_view import StateView
+from settings.errors import BrokerError
+from settings.model import Settings
+from streams.kafka.client.fetched import take_batches
+from streams.kafka.connection import explained
+
+_FIRST_STEP = 20
+_GROWTH = 8
+_CHUNK = 256 << 10
+_WAIT_MS = 100
+_PATIENCE = 15.0
+"""How long a look may take; the first one may have more to read, and gets as much for each piece"""
+
+
+class StateLostError(BrokerError):
+    """A changelog ends before the place up to which it was read: it was made anew."""
+
+
+class StateReader:
+    """Reads the changelogs of a view; an async context manager.
+
+    whole   topics that are read from their start
+    tails   the keys that are wanted of each other topic
+
+    A key of `tails` that no batch has written yet is looked for in vain, back to the start of its
+    topic or to where the last look ended.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        view: StateView,
+        whole: Collection[str],
+        tails: Mapping[str, Collection[bytes]],
+    ) -> None:
+        self._settings, self._broker, self._view = settings, settings.broker, view
+        self._tails = {topic: frozenset(keys) for topic, keys in tails.items()}
+        self._topics = [*whole, *(topic for topic in tails if topic not in whole)]
+        self._places = [
+            TopicPartition(topic, number)
+            for topic in self._topics
+            for number in range(settings.topics.partitions)
+        ]
+        self._read_to: dict[Any, int] = {}
+        self._consumer: Any = None
+        self.busy = 0.0
+        """Seconds spent on taking records in, all looks together."""
+
+    async def __aenter__(self) -> Self:
+        self._broker, self._consumer = await outside_consumer(
+            self._settings,
+            self._topics,
+            # A position that the log no longer has must be seen, not silently moved.
+            auto_offset_reset="none",
+            # A tail is one record batch of a transaction; more would be read for nothing.
+            max_partition_fetch_bytes=1 << 20,
+            # aiokafka has one fetch per broker under way: a look waits until it is answered.
+            fetch_max_wait_ms=_WAIT_MS,
+        )
+        try:
+            await self._consumer.start()
+            self._consumer.assign(self._places)
+            self._read_to = await self._consumer.beginning_offsets(self._places)
+            for place, begin in self._read_to.items():
+                self._consumer.seek(place, begin)
+            self._consumer.pause(*self._places)
+        except (KafkaError, TimeoutError) as error:
+            await self._consumer.stop()
+            raise explained(error, self._broker) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._consumer.stop()
+
+    async def begins(self, places: Collection[Any]) -> dict[Any, int]:
+        """Return where some partitions, of any topic, begin."""
+        return await self._asked(self._consumer.beginning_offsets(places))
+
+    async def ends(self, places: Collection[Any]) -> dict[Any, int]:
+        """Return where some partitions, of any topic, end."""
+        return await self._asked(self._consumer.end_offsets(places))
+
+    async def _asked(self, question: Awaitable[dict[Any, int]]) -> dict[Any, int]:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await question
+        except (KafkaError, TimeoutError) as error:
+            raise explained(error, self._broker) from error
+
+    async def look(self, known: Collection[Any] = ()) -> None:
+        """Bring the view up to the present, but for partitions that are known without reading."""
+        places = [place for place in self._places if place not in known]
+        if not places:
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                ends = await self._consumer.end_offsets(places)
+            await self._catch_up(ends)
+        except OffsetOutOfRangeError as error:
+            raise StateLostError("a changelog begins later than it did") from error
+        except (KafkaError, TimeoutError) as error:
+            raise explained(error, self._broker) from error
+
+    def skip(self, offsets: Mapping[Any, int]) -> None:
+        """Take note that the view knows some partitions up to these offsets by other means."""
+        for place, offset in offsets.items():
+            self._read_to[place] = max(self._read_to[place], offset)
+
+    async def _catch_up(self, ends: dict[Any, int]) -> None:
+        if any(end < self._read_to[place] for place, end in ends.items()):
+            raise StateLostError("a changelog is shorter than it was")
+        behind = [place for place, end in ends.items() if self._read_to[place] < end]
+        wanted = {p: set(self._tails[p.topic]) for p in behind if p.topic in self._tails}
+        first, step = {p: self._read_to[p] for p in behind}, _FIRST_STEP
+        first |= {p: max(first[p], ends[p] - step) for p in wanted}
+        await self._read(first, ends, wanted)
+        while missing := [p for p, keys in wanted.items() if keys and first[p] > self._read_to[p]]:
+            step *= _GROWTH
+            first |= {p: max(self._read_to[p], ends[p] - step) for p in missing}
+            await self._read({p: first[p] for p in missing}, ends, wanted)
+        self._read_to.update(ends)
+
+    async def _read(
+        self, first: Mapping[Any, int], ends: Mapping[Any, int], wanted: Mapping[Any, set[bytes]]
+    ) -> None:
+        """Take in everything from `first` to `ends`; strike out the wanted keys that were met."""
+        left = dict(first)
+        for place, offset in left.items():
+            self._consumer.seek(place, offset)
+            self._consumer.resume(place)
+        try:
+            while left:
+                async with asyncio.timeout(_PATIENCE):
+                    left |= await self._take(list(left), wanted)
+                for place in [p for p, at in left.items() if at >= ends[p]]:
+                    del left[place]
+                    self._consumer.pause(place)
+        finally:
+            for place in first:
+                self._consumer.pause(place)
+                # What was fetched beyond the end would hold up the next look.
+                self._consumer.seek(place, ends[place])
+
+    async def _take(self, places: list[Any], wanted: Mapping[Any, set[bytes]]) -> dict[Any, int]:
+        """Wait for records of some partitions and take them in; return where these go on."""
+        fetcher = self._consumer._fetcher
+        began = time.thread_time()
+        while not (batches := take_batches(fetcher, places, _CHUNK)):
+            await _more(fetcher)
+            began = time.thread_time()
+        after = {}
+        for batch in batches:
+            place = TopicPartition(batch.topic, batch.partition)
+            keys = self._view.take_batch(batch)
+            if place in wanted:
+                wanted[place] -= keys
+            after[place] = batch.next
+            self.busy += time.thread_time() - began
+            await asyncio.sleep(0)  # whoever else runs here shall not wait for all of it
+            began = time.thread_time()
+        return after
+
+
+async def _more(fetcher: Any) -> None:
+    """Wait a little for the next answer of a broker."""
+    waiter = fetcher._create_fetch_waiter()
+    await asyncio.wait([waiter], timeout=0.5)
+    if waiter.done():
+        waiter.result()  # an authorization error is raised here
+    else:
+        waiter.cancel()

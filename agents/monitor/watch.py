@@ -1,0 +1,278 @@
+"""One reader of the whole system per process: what everybody who looks at it shares.
+
+Many may ask at once and often; there is one look at a time, and one that is fresh enough serves
+all. A timer looks now and then even if nobody asks, so that a history can be kept. What the
+process's own tasks have committed is known (`agents.monitor.local_state`); the rest is asked of
+the broker, and what changes slowly is asked rarely.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, Generic, Self, TypeVar
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from aiokafka.errors import (
+    CoordinatorLoadInProgressError,
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+    NotCoordinatorForGroupError,
+    for_code,
+)
+
+from agents.monitor.local_state import OwnState
+from agents.monitor.overview import Overview, overview, state_view, tails
+from agents.monitor.scores import Scorer
+from agents.monitor.state_reader import StateLostError, StateReader
+from agents.monitor.state_view import StateView
+from agents.roles import specs
+from settings.errors import BrokerError, HbError
+from settings.model import Settings
+from streams.kafka.connection import admin_client, explained
+from streams.kafka.topics import ENSEMBLE, Topics, declared
+
+EVERY = 2.0
+_SHARE = 100
+"""Those who ask more often than the timer get a new look only if looks take less than one part in
+so many of the process's time."""
+_PATIENCE = 10.0
+_HOLDERS, _BEGINS = 1.5, 10.0
+"""How old may be, in seconds, who holds what, and where topics begin."""
+_NOT_YET = (
+    CoordinatorLoadInProgressError,
+    GroupCoordinatorNotAvailableError,
+    NotCoordinatorForGroupError,
+)
+_log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Looks at the whole system; an async context manager.
+
+    Entering it starts the timer only: connections are made at the first look, and again after an
+    error, so it needs no broker to be there. `own` may listen to the process's tasks.
+    """
+
+    def __init__(self, settings: Settings, *, every: float = EVERY) -> None:
+        self.latest: Overview | None = None
+        self.told: list[Callable[[Overview], None]] = []
+        """Called with every new overview, in the process's event loop."""
+        self._settings, self._every = settings, every
+        self.own = OwnState(Topics.of(settings), state_view(Topics.of(settings)))
+        self._scorer: Scorer | None = None
+        self._taken = -float("inf")
+        self._cost = 0.0
+        self._flight: asyncio.Task[Overview] | None = None
+        self._timer: asyncio.Task[None] | None = None
+        self._open: _Connections | None = None
+
+    async def __aenter__(self) -> Self:
+        self._timer = asyncio.create_task(self._look_on(), name="watch")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in (self._timer, self._flight):
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+        await self._disconnect()
+
+    async def refresh(self, max_age: float = 0.5) -> Overview:
+        """Return the system as it was at most `max_age` seconds ago; BrokerError if that fails.
+
+        Where a look is expensive it may be as old as the timer's last one, unless `max_age` is 0.
+        """
+        if max_age:
+            max_age = max(max_age, min(_SHARE * self._cost, self._every))
+        oldest = time.monotonic() - max_age
+        while self.latest is None or self._taken < oldest:
+            if self._flight is None or self._flight.done():
+                self._flight = asyncio.create_task(self._look(), name="a look")
+            # A caller that gives up does not end the look that others wait for.
+            await asyncio.shield(self._flight)
+        return self.latest
+
+    async def _look_on(self) -> None:
+        failed = False
+        while True:
+            try:
+                await self.refresh(self._every / 2)
+                failed = False
+            except HbError as error:
+                if not failed:
+                    _log.warning("the state of the whole system cannot be read: %s", error)
+                failed = True
+            except Exception:  # noqa: BLE001  # nobody would notice that the timer had ended
+                _log.exception("a look at the whole system failed")
+            await asyncio.sleep(self._every)
+
+    async def _look(self) -> Overview:
+        taken, at = time.monotonic(), time.time()
+        try:
+            found = await self._read(at)
+        except StateLostError:
+            await self._disconnect()  # topics were made anew: so is the view
+            found = await self._read(at)
+        self.latest, self._taken = found, taken
+        for tell in self.told:
+            tell(found)
+        return found
+
+    async def _read(self, at: float) -> Overview:
+        if self._open is None:
+            self._open = await _Connections(self._settings).__aenter__()
+        opened = self._open
+        before = opened.reader.busy
+        holders = await opened.holders()
+        begins, ends = await opened.bounds()
+        await self._read_others(opened)
+        began = time.thread_time()
+        self._scorer = self._scorer or Scorer(self._settings)
+        found = overview(
+            self._settings,
+            self._scorer,
+            opened.view,
+            inputs=opened.inputs,
+            holders=holders,
+            begins=begins,
+            ends=ends,
+            at=at,
+        )
+        self._cost = time.thread_time() - began + opened.reader.busy - before
+        return found
+
+    async def _read_others(self, opened: "_Connections") -> None:
+        """Bring the view up to date: own tasks as they are now, the others' from the broker."""
+        while True:
+            own = set(self.own.offsets)
+            await opened.reader.look(own)
+            if own <= self.own.offsets.keys():  # else one was closed meanwhile, and is not read
+                break
+        opened.reader.skip(self.own.adopted(opened.view))
+
+    async def _disconnect(self) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened.__aexit__()
+
+
+async def look(settings: Settings) -> Overview:
+    """Read everything once; raise BrokerError if a topic is missing that it takes."""
+    watch = Watch(settings)
+    try:
+        return await watch.refresh()
+    finally:
+        await watch.__aexit__()
+
+
+Value = TypeVar("Value")
+
+
+class Aged(Generic[Value]):
+    """Something that is asked for again only when it is too old."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._asked = -float("inf")
+        self._known: Value | None = None
+
+    async def of(self, ask: Callable[[], Awaitable[Value]]) -> Value:
+        """Return it as it was, or ask."""
+        now = time.monotonic()
+        if self._known is None or now - self._asked > self._seconds:
+            self._known, self._asked = await ask(), now
+        return self._known
+
+
+class _Connections:
+    """What a watch keeps open: a reader of the state, and an admin client."""
+
+    def __init__(self, settings: Settings) -> None:
+        names = Topics.of(settings)
+        self._settings = settings
+        self._stack = AsyncExitStack()
+        self.view: StateView = state_view(names)
+        self.reader = StateReader(settings, self.view, [names.shared(ENSEMBLE)], tails(names))
+        self.places = [
+            TopicPartition(topic, number)
+            for topic in names.kinds
+            for number in range(settings.topics.partitions)
+        ]
+        self.inputs = {spec.name: spec.inputs for spec in specs(settings)}
+        self.admin: AIOKafkaAdminClient | None = None
+        self._holders: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
+        self._begins: Aged[dict[Any, int]] = Aged(_BEGINS)
+
+    async def __aenter__(self) -> Self:
+        try:
+            self.admin = await self._stack.enter_async_context(admin_client(self._settings.broker))
+            await self._need_topics(self.admin)
+            await self._stack.enter_async_context(self.reader)
+        except (KafkaError, TimeoutError) as error:
+            await self.__aexit__()
+            raise explained(error, self._settings.broker) from error
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with contextlib.suppress(BrokerError):
+            await self._stack.aclose()
+
+    async def _need_topics(self, admin: AIOKafkaAdminClient) -> None:
+        listed = {topic["topic"] for topic in await admin.describe_topics()}
+        missing = [topic.name for topic in declared(self._settings) if topic.name not in listed]
+        if missing:
+            raise BrokerError(f"topic {missing[0]} is missing; make it with: hb topics create")
+
+    async def bounds(self) -> tuple[dict[Any, int], dict[Any, int]]:
+        """Return where the topics that are no changelogs begin and end."""
+        begins = await self._begins.of(lambda: self.reader.begins(self.places))
+        return begins, await self.reader.ends(self.places)
+
+    async def holders(self) -> dict[tuple[str, int], str]:
+        """Return who holds which partition, from the consumer group; nobody if there is none."""
+        return await self._holders.of(self._ask_holders)
+
+    async def _ask_holders(self) -> dict[tuple[str, int], str]:
+        assert self.admin is not None  # noqa: S101 - entered
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return _holders(await _described(self.admin, self._settings.name))
+        except (KafkaError, TimeoutError) as error:
+            raise explained(error, self._settings.broker) from error
+
+
+def _holders(groups: list[Any]) -> dict[tuple[str, int], str]:
+    holders: dict[tuple[str, int], str] = {}
+    for found in groups:
+        for member in found["members"]:
+            if not member["member_assignment"]:
+                continue
+            name = f"{member['client_host'].lstrip('/')} {member['member_id'][-8:]}"
+            given = ConsumerProtocolMemberAssignment.decode(member["member_assignment"])
+            for topic, partitions in given.assignment:
+                holders |= {(topic, number): name for number in partitions}
+    return holders
+
+
+async def _described(admin: AIOKafkaAdminClient, group: str) -> list[Any]:
+    """Describe a group; a new broker makes the room for groups when it is first asked."""
+    while True:
+        try:
+            answers = await admin.describe_consumer_groups([group])
+            groups = [found for answer in answers for found in answer.to_object()["groups"]]
+            for found in groups:
+                error = for_code(found["error_code"])
+                if error.errno:
+                    raise error(group)
+        except _NOT_YET:
+            await asyncio.sleep(0.1)
+        else:
+            return groups

@@ -1,0 +1,157 @@
+"""An audit from end to end: read, recompute, compare, partition by partition.
+
+1. The state of every agent, from its changelogs, with the input positions that belong to it.
+2. All topics, from their start to their present end.
+3. Local learners, the join, what was settled, the counts and the dead letters.
+4. The metrics of all partitions together, of the state and of workers.
+
+A difference that is found while the stream moves may be one of the look and not of the thing: the
+state may have been caught between two of its topics, or its changelog been compacted meanwhile. So
+it is looked at again, and counts only if it stays.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.roles import specs
+from audit.counters import audit_counters, audit_latest, latest_again
+from audit.evidence import Evidence
+from audit.findings import Findings, Kind
+from audit.join import JoinAudit
+from audit.live import read_state
+from audit.local import LocalAudit
+from audit.metric_values import audit_metrics, read_pages
+from audit.recomputed import Again, live
+from audit.recording.partition import read_partition
+from audit.recording.recording import Progress, Recording, opened, silent
+from audit.refusals import audit_refusals
+from audit.settling import SettlingAudit, context_misfits, recomputed
+from settings.model import Settings
+from streams.kafka.topics import ENSEMBLE, Topics
+
+_LOOKS = 4
+
+
+@dataclass(slots=True)
+class Report:
+    """What an audit found, and from where on it vouches."""
+
+    findings: Findings
+    partitions: int = 0
+    cuts: list[dict[str, Any]] = field(default_factory=list)
+    vouched_from: int | None = None
+
+    def figures(self) -> dict[str, int]:
+        """Return the numbers to watch: all three must be 0."""
+        found = {str(kind): self.findings.total(kind) for kind in Kind}
+        tables = self.findings.tables.values()
+        return {
+            **found,
+            "partitions": self.partitions,
+            "tables": len(tables),
+            "values_compared": sum(check.values for check in tables),
+            **dict(sorted(self.findings.counts.items())),
+        }
+
+    def report(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "clean": self.findings.clean,
+            "figures": self.figures(),
+            "findings": [
+                {"kind": str(f.kind), "what": f.what, "where": f.where, "times": f.times}
+                for f in self.findings.list()
+            ],
+            "tables": {
+                name: {"values": check.values, "differing": check.differing, "note": check.note}
+                for name, check in self.findings.tables.items()
+            },
+            "vouches": {"from_ms": self.vouched_from, "cut_topics": self.cuts},
+        }
+
+
+async def audit(
+    settings: Settings, progress: Progress = silent, workers: Sequence[str] = ()
+) -> Report:
+    """Audit all partitions of an ensemble, and the metrics of the workers at some addresses."""
+    report, parts, found = Report(Findings()), [], []
+    before = await read_pages(workers, time.time())
+    async with opened(settings, "audit", progress) as recording:
+        for partition in await recording.partitions(Topics.of(settings).predictions):
+            evidence, findings, again = await _look(recording, settings, partition)
+            report.findings.merge(findings)
+            report.partitions += 1
+            parts.append(again)
+            found.append(live(evidence))
+            _vouch(report, evidence)
+    after = await read_pages(workers, time.time())
+    pages = list(zip(before, after, strict=True))
+    audit_metrics(settings, parts, found, report.findings, pages)
+    return report
+
+
+async def _look(
+    recording: Recording, settings: Settings, partition: int
+) -> tuple[Evidence, Findings, Again]:
+    """Audit a partition; look again if something differs and the stream has moved meanwhile."""
+    evidence = await gather(recording, settings, partition)
+    findings, again = recompute(evidence)
+    for _ in range(_LOOKS):
+        if findings.clean:
+            break
+        later = await gather(recording, settings, partition)
+        if _ends(later) == _ends(evidence):
+            break
+        evidence = later
+        findings, again = recompute(evidence)
+    return evidence, findings, again
+
+
+def _ends(evidence: Evidence) -> list[dict[str, int]]:
+    return [state.ends for state in evidence.states.values()]
+
+
+async def gather(recording: Recording, settings: Settings, partition: int) -> Evidence:
+    """Read states first, then topics: whatever a state speaks of is then within the topics."""
+    topics = Topics.of(settings)
+    states = {
+        spec.name: await read_state(recording, topics, spec, partition) for spec in specs(settings)
+    }
+    return Evidence(await read_partition(recording, settings, partition), states)
+
+
+def examine(evidence: Evidence) -> Findings:
+    """Compare what was read."""
+    return recompute(evidence)[0]
+
+
+def recompute(evidence: Evidence) -> tuple[Findings, Again]:
+    """Compare what was read; return the state as it should be, too."""
+    findings = Findings()
+    audit_refusals(evidence, findings)
+    again = Again(evidence.logs.partition, evidence.whole)
+    for name in evidence.settings.learners:
+        again.totals[name] = LocalAudit(evidence, name, findings).run()
+    joined = JoinAudit(evidence, findings).run()
+    learner = SettlingAudit(evidence, joined, findings).run()
+    again.tables, again.window = recomputed(learner), learner.window
+    again.ensemble = audit_counters(evidence, joined, findings)
+    again.latest = latest_again(evidence, joined)
+    audit_latest(evidence, again.latest, findings)
+    misfits = context_misfits(evidence)
+    findings.differing("context cubes of diagnoses", evidence.place(ENSEMBLE), misfits)
+    return findings, again
+
+
+def _vouch(report: Report, evidence: Evidence) -> None:
+    """Note what retention has removed."""
+    since = evidence.logs.vouched_from
+    if since is not None:
+        report.vouched_from = max(report.vouched_from or 0, since)
+    for topic, log in evidence.logs.by_topic().items():
+        span = evidence.logs.spans[topic]
+        if span.cut:
+            cut = {"topic": topic, "partition": span.partition, "offset": span.start}
+            report.cuts.append({**cut, "time_ms": log.first_time})

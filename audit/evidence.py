@@ -1,0 +1,158 @@
+"""What an audit of one partition has before it: the topics, and the agents' live state."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from agents.packing import unpack
+from agents.totals import EnsembleTotals
+from audit.live import LiveState
+from audit.recording.columns import Columns, firsts
+from audit.recording.partition import PartitionLogs
+from audit.recording.topic_columns import Log
+from learners.arrays.types import MISSING, Bools, Ints
+from learners.join import Reason
+from learners.join.entries import EVICTED, EXPIRED
+from settings.model import Settings
+from streams.kafka.topics import ENSEMBLE, Topics, local
+
+GONE, PARKED, OPEN, DIAGNOSED, SETTLED, EXPIRED_, EVICTED_ = range(7)
+"""What the ensemble learner's state says of an instance; GONE: nothing, or nothing any more."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """The ensemble learner's entries: the state of each instance and the label it has there."""
+
+    status: Ints
+    label: Ints
+    entries: dict[int, list[Any]] = field(default_factory=dict)
+
+
+@dataclass
+class Evidence:
+    """One partition's topics and states."""
+
+    logs: PartitionLogs
+    states: dict[str, LiveState]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the ensemble."""
+        return self.logs.settings
+
+    @cached_property
+    def topics(self) -> Topics:
+        """The names of the topics."""
+        return Topics.of(self.settings)
+
+    def place(self, what: str) -> str:
+        """Return where something was found, for people."""
+        return f"{what}/{self.logs.partition}"
+
+    def state(self, agent: str) -> LiveState:
+        """Return the state of an agent."""
+        return self.states[agent]
+
+    def position(self, topic: str) -> int:
+        """Return up to where the agent that reads a topic had read it."""
+        for state in self.states.values():
+            if topic in state.positions:
+                return state.positions[topic]
+        return 0
+
+    def within(self, topic: str, columns: Columns) -> Bools:
+        """Mark the records that the agent had read."""
+        return np.asarray(columns["offset"] < self.position(topic))
+
+    def cut(self, topic: str) -> bool:
+        """Whether retention has removed the beginning of a topic."""
+        return self.logs.spans[topic].cut
+
+    def log(self, topic: str) -> Log:
+        """Return the log of a topic."""
+        return self.logs.by_topic()[topic]
+
+    def readers(self) -> dict[str, str]:
+        """Return, for each input topic, the agent that reads it."""
+        topics = self.topics
+        read = {topics.predictions: ENSEMBLE, topics.labels: ENSEMBLE}
+        if topics.contextual:
+            read[topics.contexts] = ENSEMBLE
+        for name in topics.learners:
+            read[topics.instances(name)] = read[topics.feedback(name)] = local(name)
+        return read
+
+    def refused(self, topic: str, *reasons: str) -> Ints:
+        """Return the offsets of a topic's records that were refused for one of some reasons."""
+        letters = self.logs.dead.reasons.get(topic, {})
+        found = [o for o, why in letters.items() if any(each in reasons for each in why)]
+        return np.array(sorted(found), np.int64)
+
+    def usable(self, topic: str) -> Bools:
+        """Mark a topic's good records that were not turned away later, by rule or by join."""
+        away = self.refused(topic, *map(str, Reason), "rule_failed")
+        return ~np.isin(self.log(topic).columns["offset"], away)
+
+    @cached_property
+    def totals(self) -> EnsembleTotals:
+        """The totals of the ensemble learner."""
+        return EnsembleTotals(self.state(ENSEMBLE).counts["totals"].rows(np.zeros(1, np.int64))[0])
+
+    @cached_property
+    def head(self) -> dict[str, int]:
+        """The counts that the ensemble learner's join keeps."""
+        return self.totals.counts
+
+    @cached_property
+    def pending(self) -> Pending:
+        """The ensemble learner's entries."""
+        held = self.state(ENSEMBLE).entries["pending"]
+        made = Pending(np.zeros(self.size, np.int64), np.full(self.size, MISSING, np.int64))
+        for key, value in held.items():
+            number = self.logs.names.ids.find(key.decode())
+            made.entries[number] = entry = unpack(value)
+            made.status[number], made.label[number] = _status(entry)
+        return made
+
+    @cached_property
+    def size(self) -> int:
+        """How many instances there are, in the topics and in the ensemble learner's state."""
+        held = self.state(ENSEMBLE).entries["pending"]
+        self.logs.names.ids.of(key.decode() for key in held)
+        return len(self.logs.names.ids)
+
+    @cached_property
+    def scope(self) -> Bools:
+        """Mark the instances whose whole history is in the topics.
+
+        If the start of some topics is gone, these are the ones that every learner got to see only
+        after the last of the gaps.
+        """
+        since = self.logs.vouched_from
+        scope = np.ones(self.size, np.bool_)
+        if since is not None:
+            for log in self.logs.instances.values():
+                first = firsts(log.columns["id"], self.size)
+                times = np.r_[log.columns["time"], MISSING]
+                scope &= times[first] >= since
+        return scope
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was removed, so that tables can be recomputed from nothing."""
+        return self.logs.vouched_from is None
+
+
+def _status(entry: list[Any]) -> tuple[int, int]:
+    """Return the state and the label of an instance from its entry."""
+    if entry[0] == "over":
+        outcome = entry[2]
+        return {EXPIRED: EXPIRED_, EVICTED: EVICTED_}.get(outcome, SETTLED), outcome
+    if entry[0] == "diagnosed":
+        return DIAGNOSED, MISSING
+    labels, label = entry[2], entry[5]
+    heard = any(each != MISSING for each in labels)
+    return (OPEN if heard else PARKED), label

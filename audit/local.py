@@ -1,0 +1,190 @@
+"""One local learner: every instance predicted once, every feedback counted once.
+
+instances      each good one has a prediction, from its own cube and by its own rule
+feedback       each one, once, gives the counts; in order, with the features, the models
+"""
+
+import numpy as np
+
+from agents.pooling import PhaseIds
+from agents.totals import (
+    CUBES,
+    EXPLORED,
+    FEW,
+    FORGOTTEN,
+    INSTANCES,
+    LABELLED,
+    LOST,
+    PREDICTED,
+    THIN,
+)
+from audit.compare import compare_tables
+from audit.evidence import Evidence
+from audit.findings import Findings
+from audit.models import audit_models
+from audit.recording.columns import count, first_of_each, occurrences
+from audit.recording.topic_columns import NONE
+from learners.arrays.tables import CellTable, table_for
+from learners.arrays.types import Bools, Floats, Ints
+from learners.local.learner import LocalLearner
+from learners.rules.base import RuleError
+from learners.theory.regret import local_regret_parts
+from settings.building import local_learner
+from streams.kafka.topics import local
+
+
+class LocalAudit:
+    """The audit of one local learner in one partition."""
+
+    def __init__(self, evidence: Evidence, name: str, findings: Findings) -> None:
+        self.evidence, self.name, self.findings = evidence, name, findings
+        self.learner = local_learner(evidence.settings, name)
+        self.state = evidence.state(local(name))
+        self.where = evidence.place(local(name))
+        self.topic = evidence.topics.instances(name)
+        self.instances = evidence.logs.instances[name].columns
+        self.feedback = evidence.logs.feedback[name].columns
+        predictions = evidence.logs.predictions.columns
+        mine = predictions["learner"] == list(evidence.settings.learners).index(name)
+        self.said = {
+            key: predictions[key][mine]
+            for key in ("id", "label", "phase", "cube", "rule", "exploring", "trials", "votes")
+        }
+        decided = evidence.usable(self.topic)
+        self.read = decided & evidence.within(self.topic, self.instances)
+        self.later = decided & ~evidence.within(self.topic, self.instances)
+
+    def run(self) -> Ints:
+        """Check everything; return the totals as they should be."""
+        self._existence()
+        self._content()
+        learned = self._learned()
+        counts = self._counts(learned)
+        totals = self._totals(learned, counts)
+        audit_models(self, learned)
+        return totals
+
+    def _existence(self) -> None:
+        """Hold predictions against instances, patient by patient."""
+        evidence, findings = self.evidence, self.findings
+        size, ids, scope = evidence.size, self.instances["id"], evidence.scope
+        read, later = count(ids[self.read], size), count(ids[self.later], size)
+        said = count(self.said["id"], size)
+        findings.count("instances", self.read.sum())
+        findings.count("instances_under_way", self.later.sum())
+        findings.count("predictions", len(self.said["id"]))
+        known = (read + later) > 0
+        findings.lost("predictions", self.where, np.maximum(read - said, 0)[scope])
+        findings.double(
+            "predictions", self.where, np.maximum(said - read - later, 0)[scope & known]
+        )
+        findings.differing("predictions without instance", self.where, said[scope & ~known])
+
+    def _content(self) -> None:
+        """Hold what each prediction says against what can be computed from its instance alone."""
+        rows, said = self._pairs()
+        told = {key: column[said] for key, column in self.said.items()}
+        cubes = np.full(len(said), -1, np.int64)
+        unit = self.learner.space.unit(rows)
+        for phase in np.unique(told["phase"]).tolist():
+            of = told["phase"] == phase
+            cubes[of] = self.learner.iup.phase(phase).partition.cells(unit[of])
+        self.findings.differing("cubes of predictions", self.where, cubes != told["cube"])
+        self.findings.differing("rules of predictions", self.where, told["rule"] == NONE)
+        for f, rule in enumerate(self.learner.rules):
+            of = np.flatnonzero(told["rule"] == f)
+            if rule.learns or not of.size:
+                continue  # what a learning rule said depends on what it had learned by then
+            try:
+                wrong = rule.predict(rows[of]) != told["label"][of]
+            except RuleError:
+                wrong = np.ones(of.size, np.bool_)
+            self.findings.differing("labels of predictions", self.where, wrong)
+
+    def _pairs(self) -> tuple[Floats, Ints]:
+        """Return instances' rows, and which prediction belongs to each: the k-th to the k-th."""
+        usable = np.flatnonzero(self.read | self.later)
+        ids = self.instances["id"][usable]
+        step = max(len(ids), len(self.said["id"])) + 1
+        one, two = (
+            ids * step + occurrences(ids),
+            self.said["id"] * step + occurrences(self.said["id"]),
+        )
+        _, mine, theirs = np.intersect1d(one, two, assume_unique=True, return_indices=True)
+        return self.instances["row"][usable[mine]], theirs
+
+    def _learned(self) -> Bools:
+        """Mark the feedback that counts: what the learner had read, each patient once."""
+        topic = self.evidence.topics.feedback(self.name)
+        read = self.evidence.within(topic, self.feedback)
+        self.findings.count("feedback", len(self.feedback))
+        self.findings.count("feedback_under_way", (~read).sum())
+        return read & first_of_each(self.feedback["id"])
+
+    def _counts(self, learned: Bools) -> CellTable:
+        again = recount(self, learned)
+        whole = not self.evidence.cut(self.evidence.topics.feedback(self.name))
+        live = self.state.counts["counts"]
+        compare_tables(
+            self.findings, f"{local(self.name)} counts", self.where, live, again, whole=whole
+        )
+        return again
+
+    def _totals(self, learned: Bools, counts: CellTable) -> Ints:
+        """Hold the learner's totals against the topics, but for what no topic tells."""
+        live = self.state.counts["totals"].rows(np.zeros(1, np.int64))[0]
+        again = self._recounted(learned, counts, live)
+        note = "" if self.evidence.whole else "not compared: the start of its topics is gone"
+        self.findings.table(
+            f"{local(self.name)} totals", self.where, values=len(again) - 1,
+            differing=0 if note else int((live != again).sum()), note=note,
+        )  # fmt: skip
+        return again
+
+    def _recounted(self, learned: Bools, counts: CellTable, live: Ints) -> Ints:
+        rows, said = self.instances["id"][self.read], self.said
+        seen = count(rows, self.evidence.size)
+        # A patient may come twice: as many of its predictions belong to what was read.
+        early = occurrences(said["id"]) < seen[said["id"]]
+        again = np.zeros_like(live)
+        again[LABELLED] = learned.sum()
+        again[INSTANCES] = len(rows)
+        again[EXPLORED] = (said["exploring"] & early).sum()
+        again[FORGOTTEN] = live[FORGOTTEN]
+        again[THIN] = ((said["trials"] < FEW) & early).sum()
+        again[CUBES] = len(counts)
+        again[LOST] = local_regret_parts(counts.items()[1], len(self.learner.rules)).sum()
+        again[PREDICTED:] = np.bincount(said["label"][early], minlength=len(again) - PREDICTED)
+        return again
+
+
+def recount(audit: LocalAudit, learned: Bools) -> CellTable:
+    """Return the counts that some feedback leads to, by the learner itself."""
+    told = {key: audit.feedback[key][learned] for key in ("label", "predicted", "phase", "cube")}
+    rules = audit.feedback["rule"][learned].astype(np.int64)
+    correct = _correct(audit, learned, rules)
+    learner: LocalLearner = audit.learner
+    table = table_for(None, learner.iup.phase(1).table.width)
+    if not len(rules):
+        return table
+    learner.iup.learn(told["phase"].astype(np.int64), told["cube"], rules, correct)
+    ids = PhaseIds(learner)
+    for phase in np.unique(told["phase"]).tolist():
+        cubes, rows = learner.iup.phase(phase).table.items()
+        table.put(ids.join(phase, cubes), rows)
+    return table
+
+
+def _correct(audit: LocalAudit, learned: Bools, rules: Ints) -> Bools:
+    """Return (n, F): whether each rule was right, as far as the learner's feedback tells."""
+    truth, predicted = audit.feedback["label"][learned], audit.feedback["predicted"][learned]
+    right = np.repeat((predicted == truth)[:, None], len(audit.learner.rules), axis=1)
+    if audit.evidence.settings.learners[audit.name].feedback != "full" or not len(rules):
+        return right
+    codes = audit.feedback["votes"][learned]
+    table = audit.evidence.logs.names.votes
+    wide = len(audit.learner.rules)
+    votes = np.array([v if len(v) == wide else (NONE,) * wide for v in table] + [(NONE,) * wide])
+    said = votes[codes]
+    # A rule whose vote did not travel counts as the learner's own prediction, as in the agent.
+    return np.asarray(np.where(said == NONE, predicted[:, None], said) == truth[:, None])

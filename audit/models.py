@@ -1,0 +1,114 @@
+"""Rules that learn: the fold over the partition's feedback, with the features, once more.
+
+The fold is in the order of the feedback, so a rule that is `exact` must come out bit by bit; the
+others must predict the same.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from agents.packing import unpack_state
+from agents.pooling import LEARNED
+from agents.totals import FORGOTTEN
+from audit.compare import same_state
+from audit.recording.columns import firsts
+from learners.arrays.types import Bools, Floats, Ints
+from learners.rules.base import LearningRule, RuleError
+from streams.kafka.topics import local
+
+if TYPE_CHECKING:
+    from audit.local import LocalAudit
+
+_PROBES = 1000
+
+
+class Lessons(NamedTuple):
+    """What rules were taught, in order: rows, their labels, and what the other learners said."""
+
+    rows: Floats
+    truth: Ints
+    others: Floats
+
+
+def audit_models(audit: "LocalAudit", learned: Bools) -> None:
+    """Hold every model of a learner against its fold, and the features that still wait."""
+    rules = [rule for rule in audit.learner.rules if isinstance(rule, LearningRule)]
+    if not rules:
+        return
+    _audit_features(audit)
+    note = _unknowable(audit)
+    d, K = audit.learner.space.d, audit.learner.classes
+    nothing = Lessons(np.zeros((0, d)), np.zeros(0, np.int64), np.zeros((0, K)))
+    lessons = nothing if note else _lessons(audit, learned)
+    for rule in rules:
+        name = f"{local(audit.name)} model {rule.name}"
+        held = audit.state.entries["models"].get(rule.name.encode())
+        if note or (held is None and not len(lessons.truth)):
+            audit.findings.table(name, audit.where, values=0, differing=0, note=note)
+            continue
+        values, differing, why = _compare(audit, rule, held, lessons)
+        audit.findings.table(name, audit.where, values=values, differing=differing, note=why)
+
+
+def _unknowable(audit: "LocalAudit") -> str:
+    """Say why the fold cannot be done again, if so."""
+    evidence = audit.evidence
+    if evidence.cut(evidence.topics.instances(audit.name)):
+        return "not compared: the first instances are gone"
+    if evidence.cut(evidence.topics.feedback(audit.name)):
+        return "not compared: the first feedback is gone"
+    ids, rows = audit.instances["id"][audit.read], audit.instances["row"][audit.read]
+    first = firsts(ids, evidence.size)
+    if not (rows == rows[first[ids]]).all():
+        return "not compared: an id came with different features, and it is not known which count"
+    return ""
+
+
+def _lessons(audit: "LocalAudit", learned: Bools) -> Lessons:
+    """Return what the rules were taught."""
+    first = firsts(audit.instances["id"], audit.evidence.size)
+    at = first[audit.feedback["id"][learned]]
+    truth = audit.feedback["label"][learned].astype(np.int64)
+    others = np.nan_to_num(audit.feedback["others"][learned])
+    return Lessons(audit.instances["row"][at[at >= 0]], truth[at >= 0], others[at >= 0])
+
+
+def _compare(
+    audit: "LocalAudit", rule: LearningRule, held: bytes | None, lessons: Lessons
+) -> tuple[int, int, str]:
+    """Return values compared, values differing, and a note."""
+    rows, truth, others = lessons
+    live = {} if held is None else unpack_state(held)
+    taught = int(live.pop(LEARNED, np.array(0)))
+    given_up = int(audit.state.counts["totals"].rows(np.zeros(1, np.int64))[0, FORGOTTEN])
+    if taught < len(truth) <= taught + given_up:
+        return 0, 0, f"not compared: features of {len(truth) - taught} instances were given up"
+    if taught != len(truth):
+        return 1, 1, ""
+    try:
+        rule.learn(rows, truth, others)
+    except RuleError:
+        return 1, 1, ""
+    if rule.exact:
+        return len(live), same_state(live, rule.state()), ""
+    probes = audit.instances["row"][-_PROBES:]
+    ours = rule.judge(probes)[0]
+    rule.restore(live)
+    return len(probes), int((rule.judge(probes)[0] != ours).sum()), "by what it predicts"
+
+
+def _audit_features(audit: "LocalAudit") -> None:
+    """Hold the features that wait for their label against the instances they came with."""
+    held = audit.state.entries["features"]
+    find = audit.evidence.logs.names.ids.find
+    mine = {
+        (number, row.tobytes())
+        for number, row in zip(audit.instances["id"].tolist(), audit.instances["row"], strict=True)
+    }
+    wrong = sum((find(key.decode()), value[8:]) not in mine for key, value in held.items())
+    note = "" if audit.evidence.whole else "not compared: the start of its topics is gone"
+    audit.findings.table(
+        f"{local(audit.name)} features", audit.where, values=len(held),
+        differing=0 if note else wrong, note=note,
+    )  # fmt: skip

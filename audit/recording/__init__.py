@@ -1,0 +1,1 @@
+"""What the topics hold, read back as columns."""

@@ -1,0 +1,100 @@
+"""All topics of one partition, as columns: one partition follows a patient, so one is enough.
+
+The ends of the topics are asked for downstream first: what a record came from was committed before
+it, and so lies within its own topic's span.
+"""
+
+from dataclasses import dataclass
+
+from audit.recording.recording import Recording, Span
+from audit.recording.topic_columns import (
+    ContextLog,
+    DeadLog,
+    DiagnosisLog,
+    FeedbackLog,
+    LabelLog,
+    Log,
+    Names,
+    PredictionLog,
+    RowLog,
+)
+from settings.building import fusion
+from settings.model import Settings
+from settings.sections.features import build_space
+from streams.kafka.topics import Topics
+
+
+@dataclass(slots=True)
+class PartitionLogs:
+    """What the topics of one partition hold, and which part of them is there."""
+
+    partition: int
+    names: Names
+    instances: dict[str, RowLog]
+    predictions: PredictionLog
+    diagnoses: DiagnosisLog
+    labels: LabelLog
+    contexts: ContextLog | None
+    feedback: dict[str, FeedbackLog]
+    dead: DeadLog
+    spans: dict[str, Span]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the logs were read with."""
+        return self.names.settings
+
+    def by_topic(self) -> dict[str, Log]:
+        """Return the logs by topic, in the order in which they must be read."""
+        topics = Topics.of(self.settings)
+        return {
+            topics.deadletter: self.dead,
+            **{topics.feedback(name): log for name, log in self.feedback.items()},
+            topics.diagnoses: self.diagnoses,
+            topics.predictions: self.predictions,
+            topics.labels: self.labels,
+            **({} if self.contexts is None else {topics.contexts: self.contexts}),
+            **{topics.instances(name): log for name, log in self.instances.items()},
+        }
+
+    @property
+    def vouched_from(self) -> int | None:
+        """Return the time from which all topics are whole; None if nothing was removed."""
+        times = [
+            log.first_time
+            for topic, log in self.by_topic().items()
+            if self.spans[topic].cut and log.first_time is not None
+        ]
+        return max(times, default=None)
+
+
+def empty_logs(settings: Settings, partition: int) -> PartitionLogs:
+    """Return logs that hold nothing yet."""
+    names = Names(settings)
+    context = settings.ensemble.context
+    return PartitionLogs(
+        partition,
+        names,
+        {
+            name: RowLog(names, build_space(learner.features))
+            for name, learner in settings.learners.items()
+        },
+        PredictionLog(names),
+        DiagnosisLog(names, fusion(settings).experts(list(settings.learners))),
+        LabelLog(names),
+        None if context is None else ContextLog(names, context.partition()),
+        {name: FeedbackLog(names, name) for name in settings.learners},
+        DeadLog(),
+        {},
+    )
+
+
+async def read_partition(recording: Recording, settings: Settings, partition: int) -> PartitionLogs:
+    """Read all topics of a partition, from their start to their present end."""
+    logs = empty_logs(settings, partition)
+    by_topic = logs.by_topic()
+    for topic in by_topic:
+        logs.spans |= await recording.spans([topic], partition)
+    for topic, log in by_topic.items():
+        await recording.read(logs.spans[topic], log.take)
+    return logs

@@ -1,0 +1,291 @@
+"""The topics of one partition as columns. Ids, labels, learners and rules are numbers here.
+
+What an agent would refuse is not in the columns but in `bad`, by offset: the same readers decide.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from agents.local_learner import readable
+from agents.opinions import opinions_of
+from audit.recording.columns import Columns, Ids
+from learners.arrays.shares import UNIT
+from learners.arrays.types import MISSING, Ints
+from learners.local.features import FeatureSpace
+from learners.local.partition import Partition
+from schemas.deadletters import from_message
+from schemas.errors import RecordError
+from schemas.labels import LabelReader
+from schemas.readers import Reader
+from schemas.records import Diagnosis, Feedback, Prediction
+from schemas.rows import RowReader
+from settings.model import Settings
+from streams.kafka.batch import Batch
+
+NONE = -1
+"""A rule that the settings do not know, votes that were not sent, a context that is not named."""
+
+
+@dataclass(slots=True)
+class Names:
+    """The names behind the numbers: fixed by the settings, but for ids and votes, which grow."""
+
+    settings: Settings
+    ids: Ids = field(default_factory=Ids)
+    votes: list[tuple[int, ...]] = field(default_factory=list)
+    _vote_codes: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> dict[str, int]:
+        """The labels' numbers."""
+        return {label: i for i, label in enumerate(self.settings.labels)}
+
+    @property
+    def learners(self) -> dict[str, int]:
+        """The local learners' numbers."""
+        return {name: i for i, name in enumerate(self.settings.learners)}
+
+    def rules(self, learner: str) -> dict[str, int]:
+        """Return the numbers of a learner's rules."""
+        return {rule: f for f, rule in enumerate(self.settings.learners[learner].rules)}
+
+    def vote_code(self, votes: tuple[int, ...]) -> int:
+        """Return one number for what all rules of a learner said."""
+        code = self._vote_codes.setdefault(votes, len(self.votes))
+        if code == len(self.votes):
+            self.votes.append(votes)
+        return code
+
+
+class Log:
+    """One topic of one partition: good records as columns, offsets of the others."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.bad: list[int] = []
+        self.first_time: int | None = None
+
+    def take(self, batch: Batch) -> None:
+        """Take in a batch."""
+        if self.first_time is None and len(batch):
+            self.first_time = batch.timestamps[0]
+        errors = self._take(batch)
+        self.bad += [batch.offsets[position] for position, _ in errors]
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+def _at(values: Sequence[int], positions: Sequence[int]) -> list[int]:
+    return [values[position] for position in positions]
+
+
+class RowLog(Log):
+    """Instances of one learner: `id`, `offset`, `time`, and their features as `row`."""
+
+    def __init__(self, names: Names, space: FeatureSpace) -> None:
+        rows = (np.float64, space.d)
+        super().__init__(Columns(id=np.int64, offset=np.int64, time=np.int64, row=rows))
+        self._ids = names.ids
+        self._reader = RowReader(readable(space))
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        read = self._reader.read(batch.values)
+        if read.ids:
+            self.columns.add(
+                id=self._ids.of(read.ids),
+                offset=_at(batch.offsets, read.positions),
+                time=_at(batch.timestamps, read.positions),
+                row=read.rows,
+            )
+        return read.errors
+
+
+class ContextLog(RowLog):
+    """Contexts: as instances; `cells` are their cubes."""
+
+    def __init__(self, names: Names, partition: Partition) -> None:
+        super().__init__(names, partition.space)
+        self._partition = partition
+
+    def cells(self) -> Ints:
+        """Return the cube of each context."""
+        return self._partition.cells(self._partition.space.unit(self.columns["row"]))
+
+
+class LabelLog(Log):
+    """Labels: `id`, `offset`, `time`, `label`."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__(Columns(id=np.int64, offset=np.int64, time=np.int64, label=np.int16))
+        self._ids = names.ids
+        self._reader = LabelReader(names.settings.labels)
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        read = self._reader.read(batch.values)
+        self.columns.add(
+            id=self._ids.of(read.ids),
+            offset=_at(batch.offsets, read.positions),
+            time=_at(batch.timestamps, read.positions),
+            label=read.labels,
+        )
+        return read.errors
+
+
+class PredictionLog(Log):
+    """Predictions of all learners, with all that the ensemble learner hears and hands back."""
+
+    def __init__(self, names: Names) -> None:
+        odds = (np.float64, len(names.settings.labels))
+        super().__init__(
+            Columns(
+                id=np.int64, offset=np.int64, time=np.int64, learner=np.int16, label=np.int16,
+                phase=np.int32, cube=np.int64, rule=np.int16, exploring=np.bool_, trials=np.int64,
+                accuracy=np.float64, odds=odds, votes=np.int32,
+            )
+        )  # fmt: skip
+        self._names = names
+        known = {"label": names.settings.labels, "learner": list(names.settings.learners)}
+        self._reader = Reader(Prediction, known=known)
+        self._rules = {name: names.rules(name) for name in names.settings.learners}
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        read = self._reader.read(batch.values)
+        records, names = read.records, self._names
+        learners, labels = names.learners, names.labels
+        self.columns.add(
+            id=names.ids.of(r.id for r in records),
+            offset=_at(batch.offsets, read.positions),
+            time=_at(batch.timestamps, read.positions),
+            learner=[learners[r.learner] for r in records],
+            label=[labels[r.label] for r in records],
+            phase=[r.phase for r in records],
+            cube=[int(r.cube) for r in records],
+            rule=[self._rules[r.learner].get(r.rule, NONE) for r in records],
+            exploring=[r.exploring for r in records],
+            trials=[r.trials for r in records],
+            accuracy=[np.nan if r.accuracy is None else r.accuracy for r in records],
+            odds=opinions_of([r.log_odds for r in records], names.settings),
+            votes=[votes_code(names, r.learner, r.votes) for r in records],
+        )
+        return read.errors
+
+
+def votes_code(names: Names, learner: str, votes: dict[str, str] | None) -> int:
+    """Return the number of what a learner's rules said, NONE if that was not sent."""
+    if votes is None:
+        return NONE
+    labels = names.labels
+    return names.vote_code(
+        tuple(labels.get(votes.get(rule, ""), MISSING) for rule in names.rules(learner))
+    )
+
+
+class DiagnosisLog(Log):
+    """Diagnoses: what each learner `said` in time, and each expert's share in whole `parts`.
+
+    cube is that of the context, votes what experts said that are not the learners; NONE and MISSING
+    where the record does not say.
+    """
+
+    def __init__(self, names: Names, experts: Sequence[str]) -> None:
+        said, parts = (np.int16, len(names.settings.learners)), (np.int64, len(experts))
+        super().__init__(
+            Columns(
+                id=np.int64, offset=np.int64, at=np.int64, label=np.int16, complete=np.bool_,
+                said=said, parts=parts, cube=np.int64, votes=(np.int16, len(experts)),
+            )
+        )  # fmt: skip
+        self._names, self._experts = names, experts
+        self._reader = Reader(Diagnosis, known={"label": names.settings.labels})
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        read = self._reader.read(batch.values)
+        records, names = read.records, self._names
+        labels, learners = names.labels, list(names.learners)
+        shares = [[r.weights.get(expert, 0.0) for expert in self._experts] for r in records]
+        self.columns.add(
+            id=names.ids.of(r.id for r in records),
+            offset=_at(batch.offsets, read.positions),
+            at=[r.at for r in records],
+            label=[labels[r.label] for r in records],
+            complete=[r.complete for r in records],
+            said=[
+                [labels.get(r.learners[n].label, MISSING) if n in r.learners else MISSING
+                 for n in learners]
+                for r in records
+            ],
+            parts=np.rint(np.array(shares, np.float64) * UNIT),
+            cube=[_number(r.context) for r in records],
+            votes=[
+                [labels.get((r.votes or {}).get(expert, ""), MISSING) for expert in self._experts]
+                for r in records
+            ],
+        )  # fmt: skip
+        return read.errors
+
+
+def _number(cube: str | None) -> int:
+    return int(cube) if cube is not None and cube.isdecimal() else NONE
+
+
+class FeedbackLog(Log):
+    """Feedback to one learner; `others` is nan where it was not told what they said."""
+
+    def __init__(self, names: Names, learner: str) -> None:
+        super().__init__(
+            Columns(
+                id=np.int64, offset=np.int64, at=np.int64, label=np.int16, predicted=np.int16,
+                phase=np.int32, cube=np.int64, rule=np.int16, votes=np.int32,
+                others=(np.float64, len(names.settings.labels)),
+            )
+        )  # fmt: skip
+        self._names, self._learner = names, learner
+        self._rules = names.rules(learner)
+        self._reader = Reader(
+            Feedback, known={"label": names.settings.labels, "rule": list(self._rules)}
+        )
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        read = self._reader.read(batch.values)
+        records, names = read.records, self._names
+        labels = names.labels
+        self.columns.add(
+            id=names.ids.of(r.id for r in records),
+            offset=_at(batch.offsets, read.positions),
+            at=[r.at for r in records],
+            label=[labels[r.label] for r in records],
+            predicted=[labels.get(r.predicted, MISSING) for r in records],
+            phase=[r.phase for r in records],
+            cube=[int(r.cube) for r in records],
+            rule=[self._rules[r.rule] for r in records],
+            votes=[votes_code(names, self._learner, r.votes) for r in records],
+            others=opinions_of([r.others for r in records], names.settings),
+        )
+        return read.errors
+
+
+class DeadLog(Log):
+    """Dead letters: the reasons why records were refused, by topic and offset."""
+
+    def __init__(self) -> None:
+        super().__init__(Columns(offset=np.int64))
+        self.reasons: dict[str, dict[int, list[str]]] = {}
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        errors = []
+        for i, offset in enumerate(batch.offsets):
+            try:
+                letter = from_message(batch.headers.get(i, ()), None, None)
+            except RecordError as error:
+                errors.append((i, error))
+                continue
+            self.columns.add(offset=[offset])
+            of_topic = self.reasons.setdefault(letter.topic, {})
+            of_topic.setdefault(letter.offset, []).append(letter.reason)
+        return errors

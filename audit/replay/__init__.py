@@ -1,0 +1,1 @@
+"""A recorded stream again, through the pure learners, with other settings."""

@@ -1,0 +1,254 @@
+"""A recorded stream again, through the pure learners, with other settings.
+
+Every label is recorded, so every rule of every learner can be judged on every labelled patient:
+the learners learn what they would have learned, and nothing is estimated. What it cannot know:
+
+- the order of labels and decisions. It is taken from the records' timestamps, and a label counts
+  from its moment on; live, it took some milliseconds to come around. `agreement` measures this:
+  with unchanged settings it is the share of live diagnoses that come out the same.
+- whether other diagnoses would have led to other labels. The recorded ones are taken as they are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from agents.ensemble_learner import ensemble_learner
+from agents.opinions import opinions_of
+from audit.recording.columns import firsts
+from audit.recording.partition import PartitionLogs, read_partition
+from audit.recording.recording import Progress, opened, silent
+from audit.replay.restated import Tape, tape_of
+from audit.replay.score import ENSEMBLE, Score, live_score
+from learners.arrays.seeds import seeds_of
+from learners.arrays.types import MISSING, Floats, Ints
+from learners.join import Codec, Context, Event, Label, Prediction, Settle
+from learners.local.learner import LocalLearner, Predictions
+from settings.building import local_learner
+from settings.model import Settings
+from streams.kafka.topics import Topics
+
+_CHUNK = 1000
+PHASE, CUBE, RULE, VOTES, ROW = range(3, 8)
+"""What follows in a payload after what the ensemble learner hears."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """A patient comes to a learner (or, without one, to the contexts), or its label comes."""
+
+    time: int
+    id: int
+    learner: int
+    at: int
+
+
+LABEL, CONTEXT = -2, -1
+
+
+class Player:
+    """Plays a tape to learners of some settings, from nothing."""
+
+    def __init__(self, tape: Tape, settings: Settings) -> None:
+        self.tape, self.settings = tape, settings
+        self.names = list(settings.learners)
+        self.learners: list[LocalLearner] = [local_learner(settings, name) for name in self.names]
+        self.ensemble = ensemble_learner(settings, Codec())
+        self.diagnosed: Ints = np.full(len(tape.names), MISSING, np.int64)
+        self._number = {name: i for i, name in enumerate(tape.names)}
+        self._cells = self._contexts()
+
+    def _contexts(self) -> Ints:
+        context, rows = self.settings.ensemble.context, self.tape.contexts
+        if context is None or rows is None:
+            return np.zeros(0, np.int64)
+        partition = context.partition()
+        return partition.cells(partition.space.unit(rows.rows))
+
+    def play(self, progress: Progress = silent) -> Score:
+        """Play everything."""
+        done, total = 0, sum(map(len, (self.tape.label_ids, *self._ids())))
+        for labels, run in groupby(self._arrivals(), key=lambda arrival: arrival.learner == LABEL):
+            for piece in _pieces(run):
+                self._take(self._labels(piece) if labels else self._come(piece))
+                done += len(piece)
+                progress("the tape", done, total)
+        return self._score()
+
+    def _ids(self) -> list[Ints]:
+        contexts = () if self.tape.contexts is None else (self.tape.contexts,)
+        return [part.ids for part in (*self.tape.arrivals.values(), *contexts)]
+
+    def _arrivals(self) -> Iterator[_Arrival]:
+        """Return everything that comes, in the order of time; labels last within a moment."""
+        tape = self.tape
+        parts = [
+            (i, tape.arrivals[name].ids, tape.arrivals[name].times)
+            for i, name in enumerate(self.names)
+        ]
+        if tape.contexts is not None:
+            parts.insert(0, (CONTEXT, tape.contexts.ids, tape.contexts.times))
+        parts.append((LABEL, tape.label_ids, tape.label_times))
+        kinds = np.concatenate([np.full(len(ids), kind) for kind, ids, _ in parts])
+        ids = np.concatenate([ids for _, ids, _ in parts])
+        times = np.concatenate([times for _, _, times in parts])
+        places = np.concatenate([np.arange(len(ids)) for _, ids, _ in parts])
+        for k in np.lexsort((np.arange(len(ids)), kinds == LABEL, times)).tolist():
+            yield _Arrival(int(times[k]), int(ids[k]), int(kinds[k]), int(places[k]))
+
+    def _labels(self, piece: Sequence[_Arrival]) -> list[Event]:
+        names, labels = self.tape.names, self.tape.labels
+        return [Label(a.time, names[a.id], int(labels[a.at])) for a in piece]
+
+    def _come(self, piece: Sequence[_Arrival]) -> list[Event]:
+        """Let patients come: each learner decides all of the piece at once, unlearned meanwhile."""
+        said: dict[tuple[int, int], tuple[int, tuple[Any, ...]]] = {}
+        for i in range(len(self.learners)):
+            at = [a.at for a in piece if a.learner == i]
+            if at:
+                said.update(((i, place), each) for place, each in self._decide(i, at))
+        return [self._event(arrival, said) for arrival in piece]
+
+    def _event(self, a: _Arrival, said: dict[tuple[int, int], Any]) -> Event:
+        if a.learner == CONTEXT:
+            return Context(a.time, self.tape.names[a.id], (int(self._cells[a.at]),))
+        label, payload = said[a.learner, a.at]
+        return Prediction(a.time, self.tape.names[a.id], a.learner, label, payload)
+
+    def _decide(self, learner: int, at: list[int]) -> Iterator[tuple[int, tuple[int, Any]]]:
+        arrivals = self.tape.arrivals[self.names[learner]]
+        rows = arrivals.rows[at]
+        names = [self.tape.names[number] for number in arrivals.ids[at].tolist()]
+        said = self.learners[learner].decide(rows, seeds_of(names))
+        chosen, odds = said.choices, self._heard(said)
+        columns = zip(
+            at, said.labels.tolist(), chosen.exploring.tolist(), chosen.accuracy.tolist(),
+            odds.tolist(), chosen.cubes.tolist(), chosen.rules.tolist(), said.votes.tolist(),
+            strict=True,
+        )  # fmt: skip
+        for place, label, exploring, accuracy, odd, cube, rule, votes in columns:
+            sure = None if np.isnan(accuracy) else accuracy
+            told = None if np.isnan(odd[0]) else odd
+            yield place, (label, (exploring, sure, told, chosen.phase, cube, rule, votes, place))
+
+    def _heard(self, said: Predictions) -> Floats:
+        """Return log-odds as they would have travelled."""
+        if len(self.settings.labels) != 2:
+            return said.log_odds
+        positive = self.settings.labels.index(self.settings.positive)
+        sent = said.log_odds[:, [positive]].tolist()
+        return opinions_of([None if np.isnan(o[0]) else o for o in sent], self.settings)
+
+    def _take(self, events: list[Event]) -> None:
+        """Let the ensemble learner act, and the local learners learn what is settled."""
+        outcome = self.ensemble.take(events)
+        for case, label in zip(outcome.diagnoses, outcome.verdict.labels.tolist(), strict=True):
+            self.diagnosed[self._number[case.id]] = label
+        joint = any(learner.joint for learner in self.learners)
+        others = self.ensemble.others(outcome.settled) if joint else None
+        for i, learner in enumerate(self.learners):
+            at = [k for k, case in enumerate(outcome.settled) if case.payloads[i] is not None]
+            if at:
+                said = None if others is None else others[at, i]
+                self._learn(i, learner, [outcome.settled[k] for k in at], said)
+
+    def _learn(
+        self, i: int, learner: LocalLearner, heard: Sequence[Settle], others: Floats | None
+    ) -> None:
+        told = [case.payloads[i] for case in heard]
+        learner.learn(
+            phase=np.array([p[PHASE] for p in told], np.int64),
+            cubes=np.array([p[CUBE] for p in told], np.int64),
+            rules=np.array([p[RULE] for p in told], np.int64),
+            votes=np.array([p[VOTES] for p in told], np.int64),
+            truth=np.array([case.label for case in heard], np.int64),
+            rows=self.tape.arrivals[self.names[i]].rows[[p[ROW] for p in told]],
+            others=others,
+        )
+
+    def _score(self) -> Score:
+        K = len(self.settings.labels)
+        scopes = self.ensemble.scores.rows(np.arange(1 + len(self.names)))
+        matrices = scopes.reshape(-1, K, K)
+        _, rows = self.ensemble.regret.items()
+        named = dict(zip([ENSEMBLE, *self.names], matrices, strict=True))
+        experts = (rows.shape[1] - 2) // 2
+        return Score(named, int(rows[:, 1].sum()), rows[:, 2 : 2 + experts])
+
+
+def _pieces(run: Iterator[_Arrival]) -> Iterator[list[_Arrival]]:
+    arrivals = list(run)
+    for start in range(0, len(arrivals), _CHUNK):
+        yield arrivals[start : start + _CHUNK]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A recorded stream beside its replay."""
+
+    live: Score
+    replayed: Score
+    agreement: float | None
+    compared: int
+    patients: int
+    positive: int
+    caveats: tuple[str, ...]
+
+    def report(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "figures": {
+                "agreement": self.agreement,
+                "compared": self.compared,
+                "patients": self.patients,
+                "live": self.live.report(self.positive),
+                "replay": self.replayed.report(self.positive),
+            },
+            "caveats": list(self.caveats),
+        }
+
+
+def replayed(
+    recorded: Sequence[PartitionLogs], settings: Settings, progress: Progress = silent
+) -> Replay:
+    """Replay what was recorded with `settings`, and hold it against what was live."""
+    player = Player(tape_of(recorded, settings), settings)
+    score = player.play(progress)
+    live = np.concatenate([_diagnosed(logs) for logs in recorded])
+    both = (live != MISSING) & (player.diagnosed != MISSING)
+    agreement = float((live == player.diagnosed)[both].mean()) if both.any() else None
+    return Replay(
+        live_score(recorded), score, agreement, int(both.sum()),
+        int((player.diagnosed != MISSING).sum()), settings.labels.index(settings.positive),
+        caveats(recorded),
+    )  # fmt: skip
+
+
+def _diagnosed(logs: PartitionLogs) -> Ints:
+    columns = logs.diagnoses.columns
+    first = firsts(columns["id"], len(logs.names.ids))
+    labels = np.r_[columns["label"], MISSING].astype(np.int64)
+    return np.asarray(labels[first], np.int64)
+
+
+def caveats(recorded: Sequence[PartitionLogs]) -> tuple[str, ...]:
+    """Say where this replay is not exact."""
+    found = ["labels and decisions are ordered by the records' timestamps"]
+    if len(recorded) > 1:
+        found.append("it learns in one place; live, each partition heard of the others a bit later")
+    if any(logs.vouched_from is not None for logs in recorded):
+        found.append(
+            "retention has removed the start of some topics: the replay starts untaught there"
+        )
+    return tuple(found)
+
+
+async def replay(live: Settings, settings: Settings, progress: Progress = silent) -> Replay:
+    """Read what was recorded under `live` and replay it with `settings`."""
+    async with opened(live, "replay", progress) as recording:
+        numbers = await recording.partitions(Topics.of(live).predictions)
+        recorded = [await read_partition(recording, live, number) for number in numbers]
+    return replayed(recorded, settings, progress)

@@ -1,0 +1,184 @@
+"""What the ensemble learner learned, once more: losses, scores, regret, window and counts.
+
+Each settlement is put together from what travelled: the diagnosis says what was decided and by
+which shares, the predictions what each learner said, the feedback who was heard by then, and when.
+The pure ensemble learner then learns from them as it did live. Its tables of integers do not depend
+on the order; tables of real numbers do, and the order is that of the feedback.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.ensemble_learner import ensemble_learner
+from audit.compare import compare_tables
+from audit.evidence import Evidence
+from audit.findings import Findings
+from audit.join import Joined
+from audit.recording.columns import firsts
+from audit.settling_order import merged_order
+from learners.arrays.tables import CellTable
+from learners.arrays.types import MISSING, Ints
+from learners.ensemble import EnsembleLearner
+from learners.join import Settle
+from learners.scores.window import Window
+from streams.kafka.topics import ENSEMBLE
+
+_CHUNK = 1000
+
+
+class SettlingAudit:
+    """The audit of what was learned in one partition."""
+
+    def __init__(self, evidence: Evidence, joined: Joined, findings: Findings) -> None:
+        self.evidence, self.joined, self.findings = evidence, joined, findings
+        self.logs = evidence.logs
+        self.where = evidence.place(ENSEMBLE)
+        self.learner: EnsembleLearner = ensemble_learner(evidence.settings)
+        names = list(evidence.settings.learners)
+        self.own_experts = self.learner.fusion.experts(names) != names
+
+    def run(self) -> EnsembleLearner:
+        """Recompute and compare; return the learner that learned it once more."""
+        order, certain = self._order()
+        for start in range(0, len(order), _CHUNK):
+            numbers = order[start : start + _CHUNK]
+            cases = [self._settle(number) for number in numbers]
+            self.learner.learn(cases)
+            self._others(numbers, cases)
+        self._tables(certain)
+        self._window()
+        return self.learner
+
+    def _others(self, numbers: Sequence[int], cases: Sequence[Settle]) -> None:
+        """Hold what joint learners were told of the others against what those had sent."""
+        settings = self.evidence.settings
+        if not any(learner.joint for learner in settings.learners.values()):
+            return
+        others = self.learner.others(cases)
+        for i, (name, log) in enumerate(self.logs.feedback.items()):
+            at = self.joined.feedback[i][numbers]
+            fed = (at >= 0) & self.evidence.scope[numbers]
+            told = log.columns["others"][at[fed]]
+            wrong = (told != others[fed, i]).any(axis=1) & settings.learners[name].joint
+            where = self.evidence.place(self.evidence.topics.feedback(name))
+            self.findings.differing("what feedback says of the others", where, wrong)
+
+    def _order(self) -> tuple[list[int], bool]:
+        """Return the settled instances in the order of their settlement, and if it is certain."""
+        usable = self.joined.settled & (self.joined.diagnosis >= 0) & (self.joined.label >= 0)
+        sequences, times = [], np.zeros(self.evidence.size, np.int64)
+        for log in self.logs.feedback.values():
+            ids = log.columns["id"]
+            times[ids] = log.columns["at"]
+            sequences.append(ids[usable[ids]].tolist())
+        order, certain = merged_order(sequences, times.tolist())
+        missed = np.setdiff1d(np.flatnonzero(usable), np.array(order, np.int64)).tolist()
+        self.times = times
+        return order + missed, certain and not missed
+
+    def _settle(self, number: int) -> Settle:
+        """Put one settlement together."""
+        diagnoses, at = self.logs.diagnoses.columns, int(self.joined.diagnosis[number])
+        said = diagnoses["said"][at].tolist()
+        labels, payloads = list(said), []
+        for i, (log, name) in enumerate(zip(self.logs.feedback.values(), said, strict=True)):
+            fed = int(self.joined.feedback[i][number])
+            if name == MISSING and fed >= 0:
+                labels[i] = int(log.columns["predicted"][fed])
+            payloads.append(None if labels[i] == MISSING else self._heard(i, number))
+        votes = diagnoses["votes"][at].tolist() if self.own_experts else said
+        decision = (
+            self._cell(at), int(diagnoses["label"][at]), diagnoses["parts"][at].tolist(),
+            votes,
+        )  # fmt: skip
+        truth = int(self.logs.labels.columns["label"][self.joined.label[number]])
+        return Settle(
+            self.names[number], int(self.times[number]), truth, tuple(labels), tuple(payloads), (),
+            None, bool(diagnoses["complete"][at]), decision, int(diagnoses["at"][at]),
+        )  # fmt: skip
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All ids."""
+        if not hasattr(self, "_names"):
+            self._names = self.logs.names.ids.names()
+        return self._names
+
+    def _heard(self, learner: int, number: int) -> tuple[bool, float | None, list[float] | None]:
+        """Return what the ensemble learner heard of a learner about an instance."""
+        at = int(self.joined.first[learner][number])
+        if at < 0:
+            return False, None, None
+        columns = self.logs.predictions.columns
+        accuracy, odds = float(columns["accuracy"][at]), columns["odds"][at]
+        return (
+            bool(columns["exploring"][at]),
+            None if np.isnan(accuracy) else accuracy,
+            None if np.isnan(odds[0]) else odds.tolist(),
+        )
+
+    def _cell(self, at: int) -> int:
+        """Return the context cube that an instance was decided in."""
+        if self.logs.contexts is None:
+            return 0
+        cube = int(self.logs.diagnoses.columns["cube"][at])
+        return cube if cube >= 0 else self.learner.unheard
+
+    def _tables(self, certain: bool) -> None:
+        live = self.evidence.state(ENSEMBLE).counts
+        whole = self.evidence.whole
+        for name, again in recomputed(self.learner).items():
+            if again.dtype.kind == "f" and not certain:
+                note = "not compared: the order of its labels is not known"
+                self.findings.table(
+                    f"ensemble {name}", self.where, values=0, differing=0, note=note
+                )
+                continue
+            compare_tables(
+                self.findings, f"ensemble {name}", self.where, live[name], again, whole=whole
+            )
+
+    def _window(self) -> None:
+        """Hold the last labelled instances against each other, in whatever order."""
+        live = Window(self.learner.window.scopes, self.learner.window.classes)
+        pages = self.evidence.state(ENSEMBLE).counts["window"].items()
+        live.put_pages(*pages, self.evidence.head["settled"])
+        ours, theirs = _rows(live), _rows(self.learner.window)
+        same = len(ours) == len(theirs)
+        differing = (
+            int((ours != theirs).any(axis=1).sum()) if same else abs(len(ours) - len(theirs))
+        )
+        note = "" if self.evidence.whole else "not compared: the start of its topics is gone"
+        self.findings.table(
+            "ensemble window", self.where, values=len(ours), differing=0 if note else differing,
+            note=note,
+        )  # fmt: skip
+
+
+def recomputed(learner: EnsembleLearner) -> dict[str, CellTable]:
+    """Return the tables of counts of an ensemble learner, by their names in the state."""
+    named = {
+        "fusion_" + name.replace(".", "_").replace("-", "_"): table
+        for name, table in learner.fusion.tables().items()
+    }
+    return {**named, "scores": learner.scores, "regret": learner.regret}
+
+
+def _rows(window: Window) -> Ints:
+    """Return the window as sorted rows."""
+    at, truth, predicted = window.rows()
+    rows = np.concatenate([at[:, None], truth[:, None], predicted], axis=1)
+    return rows[np.lexsort(rows.T[::-1])]
+
+
+def context_misfits(evidence: Evidence) -> int:
+    """Return how many diagnoses name another cube than that of the patient's first context."""
+    logs = evidence.logs
+    if logs.contexts is None:
+        return 0
+    columns, cells = logs.diagnoses.columns, logs.contexts.cells()
+    at = firsts(logs.contexts.columns["id"], evidence.size)[columns["id"]]
+    named = columns["cube"] >= 0
+    told = np.where(at >= 0, cells[at] if len(cells) else -1, -1)
+    return int((named & (told != columns["cube"]) & evidence.scope[columns["id"]]).sum())

@@ -1,0 +1,216 @@
+"""What a patient costs the ensemble learner while few, and while many, others wait for labels.
+
+Everything but the broker is real: the agent's processor, its tables with RocksDB under them, the
+encoding of predictions, labels, outputs and changelog records. The same bytes would go to the same
+broker in both cases. In the steady state that is measured, as many patients come as are labelled.
+
+    in order   labels come in the order of their patients
+    random     labels come for any of those that wait: what is needed is far apart in memory
+
+Both sizes take turns, a round of batches each, and each keeps its median round. What counts is the
+processor's time of the whole process, so the garbage collector and RocksDB's threads are in it.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from aiokafka.producer.message_accumulator import BatchBuilder
+
+from agents import ensemble_learner
+from bench.pipeline_job import LABELS, LEARNERS, write_settings
+from learners.join import Ledger
+from schemas.codec import encode_all
+from schemas.records import Label, Prediction
+from settings.model import Settings
+from streams.engine.api import TaskContext
+from streams.engine.changelogs.changelog import Changelogs
+from streams.engine.outbox import Outbox
+from streams.engine.state.store import Store
+from streams.engine.tasks import garbage as heap
+from streams.kafka.batch import Batch
+from streams.kafka.topics import ENSEMBLE, Topics
+
+FEW, MANY = 1_000, 1_000_000
+BATCH = 500
+"""Patients of one batch, which is one transaction: so all are written down while they wait."""
+BATCHES = 16
+"""Batches of a round."""
+_START = 1_700_000_000_000
+_FILL = 20_000
+"""Patients that come at once until there are enough."""
+
+
+class Site:
+    """An ensemble learner with so many patients waiting for their labels."""
+
+    def __init__(self, settings: Settings, folder: Path, rng: np.random.Generator) -> None:
+        self._topics = Topics.of(settings)
+        spec = ensemble_learner.spec(settings)
+        self._tables = list(spec.tables())
+        self._store = Store(folder, [table.name for table in self._tables])
+        for table in self._tables:
+            table.load(self._store)
+        topics = self._topics.changelog(ENSEMBLE), self._topics.shared(ENSEMBLE)
+        self._changelogs = Changelogs(self._tables, self._store, 0, *topics)
+        tables = {table.name: table for table in self._tables}
+        context = TaskContext(ENSEMBLE, 0, tables)
+        self._agent = ensemble_learner.EnsembleProcessor(settings, context)
+        self._rng, self._time = rng, _START
+        self._waiting: list[str] = []
+        self.bytes = 0
+
+    def fill(self, patients: int) -> None:
+        """Let patients come until so many wait."""
+        while len(self._waiting) < patients:
+            self._step(min(_FILL, patients - len(self._waiting)), label=())
+            self._commit()
+
+    def round(self, random: bool) -> float:
+        """Let batches of patients come and be labelled; return the seconds that the agent took."""
+        taken = 0.0
+        for _ in range(BATCHES):
+            taken += self._step(BATCH, label=self._leave(BATCH, random))
+            begin = time.process_time()
+            self._commit()
+            taken += time.process_time() - begin
+        return taken
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return what became of the patients, and how many wait."""
+        ledger: Ledger = self._agent.learner.ledger
+        return {**ledger.counts, "pending": ledger.pending}
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._store.close()
+
+    def _leave(self, count: int, random: bool) -> list[str]:
+        """Return patients that are labelled now."""
+        waiting = self._waiting
+        if random:
+            chosen = sorted(self._rng.choice(len(waiting), count, replace=False), reverse=True)
+            names = []
+            for place in chosen:
+                # The last takes the free place: the order of those who wait does not matter here.
+                waiting[place], waiting[-1] = waiting[-1], waiting[place]
+                names.append(waiting.pop())
+            self._rng.shuffle(names)
+            return names
+        names = waiting[:count]
+        del waiting[:count]
+        return names
+
+    def _step(self, patients: int, label: Sequence[str]) -> float:
+        """Feed a batch of predictions and one of labels; return the seconds of processing."""
+        names = [f"{number:016x}" for number in self._rng.integers(0, 2**63, patients).tolist()]
+        self._time += patients
+        predictions = self._batch(self._topics.predictions, self._predictions(names))
+        labels = self._batch(self._topics.labels, self._labels(label))
+        out = Outbox(_builder, 0, self._topics.deadletter)
+        begin = time.process_time()
+        self._agent.process(predictions, out)
+        if label:
+            self._agent.process(labels, out)
+        took = time.process_time() - begin
+        self._waiting += names
+        return took
+
+    def _commit(self) -> None:
+        """Do what a commit does, but for the broker."""
+        self._agent.save()
+        changes = {table.name: table.drain() for table in self._tables}
+        made = self._changelogs.encode(changes, {}, _builder)
+        self.bytes += sum(batch.size() for batches in made.values() for batch in batches)
+        self._changelogs.store_changes(changes, {}, {})
+        for table in self._tables:
+            table.settle()
+
+    def _batch(self, topic: str, records: list[tuple[str, bytes]]) -> Batch:
+        n = len(records)
+        keys: list[bytes | None] = [name.encode() for name, _ in records]
+        values: list[bytes | None] = [value for _, value in records]
+        return Batch(topic, 0, 0, n, n, list(range(n)), [self._time] * n, keys, values)
+
+    def _predictions(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
+        """Return what the learners say, one learner after the other."""
+        cubes = self._rng.integers(0, 1024, (len(LEARNERS), len(names))).tolist()
+        rules = self._rng.integers(0, 2, (len(LEARNERS), len(names))).tolist()
+        trials = self._rng.integers(1, 200, (len(LEARNERS), len(names))).tolist()
+        at = self._time
+        return [
+            (name, value)
+            for learner, said in zip(LEARNERS, zip(cubes, rules, trials, strict=True), strict=True)
+            for name, value in zip(names, self._encoded(learner, names, said, at), strict=True)
+        ]
+
+    @staticmethod
+    def _encoded(learner: str, names: Sequence[str], said: Any, at: int) -> list[bytes]:
+        return encode_all(
+            Prediction(
+                name, learner, LABELS[rule], 1, str(cube), LABELS[rule], False, n, at,
+                0.9 * n / (n + 1), 0.5 * n / (n + 1), 0.99, 8 / n,
+            )
+            for name, cube, rule, n in zip(names, *said, strict=True)
+        )  # fmt: skip
+
+    def _labels(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
+        truth = self._rng.integers(0, 2, len(names)).tolist()
+        records = [Label(n, LABELS[k], self._time) for n, k in zip(names, truth, strict=True)]
+        return list(zip(names, encode_all(records), strict=True))
+
+
+def _builder() -> Any:
+    return BatchBuilder(512 << 10, 0, is_transactional=True)
+
+
+def run(rounds: int, seed: int, tick: Callable[[], object], many: int = MANY) -> dict[str, Any]:
+    """Measure, and return the report."""
+    heap.calm()
+    rng = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory(prefix="hb-bench-") as name:
+        folder = Path(name)
+        room = f"ensemble.max_pending={2 * many}"
+        settings = write_settings(folder, "localhost:9", "pending", room)
+        sites = {n: Site(settings, folder / str(n), rng) for n in (FEW, many)}
+        for size, site in sites.items():
+            site.fill(size)
+            tick()
+        heap.settle(again=True)
+        figures: dict[str, float] = {}
+        for how in ("in_order", "random"):
+            figures |= _race(sites, rounds, how, tick)
+        for site in sites.values():
+            site.close()
+    figures["pending_cost"] = max(figures["cost_in_order"], figures["cost_random"])
+    return {
+        "settings": {"few": FEW, "many": many, "rounds": rounds, "seed": seed},
+        "figures": figures,
+        "ratios": {},
+    }
+
+
+def _race(
+    sites: dict[int, Site], rounds: int, how: str, tick: Callable[[], object]
+) -> dict[str, float]:
+    times: dict[int, list[float]] = {size: [] for size in sites}
+    for _ in range(rounds):
+        for size, site in sites.items():
+            times[size].append(site.round(how == "random"))
+            tick()
+    few, many = (median(found) / (BATCHES * BATCH) for found in times.values())
+    return {
+        f"us_per_patient_few_{how}": few * 1e6,
+        f"us_per_patient_many_{how}": many * 1e6,
+        f"cost_{how}": many / few,
+    }
+
+
+def steps(rounds: int) -> int:
+    """Return how often `tick` will be called."""
+    return 2 + 4 * rounds

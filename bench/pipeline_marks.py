@@ -1,0 +1,73 @@
+"""When the outputs of a run were written, by the broker's stamps, and if each is there once."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from audit.recording.recording import Span, opened
+from settings.errors import HbError
+from settings.model import Settings
+from streams.kafka.batch import Batch
+
+_PAUSE = 0.1
+_QUIET = 0.5
+
+
+@dataclass(slots=True)
+class Marks:
+    """What a topic holds; times in milliseconds since 1970, `distinct` counts keys."""
+
+    first: int = 2**63
+    last: int = 0
+    records: int = 0
+    distinct: int = 0
+
+
+async def wait_for(
+    settings: Settings, topics: Sequence[str], records: int, patience: float
+) -> None:
+    """Wait until topics hold so many records each, and stay as they are for a moment.
+
+    Raises if they stand still for `patience` seconds before.
+    """
+    async with opened(settings, "bench") as recording:
+        last: dict[str, Span] = {}
+        since = time.monotonic()
+        while True:
+            found = await recording.spans(topics, 0)
+            quiet = time.monotonic() - since
+            if found != last:
+                last, since = found, time.monotonic()
+            elif quiet > _QUIET and all(span.end >= records for span in found.values()):
+                return
+            elif quiet > patience:
+                ends = ", ".join(f"{span.topic} {span.end}" for span in found.values())
+                raise HbError(f"the run stood still before {records} records: {ends}")
+            await asyncio.sleep(_PAUSE)
+
+
+async def read_marks(settings: Settings, topics: Sequence[str]) -> dict[str, Marks]:
+    """Read topics back."""
+    async with opened(settings, "bench") as recording:
+        made = {}
+        for topic, span in (await recording.spans(topics, 0)).items():
+            made[topic] = marks = Marks()
+            keys: set[bytes | None] = set()
+
+            def take(batch: Batch, marks: Marks = marks, keys: set[bytes | None] = keys) -> None:
+                if len(batch):
+                    marks.first = min(marks.first, batch.timestamps[0])
+                    marks.last = max(marks.last, batch.timestamps[-1])
+                    marks.records += len(batch)
+                    keys.update(batch.keys)
+
+            await recording.read(span, take)
+            marks.distinct = len(keys)
+        return made
+
+
+def rate(found: Mapping[str, Marks], patients: int) -> float:
+    """Return patients per second, from the first record of all topics to the last."""
+    first = min(marks.first for marks in found.values())
+    return 1000 * patients / (max(marks.last for marks in found.values()) - first)

@@ -1,0 +1,157 @@
+"""`hb demo`: the whole system on this machine, in under a minute."""
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import JsonOption, err, out, print_json
+
+if TYPE_CHECKING:
+    from agents.clients.patients import Source
+    from cli.demo.course import Progress
+    from cli.demo.folder import Place
+    from settings.model import Settings
+
+_STOP_WITHIN = 30.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Start here")(demo)
+
+
+def demo(
+    *,
+    patients: Annotated[
+        int,
+        typer.Option(min=10, max=100_000, help="How many; from 570 on, some come again."),
+    ] = 569,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave broker and workers running afterwards.")
+    ] = False,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="End a demo that was left running, and nothing else.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Order of the patients; who sees what.")] = 4,
+    json: JsonOption = False,
+) -> None:
+    """Show the whole system at work: broker, topics, workers, patients, late labels.
+
+    Breast cancer patients (WDBC) come one after the other; three learners see a third of their
+    features each, the ensemble weighs what they say, and labels come later. Everything runs on this
+    machine, in a folder of its own, and is gone afterwards unless `--keep` is given. The console's
+    address is shown while it runs: open it to watch the ensemble learn.
+    """
+    from cli.demo.folder import Place
+
+    place = Place()
+    if stop:
+        _stop(place, json)
+        return
+    from cli.demo.course import Demo
+
+    began = time.monotonic()
+    work = Demo(place, patients, seed)
+    with work.kept(keep):
+        address, source, proposed = prepare(place, seed)
+        with shown(work.progress, address):
+            settings = asyncio.run(work.run(source, proposed, address))
+        err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
+        _finish(work.progress, settings, json)
+        if keep and not json:
+            _say_kept(place, address, work.progress)
+    if not keep and not json:
+        out.print("\nhb demo --keep leaves it running, with its console.", markup=False)
+
+
+def prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
+    """Start the broker and read the data side by side; return address, patients and settings."""
+    from cli.progress import shown_progress
+    from streams.broker import EmbeddedBroker
+
+    err.print("hb: starting a broker", highlight=False)
+    with shown_progress() as progress, ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(EmbeddedBroker(place.folder / "broker", progress=progress).up)
+        from cli.demo.patients import wdbc
+        from cli.init import checked_text, for_wdbc
+
+        source = wdbc()
+        proposed = checked_text(for_wdbc(None, seed, paper=False), place.settings)
+        return starting.result(), source, proposed
+
+
+@contextmanager
+def shown(progress: "Progress", address: str) -> Iterator[None]:
+    """Show what happens: a picture that moves on a terminal, plain lines elsewhere."""
+    from cli.demo.view import Lines, Picture
+
+    if err.is_terminal:
+        from rich.live import Live
+
+        picture = Picture(progress, address)
+        with Live(get_renderable=picture, console=err, refresh_per_second=6):
+            yield
+        return
+    lines, over = Lines(progress), threading.Event()
+
+    def say() -> None:
+        while not over.wait(0.1):
+            lines()
+
+    teller = threading.Thread(target=say)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+        lines(last=True)
+
+
+def _finish(progress: "Progress", settings: "Settings", json: bool) -> None:
+    """Count again, then tell."""
+    from cli.demo.story import figures, recount, story
+
+    recount(settings, progress)
+    told = story(settings, progress)
+    if json:
+        report: dict[str, Any] = {
+            "figures": figures(progress),
+            "units": {"rates": "percent", "regret": "errors"},
+            "settings": {"mode": settings.ensemble.mode, "learners": list(settings.learners)},
+            "story": told,
+        }
+        print_json(report)
+        return
+    out.print()
+    for sentence in told:
+        out.print(f"- {sentence}", markup=False, highlight=False)
+
+
+def _say_kept(place: "Place", address: str, progress: "Progress") -> None:
+    out.print()
+    out.print(f"It goes on: Kafka at {address}, console at {progress.page}", markup=False)
+    file = place.settings
+    for command in ("status --watch", "produce --dataset wdbc --rate 20", "diagnoses --follow"):
+        out.print(f"  hb {command} --settings {file}", markup=False, soft_wrap=True)
+    out.print("To end it: hb demo --stop")
+
+
+def _stop(place: "Place", json: bool) -> None:
+    """End a demo that was left running."""
+    keeper = place.keeper
+    if keeper is not None:
+        keeper.send_signal(signal.SIGTERM)
+        keeper.wait(_STOP_WITHIN)
+    place.clear()
+    if json:
+        print_json({"was_running": keeper is not None})
+    else:
+        out.print("stopped" if keeper is not None else "it was not running")

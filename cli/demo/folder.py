@@ -1,0 +1,78 @@
+"""Where the demonstration lives: a folder with its broker, settings, state and logs."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import psutil
+import tomlkit
+from platformdirs import user_data_path
+
+from settings.errors import InputError
+from streams.broker import EmbeddedBroker
+
+NAME = "demo"
+_MODE = """\
+# Each learner sends how sure it is (its log-odds). Their sum, weighed by the errors that each has
+# made so far, decides. (`hb init` proposes "stack", which does slightly better, without a promise.)
+"""
+
+
+class Place:
+    """The folder of the demonstration, and who keeps it."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or user_data_path("hb", appauthor=False) / NAME
+        self.settings = self.folder / "ensemble.toml"
+        self.log = self.folder / "workers.log"
+        self._pid = self.folder / "keeper.pid"
+
+    @property
+    def broker(self) -> EmbeddedBroker:
+        """The broker of this folder, running or not."""
+        return EmbeddedBroker(self.folder / "broker")
+
+    def claim(self, keeper: int) -> None:
+        """Make the folder, and write down the process that keeps it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._pid.write_text(f"{keeper}\n")
+
+    @property
+    def keeper(self) -> psutil.Process | None:
+        """Return the process that keeps a demonstration running here, if there is one."""
+        try:
+            process = psutil.Process(int(self._pid.read_text()))
+            return process if "cli.demo.supervise" in process.cmdline() else None
+        except (OSError, ValueError, psutil.Error):
+            return None
+
+    def need_free(self) -> None:
+        """Raise InputError if a demonstration runs here; clean up what a dead one left."""
+        if self.keeper is not None:
+            raise InputError(
+                f"a demo runs already, with {self.settings}; to end it: hb demo --stop"
+            )
+        self.clear()
+
+    def clear(self) -> None:
+        """End the broker and delete everything."""
+        if self.folder.exists():
+            self.broker.destroy()
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(self.folder)
+
+    def write_settings(self, proposed: str, address: str) -> None:
+        """Write the settings: as `hb init` proposes them, with weights that theory speaks about."""
+        document = tomlkit.parse(proposed)
+        document["name"] = NAME
+        ensemble = tomlkit.table()
+        for line in _MODE.splitlines():
+            ensemble.add(tomlkit.comment(line.removeprefix("# ")))
+        ensemble.add("mode", "odds")
+        ensemble.add("fusion_timeout", "5s")
+        ensemble.add("label_ttl", "30d")
+        ensemble.add(tomlkit.nl())
+        document["ensemble"] = ensemble
+        document["broker"] = {"bootstrap": address}
+        document["worker"]["state"] = "state"
+        self.settings.write_text(tomlkit.dumps(document))

@@ -1,0 +1,173 @@
+"""What `hb demo` shows while patients come: a picture on a terminal, plain lines elsewhere."""
+
+import time
+from typing import TYPE_CHECKING
+
+from cli.output import err
+from cli.status import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from cli.demo.course import Progress
+
+_BARS = "▁▂▃▄▅▆▇█"
+_POINTS = 40
+_BAR = 24
+_LINE_EVERY = 2.0
+
+
+class Picture:
+    """The live view."""
+
+    def __init__(self, progress: "Progress", address: str) -> None:
+        self._progress, self._address = progress, address
+
+    def __call__(self) -> "RenderableType":
+        """Return the present picture."""
+        from rich.console import Group
+        from rich.text import Text
+
+        progress = self._progress
+        head = Text.assemble(("Breast cancer patients (WDBC) through the whole system", "bold"))
+        where = Text(f"Kafka at {self._address}", "dim")
+        if progress.page:
+            where += Text.assemble(" · console at ", (progress.page, f"link {progress.page}"))
+        parts: list[RenderableType] = [head, where, Text(""), self._course()]
+        if progress.board.rates:
+            parts += [_scores(progress), *_curves(progress), _regret(progress)]
+        return Group(*parts)
+
+    def _course(self) -> "RenderableType":
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        progress = self._progress
+        if not progress.published.patients:
+            return progress.step
+        row = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=progress.total, completed=len(progress.diagnoses), width=_BAR)
+        row.add_row(progress.step, bar, counts(progress))
+        return row
+
+
+def counts(progress: "Progress") -> str:
+    """Say how many patients were diagnosed, and how many labels are known."""
+    done, labelled = len(progress.diagnoses), progress.board.labelled
+    if not progress.published.patients:
+        return ""
+    return f"{done:,} of {progress.total:,} diagnosed, {labelled:,} labels learned"
+
+
+def _scores(progress: "Progress") -> "Table":
+    from rich import box
+
+    from agents.monitor.scores import ENSEMBLE
+    from cli.output import table
+
+    board = progress.board
+    numbers = ("error", "FPR", "FNR", "exploring")
+    shown = table("", "", *numbers, "weight", right=numbers)
+    shown.title, shown.box = None, box.SIMPLE_HEAD
+    for name, rates in board.rates.items():
+        row = [percent(rates["per"]), percent(rates["fpr"]), percent(rates["fnr"])]
+        if name == ENSEMBLE:
+            shown.add_row(name, *row, "", "", style="bold")
+        else:
+            weight = board.weights.get(name, 0.0)
+            drawn = f"[cyan]{'█' * round(_BAR * weight)}[/] {weight:.2f}"
+            shown.add_row(name, *row, percent(progress.exploration(name)), drawn)
+    return shown
+
+
+def _curves(progress: "Progress") -> "list[RenderableType]":
+    """Return the error rate over time of the ensemble and of the best learner."""
+    from rich.text import Text
+
+    from agents.monitor.scores import ENSEMBLE
+
+    best = progress.board.best
+    size = max(progress.total // _POINTS, 1)
+    series = {ENSEMBLE: windows(progress.wrong.get(ENSEMBLE, ()), size)}
+    if best is not None:
+        series[f"{best} (best)"] = windows(progress.wrong.get(best, ()), size)
+    top = max((rate for each in series.values() for rate in each), default=0.0)
+    width = max(map(len, series))
+    return [
+        Text(f"errors over time  {name:{width}}  {sparks(each, top)}")
+        for name, each in series.items()
+    ]
+
+
+def windows(wrong: "Sequence[bool]", size: int) -> list[float]:
+    """Return the share of errors in each full window of `size`.
+
+    >>> windows([True, False, False, False, True], 2)
+    [0.5, 0.0]
+    """
+    full = len(wrong) // size
+    return [sum(wrong[i * size : (i + 1) * size]) / size for i in range(full)]
+
+
+def sparks(values: "Sequence[float]", top: float) -> str:
+    """Draw values from 0 to `top` as bars.
+
+    >>> sparks([0.0, 0.25, 0.5], 0.5)
+    '▁▅█'
+    """
+    if not top:
+        return _BARS[0] * len(values)
+    return "".join(_BARS[round(value / top * (len(_BARS) - 1))] for value in values)
+
+
+def _regret(progress: "Progress") -> "RenderableType":
+    from rich.text import Text
+
+    board = progress.board
+    if board.regret is None or board.bound is None:
+        return Text("")
+    share = min(max(board.regret / board.bound, 0.0), 1.0) if board.bound else 0.0
+    bar = "█" * round(_BAR * share) + "░" * (_BAR - round(_BAR * share))
+    return Text(f"regret {board.regret:.1f}  {bar}  at most {board.bound:.1f} by theory")
+
+
+class Lines:
+    """The same as plain lines, every two seconds and at each step, on standard error."""
+
+    def __init__(self, progress: "Progress") -> None:
+        self._progress = progress
+        self._step = ""
+        self._said = 0.0
+        self._page = ""
+
+    def __call__(self, *, last: bool = False) -> None:
+        """Say what is new, if it is time to, or the last time."""
+        progress = self._progress
+        if progress.page != self._page:
+            self._page = progress.page
+            err.print(f"hb: console at {self._page}", markup=False, highlight=False, soft_wrap=True)
+        due = last or time.monotonic() - self._said >= _LINE_EVERY
+        if progress.step == self._step and not due:
+            return
+        self._step, self._said = progress.step, time.monotonic()
+        err.print(f"hb: {line(progress)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def line(progress: "Progress") -> str:
+    """Return how far it is as one line."""
+    from agents.monitor.scores import ENSEMBLE
+
+    parts = [progress.step, counts(progress)]
+    board = progress.board
+    if board.labelled:
+        rates = board.rates[ENSEMBLE]
+        parts.append(f"error {percent(rates['per'])}")
+        parts.append(f"FPR {percent(rates['fpr'])}, FNR {percent(rates['fnr'])}")
+        weights = " ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
+        parts.append(f"weights {weights}")
+        if board.regret is not None and board.bound is not None:
+            parts.append(f"regret {board.regret:.1f} of {board.bound:.1f}")
+    return " · ".join(part for part in parts if part)

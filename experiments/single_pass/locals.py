@@ -1,0 +1,148 @@
+"""Local learners (LLs) in a single pass, one instance at a time, as in the product."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from experiments.single_pass.orders import Order, make_order
+from learners.arrays.types import Bools, Floats, Ints
+from learners.fusion.base import Ballot
+from learners.fusion.evidence import evidence_of_others
+from learners.local.iup import Feedback, IupConfig
+from learners.local.learner import LocalLearner, Predictions
+from learners.local.phases import Horizon
+from learners.rules.registry import make_rule
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How every LL is set up: its rules as in the settings file, and IUP's settings.
+
+    The defaults are those that `hb init` proposes, but for cuts: with one rule there is nothing to
+    choose between.
+    """
+
+    rules: tuple[Mapping[str, Any], ...] = ({"kind": "committee", "preset": "kdi"},)
+    cuts: int = 1
+    exploration: float = 0.01
+    backoff: float = 20.0
+    feedback: Feedback = Feedback.FULL
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def learner(self, order: Order, columns: Ints) -> LocalLearner:
+        """Return an untaught LL for some of the features."""
+        space = order.data.space(columns)
+        rules = [make_rule(rule, space, order.data.labels) for rule in self.rules]
+        config = IupConfig(
+            rules=len(rules),
+            clock=Horizon(10_000),
+            exploration=self.exploration,
+            feedback=self.feedback,
+            cuts=self.cuts,
+            backoff=self.backoff,
+            **self.options,
+        )
+        return LocalLearner(space, rules, config, classes=order.data.classes)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What M LLs said in one pass: labels and accuracy (N, M), log-odds (N, M, K)."""
+
+    labels: Ints
+    exploring: Bools
+    accuracy: Floats
+    log_odds: Floats
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pass to make: plain data, so that it can go to another process."""
+
+    data: str
+    seed: int
+    number: int
+    recipe: Recipe = field(default_factory=Recipe)
+    learners: int = 3
+    flipped: float = 0.0
+
+    def order(self) -> Order:
+        """Return the order of the pass."""
+        return make_order(
+            self.data, self.seed, self.number, learners=self.learners, flipped=self.flipped
+        )
+
+
+def listen(task: Task) -> Heard:
+    """Make one pass with all LLs."""
+    order = task.order()
+    learners = [task.recipe.learner(order, mine) for mine in order.columns]
+    if any(learner.joint for learner in learners):
+        return together(learners, order)
+    said = [_pass(one, order, mine) for one, mine in zip(learners, order.columns, strict=True)]
+    return Heard(
+        np.stack([one.labels for one in said], axis=1),
+        np.stack([one.exploring for one in said], axis=1),
+        np.stack([one.accuracy for one in said], axis=1),
+        np.stack([one.log_odds for one in said], axis=1),
+    )
+
+
+def _pass(learner: LocalLearner, order: Order, columns: Ints) -> Heard:
+    """Make one pass with one LL; the arrays lack the axis of LLs."""
+    rows = np.ascontiguousarray(order.rows[:, columns])
+    n = len(rows)
+    labels, exploring = np.empty(n, np.int64), np.empty(n, np.bool_)
+    accuracy, odds = np.empty(n), np.empty((n, order.data.classes))
+    for t in range(n):
+        row = rows[t : t + 1]
+        said = learner.decide(row, order.seeds[t : t + 1])
+        chosen = said.choices
+        labels[t], exploring[t] = said.labels[0], chosen.exploring[0]
+        accuracy[t], odds[t] = chosen.accuracy[0], said.log_odds[0]
+        _learn(learner, said, order.told[t : t + 1], row)
+    return Heard(labels, exploring, accuracy, odds)
+
+
+def together(learners: Sequence[LocalLearner], order: Order) -> Heard:
+    """Make one pass with LLs that are told what the others had said, as the EL tells them."""
+    n, M, K = len(order.patients), len(learners), order.data.classes
+    rows = [np.ascontiguousarray(order.rows[:, columns]) for columns in order.columns]
+    heard = Heard(
+        np.empty((n, M), np.int64), np.empty((n, M), np.bool_), np.empty((n, M)),
+        np.empty((n, M, K)),
+    )  # fmt: skip
+    for t in range(n):
+        at = slice(t, t + 1)
+        said = [
+            one.decide(own[at], order.seeds[at]) for one, own in zip(learners, rows, strict=True)
+        ]
+        heard.labels[t] = [one.labels[0] for one in said]
+        heard.exploring[t] = [one.choices.exploring[0] for one in said]
+        heard.accuracy[t] = [one.choices.accuracy[0] for one in said]
+        heard.log_odds[t] = [one.log_odds[0] for one in said]
+        ballot = Ballot.of(
+            heard.labels[at], order.seeds[at], classes=K, accuracy=heard.accuracy[at],
+            log_odds=heard.log_odds[at],
+        )  # fmt: skip
+        others = evidence_of_others(ballot)
+        for i, (learner, one) in enumerate(zip(learners, said, strict=True)):
+            _learn(learner, one, order.told[at], rows[i][at], others[:, i])
+    return heard
+
+
+def _learn(
+    learner: LocalLearner, said: Predictions, truth: Ints, row: Floats, others: Floats | None = None
+) -> None:
+    chosen = said.choices
+    learner.learn(
+        phase=chosen.phase,
+        cubes=chosen.cubes,
+        rules=chosen.rules,
+        votes=said.votes,
+        truth=truth,
+        rows=row,
+        others=others,
+    )

@@ -1,0 +1,71 @@
+"""Single passes over other data sets: several classes, categories, more instances."""
+
+from collections.abc import Callable
+
+from experiments.report.result import Chart, Result, Row, Series, Table
+from experiments.single_pass.locals import Task
+from experiments.single_pass.methods import BOUNDED, FIRM, OURS, PROPOSED, Ours
+from experiments.single_pass.orders import REPORTED
+from experiments.single_pass.river_peers import BEST, DEFAULT, ENSEMBLES
+from experiments.single_pass.scores import our_scores, river_scores
+
+Tick = Callable[[], object]
+METHODS = {
+    **{
+        name: OURS[name]
+        for name in (
+            PROPOSED,
+            BOUNDED,
+            "kdi, stack",
+            "cells that split, stack",
+        )
+    },
+    "additive and cells that split, stack": Ours("additive and cells", "stack", FIRM),
+}
+PEERS = (BEST, DEFAULT, *ENSEMBLES)
+SETS = {"phishing": 5, "flares": 5, "segments": 2, "loans": 1}
+"""Data sets and how many orders of each: large ones are expensive and vary less."""
+
+
+def others(
+    count: int = 50, *, seed: int = REPORTED, quick: bool = False, tick: Tick = lambda: None
+) -> Result:
+    """Our methods and River's on the other sets."""
+    sets = {"flares": 1} if quick else {name: min(n, count) for name, n in SETS.items()}
+    figures: dict[str, float] = {}
+    rows: list[Row] = []
+    columns: dict[str, dict[str, float]] = {}
+    for name, orders_wanted in sets.items():
+        tasks = [Task(name, seed, number) for number in range(orders_wanted)]
+        orders = [task.order() for task in tasks]
+        scores = our_scores(tasks, orders, METHODS, tick)
+        scores |= river_scores(tasks, orders, (BEST, DEFAULT) if quick else PEERS, tick)
+        columns[name] = {method: float(one.plain.mean[0]) for method, one in scores.items()}
+        data = orders[0].data
+        shape = f"{len(data.rows)} x {len(data.features)}, {data.classes} classes"
+        for method, one in scores.items():
+            figures[f"{name}.{method}.PER"] = float(one.plain.mean[0])
+            se = float(one.plain.se[0]) if orders_wanted > 1 else None
+            rows.append([name, shape, method, columns[name][method], se, orders_wanted])
+    return Result(
+        name="others",
+        title="Single pass: other data",
+        settings={"orders": sets, "seed": seed, "local learners": 3},
+        figures=figures,
+        tables=[Table("PER (percent)", ["data", "size", "method", "PER", "±", "orders"], rows)],
+        charts=[_chart(columns)],
+        notes=[_best(name, column) for name, column in columns.items()],
+    )
+
+
+def _chart(columns: dict[str, dict[str, float]]) -> Chart:
+    names = list(columns)
+    methods = list(next(iter(columns.values())))
+    series = [Series(m, list(names), [columns[name][m] for name in names]) for m in methods]
+    return Chart("Other data: PER", "data set", "PER (percent)", series, kind="bar")
+
+
+def _best(name: str, column: dict[str, float]) -> str:
+    ours = min((m for m in column if m in METHODS), key=column.__getitem__)
+    river = min((m for m in column if m in PEERS), key=column.__getitem__)
+    return f"{name}: ours {column[ours]:.2f} ({ours}), River {column[river]:.2f} ({river})"

@@ -1,0 +1,78 @@
+"""Fusion over single passes, all orders in one batch, and rates at plain and tuned thresholds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.paper.rates import Rates, rates
+from experiments.single_pass.locals import Heard
+from experiments.single_pass.orders import Order
+from learners.arrays.types import Floats, Ints
+from learners.fusion.base import Ballot, Fusion
+
+LIMIT = 3.0
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a method said in R passes: labels (N, R), and log-odds of the positive label (N, R)."""
+
+    labels: Ints
+    odds: Floats
+
+
+def fuse(make: Callable[[int], Fusion], heard: Sequence[Heard], orders: Sequence[Order]) -> Pass:
+    """Run a fusion rule over all passes at once: the pass is the cube."""
+    fusion, cells = make(len(heard)), np.arange(len(heard))
+    classes, positive = orders[0].data.classes, orders[0].data.positive
+    steps = len(orders[0].patients)
+    labels = np.stack([one.labels for one in heard], axis=1)
+    accuracy = np.stack([one.accuracy for one in heard], axis=1)
+    odds = np.stack([one.log_odds for one in heard], axis=1)
+    exploring = np.stack([one.exploring for one in heard], axis=1)
+    seeds = np.stack([one.seeds for one in orders], axis=1)
+    told = np.stack([one.told for one in orders], axis=1)
+    said, score = np.empty((steps, len(heard)), np.int64), np.zeros((steps, len(heard)))
+    for t in range(steps):
+        ballot = Ballot.of(
+            labels[t],
+            seeds[t],
+            classes=classes,
+            cells=cells,
+            exploring=exploring[t],
+            accuracy=accuracy[t],
+            log_odds=odds[t],
+        )
+        verdict = fusion.decide(ballot)
+        said[t] = verdict.labels
+        if positive is not None:
+            score[t] = log_odds_of(verdict.support[:, positive])
+        fusion.learn(ballot, verdict, told[t])
+    return Pass(said, score)
+
+
+def log_odds_of(chance: Floats) -> Floats:
+    """Return ln(p/(1-p)), finite."""
+    p = np.clip(chance, 1e-12, 1.0 - 1e-12)
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def truths(orders: Sequence[Order]) -> Ints:
+    """Return (N, R) true labels."""
+    return np.stack([order.truth for order in orders], axis=1)
+
+
+def at_limit(one: Pass, truth: Ints, limit: float = LIMIT) -> tuple[Rates, float] | None:
+    """Return the rates at the threshold of lowest PER with mean FNR below the limit.
+
+    The threshold is the same for all passes and chosen in hindsight, for every method alike: it
+    says how well scores rank, not what can be had live. None if no threshold reaches the limit.
+    """
+    candidates = np.quantile(one.odds, np.linspace(0.0, 1.0, 800))
+    best: tuple[Rates, float] | None = None
+    for threshold in np.unique(candidates):
+        found = rates((one.odds >= threshold).astype(np.int8), truth)
+        if found.mean[2] <= limit and (best is None or found.mean[0] < best[0].mean[0]):
+            best = found, float(threshold)
+    return best

@@ -1,0 +1,110 @@
+"""River's online classifiers, which see all features: the peers of the single-pass protocol."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from experiments.single_pass.locals import Task
+from experiments.single_pass.passes import Pass, log_odds_of
+from learners.arrays.types import Floats, Ints
+from settings.errors import InputError
+
+DEFAULT = "River logistic, default"
+ENSEMBLES = (
+    "River Hoeffding tree",
+    "River adaptive random forest",
+    "River ADWIN bagging of logistic",
+    "River naive Bayes",
+)
+
+
+def _named(optimizer: str, rate: float, **more: float) -> tuple[str, dict[str, Any]]:
+    words = "".join(f", {key} {value:g}" for key, value in more.items())
+    name = f"River logistic, {optimizer} {rate:g}{words}"
+    return name, {"optimizer": optimizer, "rate": rate, **more}
+
+
+TRIED: dict[str, dict[str, Any]] = dict(
+    [
+        *(_named("SGD", rate) for rate in (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.2)),
+        *(_named("SGD", 0.05, intercept_lr=rate) for rate in (0.05, 0.1)),
+        *(_named("SGD", 0.07, intercept_lr=rate) for rate in (0.05, 0.1)),
+        *(_named("SGD", rate, l2=0.01) for rate in (0.05, 0.07, 0.1)),
+        *(_named("Adam", rate) for rate in (0.005, 0.01, 0.02, 0.05)),
+        *(_named("AdaGrad", rate) for rate in (0.05, 0.1, 0.2, 0.5)),
+        *(_named("RMSProp", rate) for rate in (0.01, 0.02, 0.05)),
+    ]
+)
+"""Settings of River's logistic regression that were tried on the tuning orders."""
+
+BEST = "River logistic, SGD 0.05, intercept_lr 0.05"
+"""Of those the one with the lowest PER."""
+
+BEST_LIMITED = "River logistic, SGD 0.07"
+"""And the one with the lowest PER at FNR <= 3 %."""
+
+PEERS = (BEST, BEST_LIMITED, DEFAULT, *ENSEMBLES)
+
+
+def river_model(name: str, classes: int) -> Any:
+    """Return an untaught model by its name."""
+    try:
+        river = import_module("river.api")
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "this experiment needs River; install the extra: pip install"
+            " 'hedged-bandits[experiments]'"
+        ) from error
+    scaled = river.preprocessing.StandardScaler()
+    if name in {DEFAULT, *TRIED}:
+        return scaled | _logistic(river, classes, **TRIED.get(name, {}))
+    makers = {
+        ENSEMBLES[0]: river.tree.HoeffdingTreeClassifier,
+        ENSEMBLES[1]: lambda: river.forest.ARFClassifier(seed=1),
+        ENSEMBLES[2]: lambda: (
+            scaled | river.ensemble.ADWINBaggingClassifier(_logistic(river, classes), seed=1)
+        ),
+        ENSEMBLES[3]: river.naive_bayes.GaussianNB,
+    }
+    return makers[name]()
+
+
+def _logistic(
+    river: Any, classes: int, optimizer: str = "SGD", rate: float | None = None, **more: float
+) -> Any:
+    made = None if rate is None else getattr(river.optim, optimizer)(rate)
+    logistic = river.linear_model.LogisticRegression(optimizer=made, **more)
+    return logistic if classes == 2 else river.multiclass.OneVsRestClassifier(logistic)
+
+
+def river_pass(job: tuple[Task, str]) -> tuple[Ints, Floats]:
+    """Make one pass with a model that sees all features: labels (N,) and log-odds (N,)."""
+    task, name = job
+    order = task.order()
+    data = order.data
+    model = river_model(name, data.classes)
+    space = data.space()
+    columns, keys = space.expand(order.rows), space.expanded_names
+    labels, odds = np.empty(len(columns), np.int64), np.zeros(len(columns))
+    for t, row in enumerate(columns.tolist()):
+        x = dict(zip(keys, row, strict=True))
+        said = model.predict_proba_one(x)
+        shares = np.array([said.get(k, 0.0) for k in range(data.classes)])
+        total = shares.sum()
+        shares = shares / total if total > 0 else np.full(data.classes, 1.0 / data.classes)
+        labels[t] = shares.argmax()
+        if data.positive is not None:
+            odds[t] = log_odds_of(shares[data.positive])
+            # Of two equal chances the positive one is said, as by our own methods.
+            if shares[data.positive] == shares.max():
+                labels[t] = data.positive
+        model.learn_one(x, int(order.told[t]))
+    return labels, odds
+
+
+def stacked_pass(parts: list[tuple[Ints, Floats]]) -> Pass:
+    """Return several passes as one."""
+    return Pass(
+        np.stack([part[0] for part in parts], axis=1), np.stack([part[1] for part in parts], axis=1)
+    )

@@ -1,0 +1,261 @@
+"""What every fusion rule of the ensemble learner (EL) has in common.
+
+A `Ballot` holds what the local learners (LLs) said about a batch of instances, a `Verdict` what the
+EL made of it. A fusion rule decides from its state without changing it, and changes its state only
+when labels come: so decisions may run ahead of labels, and an instance whose label never comes
+leaves no trace (the paper: "when the label is missing, the EL does not update"). Time, where a rule
+needs it, is the number of labelled instances.
+
+Every rule keeps one row of state per context cube. Without contexts all instances are in cube 0.
+
+An LL that sent nothing sleeps: it gets no weight, the others share it, and it takes no loss. So an
+LL that often sleeps has few losses, and a rule that counts losses trusts it more, when it wakes,
+than one that answered always and was as often right. That is what the paper's update gives; where
+LLs are silent for long, `confidence`, which looks at each LL's own rate of errors, fits better.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from learners.arrays.shares import UNIT
+from learners.arrays.tables import CellTable, Rows
+from learners.arrays.types import MISSING, Bools, Floats, Ints, Seeds
+from learners.errors import LearnerError
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What M local learners sent about a batch of n instances.
+
+    labels      (n, M) label index each LL predicted, MISSING where it sent nothing
+    seeds       (n,)   from the instance ids; the only source of randomness
+    cells       (n,)   the EL's context cube
+    exploring   (n, M) the LL says it explores
+    accuracy    (n, M) the LL's estimate of its chosen rule's accuracy, nan where unknown
+    log_odds    (n, M, K) log-odds of each of the K labels against the others, nan where not sent
+    """
+
+    labels: Ints
+    seeds: Seeds
+    cells: Ints
+    exploring: Bools
+    accuracy: Floats
+    log_odds: Floats
+
+    @classmethod
+    def of(
+        cls,
+        labels: Ints,
+        seeds: Seeds,
+        *,
+        classes: int,
+        cells: Ints | None = None,
+        exploring: Bools | None = None,
+        accuracy: Floats | None = None,
+        log_odds: Floats | None = None,
+    ) -> "Ballot":
+        """Build a ballot; what is not given is unknown (no context, exploiting, no confidence)."""
+        n, learners = labels.shape
+        ballot = cls(
+            labels=labels,
+            seeds=seeds,
+            cells=_constant(np.int64(0), n) if cells is None else cells,
+            exploring=_constant(np.False_, n, learners) if exploring is None else exploring,
+            accuracy=_constant(np.float64(np.nan), n, learners) if accuracy is None else accuracy,
+            log_odds=(
+                _constant(np.float64(np.nan), n, learners, classes)
+                if log_odds is None
+                else log_odds
+            ),
+        )
+        ballot._check(classes)
+        return ballot
+
+    def _check(self, classes: int) -> None:
+        n, learners = self.labels.shape
+        shapes = {
+            "seeds": (self.seeds.shape, (n,)),
+            "cells": (self.cells.shape, (n,)),
+            "exploring": (self.exploring.shape, (n, learners)),
+            "accuracy": (self.accuracy.shape, (n, learners)),
+            "log_odds": (self.log_odds.shape, (n, learners, classes)),
+        }
+        for name, (found, wanted) in shapes.items():
+            if found != wanted:
+                raise LearnerError(f"ballot: {name} has shape {found}, expected {wanted}")
+        if n and not (self.labels.min() >= MISSING and self.labels.max() < classes):
+            raise LearnerError(f"ballot: labels must lie in {MISSING}..{classes - 1}")
+
+    @property
+    def present(self) -> Bools:
+        """(n, M): the LL sent a prediction."""
+        return np.asarray(self.labels != MISSING)
+
+    @property
+    def heard(self) -> Bools:
+        """(n,): at least one LL sent a prediction."""
+        return np.asarray(self.present.any(axis=1))
+
+    @property
+    def classes(self) -> int:
+        """Return K, the number of labels."""
+        return int(self.log_odds.shape[2])
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: Ints) -> "Ballot":
+        """Return the ballot of some of the instances."""
+        return Ballot(
+            self.labels[rows],
+            self.seeds[rows],
+            self.cells[rows],
+            _take(self.exploring, rows),
+            _take(self.accuracy, rows),
+            _take(self.log_odds, rows),
+        )
+
+    def without(self, asleep: Bools) -> "Ballot":
+        """Return the ballot as it would be had the LLs in `asleep` (n, M) sent nothing."""
+        return replace(
+            self,
+            labels=np.where(asleep, MISSING, self.labels),
+            accuracy=_unless(asleep, self.accuracy),
+            log_odds=_unless(asleep[:, :, None], self.log_odds),
+        )
+
+
+def _constant(value: Number, *shape: int) -> NDArray[Number]:
+    """Return a read-only array of one value that takes no memory."""
+    return np.broadcast_to(np.asarray(value), shape)
+
+
+def unsent(values: Floats) -> bool:
+    """Tell whether nobody sent this field: one stored nan stands for the whole array."""
+    return not any(values.strides) and bool(np.isnan(values.flat[0]) if values.size else True)
+
+
+def _take(array: NDArray[Number], rows: Ints) -> NDArray[Number]:
+    if any(array.strides) or not array.size:
+        return array[rows]
+    return np.broadcast_to(array[(0,) * array.ndim], (len(rows), *array.shape[1:]))
+
+
+def _unless(asleep: Bools, values: Floats) -> Floats:
+    return values if unsent(values) else np.where(asleep, np.nan, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the EL decided for a batch of n instances.
+
+    labels    (n,)   the diagnosis, as a label index; MISSING only if no LL was present
+    parts     (n, E) each expert's share of the decision, in whole parts: rows sum to UNIT exactly,
+                     or to 0 if nobody was present. A chance, where a rule draws one expert
+    votes     (n, E) what each expert said. The experts are the LLs, unless a rule has its own
+    support   (n, K) how much speaks for each label: rows sum to one, or to 0 if nobody was present
+
+    To learn, a rule reads `labels` and `votes` only; `parts` is kept to sum up the expected loss.
+    """
+
+    labels: Ints
+    parts: Ints
+    votes: Ints
+    support: Floats
+
+    @classmethod
+    def recalled(cls, labels: Ints, parts: Ints, votes: Ints) -> "Verdict":
+        """Rebuild what was decided earlier from what was kept of it."""
+        return cls(labels, parts, votes, np.zeros((len(labels), 0)))
+
+    @property
+    def weights(self) -> Floats:
+        """(n, E): the experts' shares as fractions."""
+        return self.parts / UNIT
+
+    def expected_loss(self, truth: Ints) -> Ints:
+        """Return each instance's chance of error, in parts, were one expert drawn by its share.
+
+        Summed over labelled instances, less the fewest errors of an expert times UNIT, this is the
+        pseudo-regret of Theorem 2, exactly.
+        """
+        return np.asarray(np.where(self.votes != truth[:, None], self.parts, 0).sum(axis=1))
+
+    def take(self, rows: Ints) -> "Verdict":
+        """Return the verdict on some of the instances."""
+        return Verdict(self.labels[rows], self.parts[rows], self.votes[rows], self.support[rows])
+
+
+class Fusion(ABC):
+    """A fusion rule: decides at once, learns when labels come.
+
+    learners    M, how many LLs there are
+    classes     K, how many labels
+    prefer      the label that wins a tie (the paper's experiments say "malignant on ties")
+    """
+
+    own_experts: ClassVar[bool] = False
+    """Whether a verdict's experts are others than the LLs."""
+
+    def __init__(self, learners: int, classes: int, *, prefer: int = 0) -> None:
+        if learners < 1:
+            raise LearnerError("a fusion rule needs at least one local learner")
+        if classes < 2:
+            raise LearnerError("a fusion rule needs at least two labels")
+        if not 0 <= prefer < classes:
+            raise LearnerError(f"prefer must be a label index in 0..{classes - 1}, not {prefer}")
+        self.learners = learners
+        self.classes = classes
+        self.prefer = prefer
+
+    def decide(self, ballot: Ballot) -> Verdict:
+        """Fuse a batch. Reads the state, never changes it."""
+        self._check(ballot)
+        return self._decide(ballot)
+
+    def learn(self, ballot: Ballot, verdict: Verdict, truth: Ints) -> None:
+        """Take in the labels of instances decided earlier: `verdict` is what was decided then.
+
+        The ballot may hold predictions that came after the decision; they count as well.
+        """
+        self._check(ballot)
+        if truth.shape != (len(ballot),) or verdict.labels.shape != truth.shape:
+            raise LearnerError(f"learn: expected {len(ballot)} labels and as many decisions")
+        if not len(truth):
+            return
+        if truth.min() < 0 or truth.max() >= self.classes:
+            raise LearnerError(f"learn: labels must lie in 0..{self.classes - 1}")
+        self._learn(ballot, verdict, truth)
+
+    def _check(self, ballot: Ballot) -> None:
+        found = ballot.labels.shape[1], ballot.classes
+        if found != (self.learners, self.classes):
+            raise LearnerError(
+                f"ballot of {found[0]} learners and {found[1]} labels given to a fusion rule"
+                f" of {self.learners} and {self.classes}"
+            )
+
+    @abstractmethod
+    def _decide(self, ballot: Ballot, /) -> Verdict: ...
+
+    @abstractmethod
+    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None: ...
+
+    @abstractmethod
+    def tables(self) -> Mapping[str, CellTable]:
+        """Return the state: one table per part, a row per context cube."""
+
+    def pooled(self, _name: str, rows: Rows, /) -> Rows:
+        """Return what P partitions learned, (P, n, width) rows of a table, as one: their sum."""
+        return np.asarray(rows.sum(axis=0))
+
+    def experts(self, learners: Sequence[str]) -> list[str]:
+        """Return the names of a verdict's experts, given those of the LLs."""
+        return list(learners)

@@ -1,0 +1,89 @@
+"""What an LL's message says in log-odds: the common currency of confidence-weighted fusion.
+
+An LL may send the log-odds of each label against the others; or only its label and how accurate its
+rule is; or only its label. Each is brought to one form, (n, M, K) log-odds:
+
+    sent log-odds       as they are
+    label, accuracy a   ln(a / (1 - a)) for its label; each other label has the chance
+                        (1 - a)/(K - 1). With a below one half this speaks against its label, as it
+                        should when an LL tries a rule it knows to be bad
+    label only          BARE for its label, as if from an accuracy of 73 percent
+
+All are cut off at `clip`, because one LL's wild certainty must not outvote all others. An LL that
+sent nothing says nothing: zeros.
+"""
+
+from math import exp
+
+import numpy as np
+
+from learners.arrays.types import Floats
+from learners.errors import LearnerError
+from learners.fusion.base import Ballot, unsent
+
+BARE = 1.0
+"""Log-odds of a label that came without any confidence."""
+
+CLIP = 5.0
+"""The most that one LL can say, unless set otherwise: 5 is a certainty of 99.3 percent."""
+
+
+def check_clip(clip: float) -> None:
+    """Refuse a cut-off that would leave nothing, or infinities."""
+    if not 0.0 < clip <= 30.0:
+        raise LearnerError(f"clip must lie above 0 and up to 30, not {clip}")
+
+
+def accuracy_log_odds(accuracy: Floats, clip: float = CLIP) -> Floats:
+    """Return ln(a/(1-a)), cut off at `clip`; nan stays nan.
+
+    >>> accuracy_log_odds(np.array([0.5, 1.0, 0.0, 0.9])).round(3).tolist()
+    [0.0, 5.0, -5.0, 2.197]
+    """
+    least = 1.0 / (1.0 + exp(clip))
+    bounded = np.clip(accuracy, least, 1.0 - least)
+    return np.asarray(np.clip(np.log(bounded / (1.0 - bounded)), -clip, clip))
+
+
+def vote_log_odds(ballot: Ballot, own: Floats) -> Floats:
+    """Spread the log-odds (n, M) of each LL's own label over all K labels, (n, M, K)."""
+    if ballot.classes == 2:
+        other = -own
+    else:
+        # The rest of the chance in equal parts: p = s(-own)/(K-1), as log-odds.
+        other = -np.log((ballot.classes - 1) * (1.0 + np.exp(own)) - 1.0)
+    mine = ballot.labels[:, :, None] == np.arange(ballot.classes)
+    return np.where(mine, own[:, :, None], other[:, :, None])
+
+
+def evidence(ballot: Ballot, clip: float = CLIP) -> Floats:
+    """Return what each LL says about each label, (n, M, K) log-odds; absent LLs say 0."""
+    if unsent(ballot.accuracy):
+        own = np.full(ballot.labels.shape, min(BARE, clip))
+    else:
+        own = accuracy_log_odds(ballot.accuracy, clip)
+        own = np.where(np.isnan(own), min(BARE, clip), own)
+    said = vote_log_odds(ballot, own)
+    if not unsent(ballot.log_odds):
+        said = np.where(np.isnan(ballot.log_odds), said, ballot.log_odds)
+    return np.where(ballot.present[:, :, None], np.clip(said, -clip, clip), 0.0)
+
+
+def evidence_of_others(ballot: Ballot, clip: float = CLIP) -> Floats:
+    """Return what all the other LLs say together, for each LL: (n, M, K) sums of log-odds.
+
+    >>> from learners.arrays.seeds import seeds_of
+    >>> odds = np.array([[[-1.0, 1.0], [2.0, -2.0], [-0.5, 0.5]]])
+    >>> said = np.array([[1, 0, 1]])
+    >>> ballot = Ballot.of(said, seeds_of(["a"]), classes=2, log_odds=odds)
+    >>> evidence_of_others(ballot)[0, :, 1].tolist()
+    [-1.5, 1.5, -1.0]
+    """
+    said = evidence(ballot, clip)
+    return np.asarray(said.sum(axis=1, keepdims=True) - said)
+
+
+def label_chances(log_odds: Floats) -> Floats:
+    """Turn log-odds (n, K) of each label against the others into chances that sum to one."""
+    chances = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))

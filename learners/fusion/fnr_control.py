@@ -1,0 +1,189 @@
+"""Online control of the false negative rate: h moves so that FNR stays at its target.
+
+The paper tunes h offline, with the truth in hand. Here h follows the labels as they come. The
+positive label is said whenever its log-odds, cut to [-limit, limit], are at least -ln h; else the
+best of the other labels. After each labelled positive
+
+    caught    ln h <- ln h - step * target
+    missed    ln h <- ln h + step * (1 - target)
+
+so a miss pushes h up by as much as 1/target - 1 catches pull it down: in balance, the share of
+misses is the target. This is adaptive conformal inference (I. Gibbs and E. Candès, "Adaptive
+conformal inference under distribution shift", NeurIPS 2021) on the positives alone, a stochastic
+approximation (H. Robbins and S. Monro, 1951) of the quantile of their scores.
+
+Guarantee, for any sequence of instances, labels and scores, however they drift: when n positives
+have been labelled, each before the next decision,
+
+    |FNR - target| <= (2 limit + step) / (step n)
+
+Proof: let b = ln h. After n labelled positives b_n - b_0 = step (misses - target n), so the left
+side is |b_n - b_0| / (step n). While b > limit every instance is called positive, so b can only
+fall; while b < -limit none is, so b can only rise. Between the two a label moves it by less than a
+step. Hence b stays within a step of [-limit, limit], and |b_n - b_0| <= 2 limit + step if it starts
+within the limits. If up to D positives wait for their labels at a time, b may run on for D more
+steps: 2 limit + (1 + D) step. The guarantee is about FNR only: where scores do not tell positives
+from negatives, the price is a high FPR.
+
+State per context cube: labelled positives that were caught and missed, two integers. So their order
+does not matter, the counts of several partitions add up, and a replay gives the same h. With
+contexts each cube has its own h and its own guarantee; over all of them the bound is P times as
+wide, P being the cubes that saw a positive.
+
+The start matters at low counts: with `prior` p, ln h starts at p.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp
+
+import numpy as np
+
+from learners.arrays.tables import CellTable, Rows, table_for
+from learners.arrays.types import Floats, Ints
+from learners.errors import LearnerError
+from learners.fusion.base import Ballot, Fusion, Verdict
+
+NAME = "fnr_control"
+
+
+class FnrControl:
+    """The controller of one deployment.
+
+    positive   index of the label that must not be missed
+    target     the long-run FNR to keep
+    step       how far ln h moves; large steps follow drift fast and swing more
+    limit      scores count as log-odds within +-limit
+    prior      ln h before the first label
+    cubes      how many context cubes there are; None for more than can be listed
+    """
+
+    def __init__(
+        self,
+        positive: int,
+        *,
+        target: float = 0.03,
+        step: float = 0.5,
+        limit: float = 8.0,
+        prior: float = 0.0,
+        cubes: int | None = 1,
+    ) -> None:
+        checks = {
+            "target must lie between 0 and 1": 0.0 < target < 1.0,
+            "step must be above 0": 0.0 < step < np.inf,
+            "limit must lie above 0 and up to 30": 0.0 < limit <= 30.0,
+            "prior must lie within the limit": -limit <= prior <= limit,
+            "positive must be a label index": positive >= 0,
+        }
+        for message, holds in checks.items():
+            if not holds:
+                raise LearnerError(f"FNR control: {message}")
+        self.positive = positive
+        self.target = target
+        self.step = step
+        self.limit = limit
+        self.prior = prior
+        self.table = table_for(cubes, 2)
+
+    @property
+    def caught(self) -> int:
+        """Return the labelled positives that were diagnosed as such."""
+        return int(self.table.items()[1][:, 0].sum())
+
+    @property
+    def missed(self) -> int:
+        """Return the labelled positives that were not."""
+        return int(self.table.items()[1][:, 1].sum())
+
+    def log_h(self, cells: Ints) -> Floats:
+        """Return ln h of each context cube, as its counts have it."""
+        rows = self.table.rows(cells)
+        moved = (1.0 - self.target) * rows[:, 1] - self.target * rows[:, 0]
+        return np.asarray(self.prior + self.step * moved)
+
+    def h(self, cell: int = 0) -> float:
+        """Return h of a context cube, cut to what makes a difference."""
+        log_h = float(self.log_h(np.array([cell]))[0])
+        return exp(min(max(log_h, -self.limit), self.limit))
+
+    def bound(self, positives: int | None = None, waiting: int = 0) -> float:
+        """Return how far a cube's FNR can be from its target after so many labelled positives.
+
+        `waiting` is the largest number of positives whose labels were out at a time. Without
+        `positives` all that were counted are meant, as if in one cube.
+
+            >>> round(FnrControl(1).bound(1000), 4)
+            0.033
+        """
+        n = self.caught + self.missed if positives is None else positives
+        return (2.0 * self.limit + (1 + waiting) * self.step) / (self.step * n) if n else 1.0
+
+    def decide(self, labels: Ints, support: Floats, cells: Ints | None = None) -> Ints:
+        """Return the labels to issue, given the EL's own and the labels' shares (n, K)."""
+        cells = np.zeros(len(labels), np.int64) if cells is None else cells
+        chance = np.clip(support[:, self.positive], 1e-300, 1.0)
+        with np.errstate(divide="ignore"):
+            odds = np.log(chance) - np.log1p(-chance)
+        odds = np.clip(odds, -self.limit, self.limit)
+        others = support.copy()
+        others[:, self.positive] = -1.0
+        said = np.where(odds >= -self.log_h(cells), self.positive, others.argmax(axis=1))
+        return np.where(labels < 0, labels, said)
+
+    def learn(self, issued: Ints, truth: Ints, cells: Ints | None = None) -> None:
+        """Count labelled positives by whether the issued label was right; silence is no miss."""
+        cells = np.zeros(len(truth), np.int64) if cells is None else cells
+        positives = (truth == self.positive) & (issued >= 0)
+        hit = issued == self.positive
+        deltas = np.stack([positives & hit, positives & ~hit], axis=1).astype(np.int64)
+        self.table.add(cells, deltas)
+
+
+class Controlled(Fusion):
+    """A fusion rule whose diagnoses pass through an FNR controller.
+
+    >>> from learners.fusion.hedge import Hedge
+    >>> from learners.arrays.seeds import seeds_of
+    >>> fusion = Controlled(Hedge(3, 2, use="vote"), FnrControl(positive=1, target=0.1))
+    >>> ballot = Ballot.of(np.array([[0, 0, 1]]), seeds_of(["a"]), classes=2)
+    >>> verdict = fusion.decide(ballot)
+    >>> verdict.labels.tolist()
+    [0]
+    >>> for _ in range(2):
+    ...     fusion.learn(ballot, verdict, np.array([1]))
+    >>> fusion.decide(ballot).labels.tolist()
+    [1]
+    """
+
+    def __init__(self, inner: Fusion, control: FnrControl) -> None:
+        super().__init__(inner.learners, inner.classes, prefer=inner.prefer)
+        if control.positive >= inner.classes:
+            raise LearnerError("FNR control: the positive label is not one of the labels")
+        self.inner = inner
+        self.control = control
+
+    @property
+    def own_experts(self) -> bool:  # type: ignore[override]  # the wrapped rule decides
+        """Whether a verdict's experts are others than the LLs."""
+        return self.inner.own_experts
+
+    def _decide(self, ballot: Ballot, /) -> Verdict:
+        verdict = self.inner.decide(ballot)
+        labels = self.control.decide(verdict.labels, verdict.support, ballot.cells)
+        return replace(verdict, labels=labels)
+
+    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
+        self.inner.learn(ballot, verdict, truth)
+        self.control.learn(verdict.labels, truth, ballot.cells)
+
+    def tables(self) -> Mapping[str, CellTable]:
+        """Return the state of the wrapped rule and the controller's counts."""
+        return {**self.inner.tables(), NAME: self.control.table}
+
+    def pooled(self, name: str, rows: Rows, /) -> Rows:
+        """Pool as the wrapped rule does; the controller's counts add up."""
+        return super().pooled(name, rows) if name == NAME else self.inner.pooled(name, rows)
+
+    def experts(self, learners: Sequence[str]) -> list[str]:
+        """Return the names of the wrapped rule's experts."""
+        return self.inner.experts(learners)

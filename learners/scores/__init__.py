@@ -1,0 +1,1 @@
+"""How often predictions are wrong: over all time, and of late."""

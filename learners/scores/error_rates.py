@@ -1,0 +1,126 @@
+"""How often the ensemble learner (EL) and the local learners (LLs) are wrong.
+
+    paper   here
+    PER     errors among all labelled instances
+    FPR     errors among those whose true label is not the positive one ("for benign cases")
+    FNR     errors among those whose true label is the positive one ("for malignant cases")
+    IR      improvement ratio, (PM(B) - PM(A)) / PM(B) for a loss metric PM
+
+With more than two labels FPR so counts every error on a negative instance, the confusion of one
+negative label with another too; the confusion matrix tells them apart.
+
+The state is a matrix of integers, true label by predicted label; matrices add up exactly. Leading
+axes are free: scopes (the EL, then each LL), or independent runs of an experiment. A learner that
+sent nothing (MISSING) is neither right nor wrong; an instance without a label counts for nobody. A
+rate over no instance at all is nan.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from learners.arrays.types import MISSING, Floats, Ints
+
+
+def confusion(truth: Ints, predicted: Ints, classes: int) -> Ints:
+    """Count a batch: (…, n) labels against (…, n) predictions give (…, K, K), truth by prediction.
+
+    The two broadcast, so one row of labels serves the predictions of many learners.
+
+        >>> confusion(np.array([0, 1, 1]), np.array([[0, 1, 0], [0, 0, MISSING]]), 2).tolist()
+        [[[1, 0], [1, 1]], [[1, 0], [1, 0]]]
+    """
+    truth, predicted = np.broadcast_arrays(truth, predicted)
+    *leading, n = truth.shape
+    matrices = int(np.prod(leading))
+    slots = (truth * classes + predicted).reshape(matrices, n)
+    slots = slots + classes**2 * np.arange(matrices)[:, None]
+    known = ((truth != MISSING) & (predicted != MISSING)).reshape(matrices, n)
+    counts = np.bincount(slots[known], minlength=matrices * classes**2)
+    return counts.reshape(*leading, classes, classes)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Error rates, each of the shape of the leading axes; nan where there is nothing to divide."""
+
+    per: Floats
+    fpr: Floats
+    fnr: Floats
+
+
+def rates(counts: Ints, positive: int) -> Rates:
+    """Return the error rates of (…, K, K) confusion matrices.
+
+    >>> found = rates(np.array([[95, 5], [1, 39]]), positive=1)
+    >>> round(float(found.per), 4), float(found.fpr), float(found.fnr)
+    (0.0429, 0.05, 0.025)
+    """
+    seen = counts.sum(axis=-1)
+    wrong = seen - np.diagonal(counts, axis1=-2, axis2=-1)
+    all_seen, all_wrong = seen.sum(axis=-1), wrong.sum(axis=-1)
+    ill_seen, ill_wrong = seen[..., positive], wrong[..., positive]
+    return Rates(
+        per=_ratio(all_wrong, all_seen),
+        fpr=_ratio(all_wrong - ill_wrong, all_seen - ill_seen),
+        fnr=_ratio(ill_wrong, ill_seen),
+    )
+
+
+def improvement_ratio(of: Floats | float, over: Floats | float) -> Floats:
+    """Return IR of algorithm A, whose loss is `of`, with respect to B, whose loss is `over`.
+
+    nan where B makes no errors: there is nothing to improve on.
+
+        >>> round(float(improvement_ratio(of=2.96, over=6.04)), 2)
+        0.51
+    """
+    a, b = np.asarray(of, np.float64), np.asarray(over, np.float64)
+    return _ratio(b - a, b)
+
+
+@dataclass(frozen=True, slots=True)
+class Hindsight:
+    """The LLs as benchmarks, known only afterwards.
+
+    best, worst   the rates of the LL with the lowest and the highest PER
+    average       the mean of each rate over the LLs that have it
+    """
+
+    best: Rates
+    average: Rates
+    worst: Rates
+
+
+def hindsight(counts: Ints, positive: int) -> Hindsight:
+    """Return best, average and worst of M local learners, (…, M, K, K) confusion matrices.
+
+    LLs that were never heard on a labelled instance are left out, unless there are no others.
+    """
+    each = rates(counts, positive)
+    unheard = np.isnan(each.per)
+    best = np.where(unheard, np.inf, each.per).argmin(axis=-1)
+    worst = np.where(unheard, -np.inf, each.per).argmax(axis=-1)
+    return Hindsight(_pick(each, best), _average(each), _pick(each, worst))
+
+
+def _pick(each: Rates, learner: Ints) -> Rates:
+    at = np.expand_dims(learner, -1)
+    return Rates(
+        *(np.take_along_axis(m, at, axis=-1)[..., 0] for m in (each.per, each.fpr, each.fnr))
+    )
+
+
+def _average(each: Rates) -> Rates:
+    def mean(values: Floats) -> Floats:
+        known = ~np.isnan(values)
+        return _ratio(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
+
+    return Rates(mean(each.per), mean(each.fpr), mean(each.fnr))
+
+
+def _ratio(part: Ints | Floats, whole: Ints | Floats) -> Floats:
+    """Return part / whole, nan where whole is 0."""
+    part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
+    empty = whole == 0
+    return np.asarray(np.where(empty, np.nan, part / np.where(empty, 1.0, whole)))

@@ -1,0 +1,1 @@
+"""What is proven: bounds, intervals that hold at all times, and regret."""

@@ -1,0 +1,143 @@
+"""From a file, the environment and `--set` to a `Settings` object, or to all its problems."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from settings import overrides as over
+from settings.errors import SettingsError
+from settings.lines import lines_of, nearest_line
+from settings.model import Settings
+from settings.problems import Problem, explain
+from settings.sections.base import KeyPath
+
+DEFAULT_FILE = "ensemble.toml"
+VARIABLE = "HB_SETTINGS"
+_HINTS = {"Invalid value": ' (text needs quotes, as in mode = "wm")'}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A settings file as it was written, with the overrides laid over it.
+
+    tree      plain values
+    lines     the line of each path in the file
+    origins   the override that set a path
+    """
+
+    path: Path
+    tree: dict[str, Any]
+    lines: Mapping[KeyPath, int]
+    origins: Mapping[KeyPath, str]
+
+    def where(self, path: KeyPath) -> str:
+        """Say where a value was written: an override, or the file and its line."""
+        line = nearest_line(self.lines, path)
+        return self.origin(path) or (f"{self.path}:{line}" if line else str(self.path))
+
+    def order(self, path: KeyPath) -> tuple[bool, int]:
+        """Put what is missing first, then the file's lines, then the overrides."""
+        return self.origin(path) is not None, nearest_line(self.lines, path) or 0
+
+    def origin(self, path: KeyPath) -> str | None:
+        """Return the override that set a value, if one did."""
+        prefixes = (path[:end] for end in range(len(path), 0, -1))
+        return next((self.origins[prefix] for prefix in prefixes if prefix in self.origins), None)
+
+
+def load_settings(
+    path: str | os.PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    environ: Mapping[str, str] | None = None,
+    fitted: bool = True,
+) -> Settings:
+    """Read and validate a settings file.
+
+    path        the file; else the one that HB_SETTINGS names; else ensemble.toml
+    overrides   `KEY=VALUE` each, as of `--set`
+    environ     the environment, if not the process's own
+    fitted      demand that `hb features fit` has learned what learners need to be built
+
+    Raises SettingsError with every problem, each with its place.
+    """
+    return validate(read_source(path, overrides, environ=environ), fitted=fitted)
+
+
+def read_source(
+    path: str | os.PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    environ: Mapping[str, str] | None = None,
+) -> Source:
+    """Read a settings file and lay the overrides over it, without validating."""
+    environ = os.environ if environ is None else environ
+    file = settings_path(path, environ)
+    try:
+        options = [over.from_option(option) for option in overrides]
+    except over.OverrideError as error:
+        raise SettingsError(str(error)) from None
+    return source_of(_read(file), file, [*over.from_environment(environ), *options])
+
+
+def settings_path(
+    path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
+) -> Path:
+    """Return the file that is meant: the one given, the environment's, or the default."""
+    return Path(path or environ.get(VARIABLE) or DEFAULT_FILE)
+
+
+def source_of(text: str, file: Path, overrides: Sequence[over.Override] = ()) -> Source:
+    """Lay overrides over a text that is, or is to become, that file's."""
+    tree = _parse(text, file)
+    try:
+        origins = over.apply(tree, overrides)
+    except over.OverrideError as error:
+        raise SettingsError(str(error)) from None
+    return Source(file, tree, lines_of(text), origins)
+
+
+def validate(source: Source, *, fitted: bool = True) -> Settings:
+    """Return the settings, or raise SettingsError with all problems."""
+    context = {"folder": source.path.parent.absolute(), "fitted": fitted}
+    try:
+        return Settings.model_validate(source.tree, context=context)
+    except ValidationError as error:
+        explained = list(explain(error, source.tree))
+    explained.sort(key=lambda problem: source.order(problem[0]))
+    found = [
+        Problem(source.where(path), ".".join(map(str, path)), text) for path, text in explained
+    ]
+    head = [f"{len(found)} problems in the settings:"] if len(found) > 1 else []
+    raise SettingsError("\n".join([*head, *map(str, found)]), found)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SettingsError(
+            f"{file}: there is no such settings file; make one with `hb init`, or name another with"
+            f" --settings FILE or {VARIABLE}"
+        ) from None
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{file}: is not UTF-8 text") from None
+
+
+def _parse(text: str, file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        what, line = (found[1], found[2]) if found else (str(error), None)
+        place = f"{file}:{line or max(1, len(text.splitlines()))}"
+        message = f"not valid TOML: {what[:1].lower()}{what[1:]}{_HINTS.get(what, '')}"
+        raise SettingsError(f"{place}: {message}", [Problem(place, "", message)]) from None

@@ -1,0 +1,118 @@
+"""The whole settings file as one frozen object: a pure description, which starts nothing."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from settings.sections.base import Name, Section, problem, problems
+from settings.sections.broker import BrokerSettings
+from settings.sections.ensemble import EnsembleSettings
+from settings.sections.features import Text
+from settings.sections.learners import LearnerDefaults, LearnerSettings, inherit
+from settings.sections.topics import TopicSettings
+from settings.sections.worker import WorkerSettings, state_folder
+
+
+class ColumnSettings(Section):
+    """Which columns of a CSV file of patients are not features."""
+
+    id: Text | None = Field(
+        default=None, description="The column of instance ids; made up where there is none."
+    )
+    label: Text | None = Field(default=None, description="The column of labels, if there is one.")
+
+
+class Settings(Section):
+    """Everything about one ensemble."""
+
+    version: Literal[1] = Field(description="The version of this file's layout.")
+    name: Name = Field(
+        description="The ensemble's name: part of topic names, consumer groups and metric labels."
+    )
+    labels: Annotated[tuple[Text, ...], Field(strict=False)] = Field(
+        description="The classes a diagnosis can name; two or more, all different."
+    )
+    positive: str = Field(
+        description="The label that false negatives are about: the one that must not be missed."
+    )
+    columns: ColumnSettings = Field(
+        default=ColumnSettings(), description="For commands that read CSV files."
+    )
+    defaults: LearnerDefaults = Field(
+        default=LearnerDefaults(), description="What all learners have in common."
+    )
+    learners: dict[Name, LearnerSettings] = Field(description="The local learners, one table each.")
+    ensemble: EnsembleSettings = Field(
+        default=EnsembleSettings(), description="The ensemble learner."
+    )
+    topics: TopicSettings = Field(default=TopicSettings(), description="Kafka topics.")
+    broker: BrokerSettings = Field(default=BrokerSettings(), description="Which Kafka.")
+    worker: WorkerSettings = Field(default=WorkerSettings(), description="A worker process.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, value: Any) -> Any:
+        """Derive what other keys decide: names from the name, learners' keys from the defaults."""
+        if not isinstance(value, Mapping):
+            return value
+        filled = dict(value)
+        if isinstance(name := value.get("name"), str):
+            _default(filled, "topics", "prefix", f"{name}.")
+            _default(filled, "worker", "state", state_folder(name))
+        if isinstance(positive := value.get("positive"), str):
+            _default(filled, "ensemble", "prefer", positive)
+        defaults, learners = value.get("defaults", {}), value.get("learners")
+        if isinstance(defaults, Mapping) and isinstance(learners, Mapping):
+            filled["learners"] = {
+                key: inherit(defaults, table) if isinstance(table, Mapping) else table
+                for key, table in learners.items()
+            }
+        return filled
+
+    @field_validator("learners")
+    @classmethod
+    def _check_learners(
+        cls, learners: dict[str, LearnerSettings], info: ValidationInfo
+    ) -> dict[str, LearnerSettings]:
+        if not learners:
+            raise problem("needs at least one learner: a table [learners.NAME]")
+        if labels := info.data.get("labels"):
+            found = [
+                ((name, *path), message)
+                for name, learner in learners.items()
+                for path, message in learner.misfits(labels)
+            ]
+            if found:
+                raise problems(found)
+        return learners
+
+    @field_validator("ensemble")
+    @classmethod
+    def _check_fusion(cls, ensemble: EnsembleSettings, info: ValidationInfo) -> EnsembleSettings:
+        labels, learners = info.data.get("labels"), info.data.get("learners")
+        if labels and learners and (misfit := ensemble.misfit(len(learners), labels)):
+            raise misfit
+        return ensemble
+
+    @field_validator("labels")
+    @classmethod
+    def _check_labels(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+        if len(labels) < 2:
+            raise problem("needs at least two labels")
+        if len(set(labels)) < len(labels):
+            raise problem("must be distinct")
+        return labels
+
+    @field_validator("positive")
+    @classmethod
+    def _check_positive(cls, positive: str, info: ValidationInfo) -> str:
+        if positive not in info.data.get("labels", (positive,)):
+            raise problem("must be one of labels")
+        return positive
+
+
+def _default(filled: dict[str, Any], section: str, key: str, value: Any) -> None:
+    table = filled.get(section, {})
+    if isinstance(table, Mapping):
+        filled[section] = {key: value, **table}

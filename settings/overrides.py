@@ -1,0 +1,111 @@
+"""Values from outside the file: `HB_SET__ENSEMBLE__MODE=ah` and `--set ensemble.mode=ah`.
+
+They are laid over the file before it is validated, first the environment, then the options. A value
+is read as TOML; what is no TOML is text, so that `ah` needs no quotes.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from settings.sections.base import KeyPath
+
+PREFIX = "HB_SET__"
+
+
+@dataclass(frozen=True)
+class Override:
+    """One value from outside the file, and where it came from."""
+
+    keys: tuple[str, ...]
+    value: Any
+    origin: str
+    exact: bool = True  # False: the environment knows neither small letters nor dashes
+
+
+class OverrideError(ValueError):
+    """An override that cannot be read or laid over the file."""
+
+
+def from_environment(environ: Mapping[str, str]) -> list[Override]:
+    """Return the overrides among the environment variables, by name."""
+    return [
+        Override(tuple(name.removeprefix(PREFIX).split("__")), _value(environ[name]), name, False)
+        for name in sorted(environ)
+        if name.startswith(PREFIX)
+    ]
+
+
+def from_option(text: str) -> Override:
+    """Read the `KEY=VALUE` of a `--set` option.
+
+    >>> from_option("ensemble.mode=ah")
+    Override(keys=('ensemble', 'mode'), value='ah', origin='--set ensemble.mode', exact=True)
+    """
+    key, equals, value = text.partition("=")
+    try:
+        nested = tomllib.loads(f"{key.strip()} = 0")
+    except tomllib.TOMLDecodeError:
+        nested = {}
+    if not equals or not nested:
+        raise OverrideError("--set: must be KEY=VALUE, such as ensemble.mode=ah")
+    return Override(_only_path(nested), _value(value), f"--set {key.strip()}")
+
+
+def _only_path(nested: Mapping[str, Any]) -> tuple[str, ...]:
+    (key, below), *_ = nested.items()
+    return (key, *(_only_path(below) if isinstance(below, Mapping) else ()))
+
+
+def _value(text: str) -> Any:
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return read["value"] if len(read) == 1 else text
+
+
+def apply(tree: dict[str, Any], overrides: Sequence[Override]) -> dict[KeyPath, str]:
+    """Lay the overrides over a tree of plain values; return where each came from, by its path."""
+    origins: dict[KeyPath, str] = {}
+    for override in overrides:
+        try:
+            origins[_set(tree, override)] = override.origin
+        except OverrideError as error:
+            raise OverrideError(f"{override.origin}: {error}") from None
+    return origins
+
+
+def _set(tree: dict[str, Any], override: Override) -> KeyPath:
+    at: Any = tree  # the table or list reached so far
+    path: KeyPath = ()
+    for depth, key in enumerate(override.keys):
+        place = _place(at, key, override.exact)
+        path = (*path, place)
+        if depth == len(override.keys) - 1:
+            at[place] = override.value
+        else:
+            if isinstance(at, dict):
+                at.setdefault(place, {})
+            at = at[place]
+    return path
+
+
+def _place(table: Any, key: str, exact: bool) -> str | int:
+    """Return the key or index under which `key` is found, or is to be put."""
+    if isinstance(table, list):
+        if not key.isdecimal() or int(key) >= len(table):
+            raise OverrideError(f"the list has no place {key} (places are 0 to {len(table) - 1})")
+        return int(key)
+    if not isinstance(table, dict):
+        raise OverrideError(f"there is no table that could hold {key}")
+    if not key:
+        raise OverrideError("a part of the key is empty")
+    if exact:
+        return key
+    return next((known for known in table if _shout(known) == _shout(key)), key.lower())
+
+
+def _shout(key: str) -> str:
+    return key.upper().replace("-", "_").replace(" ", "_")

@@ -1,0 +1,202 @@
+"""The reference of the settings file as a Markdown page, written from the models themselves."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import annotated_types as at
+
+from learners.fusion.registry import MODES
+from learners.rules.options import REQUIRED, Option
+from learners.rules.registry import KINDS
+from settings.keys import ANY, Key, all_keys, bare
+from settings.model import ColumnSettings, Settings
+from settings.render import inline
+from settings.sections.base import Says, Secret, Section, format_duration
+from settings.sections.broker import BrokerSettings, SecuritySettings
+from settings.sections.ensemble import ContextSettings, EnsembleSettings
+from settings.sections.features import FeatureSettings
+from settings.sections.learners import LearnerDefaults, LearnerSettings, RuleSettings
+from settings.sections.topics import RetentionSettings, TopicSettings
+from settings.sections.worker import WorkerSettings
+
+_INTRO = """\
+# The settings file
+
+<!-- Written by `hb settings reference` from the models in settings: change it there. -->
+
+One TOML file, `ensemble.toml` unless `--settings FILE` or the variable `HB_SETTINGS` names another,
+says everything about an ensemble. `hb init` writes one with comments, `hb settings check` lists
+every problem with its line, `hb settings show` prints it with all defaults filled in, and
+`hb features fit data.csv` learns the numbers of features from a file.
+
+- A **duration** is text such as `"250ms"`, `"5s"`, `"10m"`, `"2h"` or `"7d"`.
+- A **name** has at most 40 small letters, digits, `-` and `_`, and begins with a letter: it becomes
+  part of topic names and metric labels.
+- A **path** that is not absolute starts at the settings file's folder; `~` is the home folder.
+- A **secret** is never written into the file. It says where to find it: `{env = "NAME"}` for an
+  environment variable, `{file = "path"}` for a file.
+- Any value can be **overridden** without touching the file: `--set ensemble.mode=ah` on the command
+  line (it may be given again) or `HB_SET__ENSEMBLE__MODE=ah` in the environment, with two
+  underscores for each dot. The command line wins. Values are read as TOML; what is no TOML is text.
+- An unknown key is an error, so that a slip of the pen cannot pass for a setting.
+"""
+_SECTIONS: dict[type[Section], tuple[str, str]] = {
+    Settings: ("The top of the file", ""),
+    ColumnSettings: ("`[columns]`", "Which columns of CSV files are not features."),
+    LearnerDefaults: (
+        "`[defaults]` and `[learners.<name>]`",
+        (
+            "`[defaults]` speaks for all learners, `[learners.<name>]` for one. What a learner"
+            " leaves out is taken from `[defaults]`; what neither has is as below, which is the"
+            " paper's own setting."
+        ),
+    ),
+    LearnerSettings: (
+        "Only in `[learners.<name>]`",
+        (
+            "The order of learners and of their features matters to what is learned: append, do not"
+            " insert, once an ensemble runs."
+        ),
+    ),
+    FeatureSettings: (
+        "A feature",
+        (
+            "In the list `features` of a learner or of the context, one inline table each:"
+            ' `{name = "age", scale = "minmax", low = 0, high = 100}` or'
+            ' `{name = "sex", categories = ["f", "m"]}`.'
+        ),
+    ),
+    RuleSettings: (
+        "`[learners.<name>.rules.<rule>]` and `[defaults.rules.<rule>]`",
+        "A learner's own rules replace those of the defaults. The other keys depend on the kind.",
+    ),
+    EnsembleSettings: ("`[ensemble]`", "How predictions are fused and joined with late labels."),
+    ContextSettings: ("`[ensemble.context]`", "One set of weights per cube of a context."),
+    TopicSettings: ("`[topics]`", "How all topics are named, spread and copied."),
+    RetentionSettings: ("`[topics.retention]`", "How long records are kept."),
+    BrokerSettings: ("`[broker]`", "Which Kafka."),
+    SecuritySettings: ("`[broker.security]`", "How connections are protected and who we are."),
+    WorkerSettings: ("`[worker]`", "How a worker process runs on its machine."),
+}
+
+
+def reference_page() -> str:
+    """Return the whole page."""
+    return "\n".join([_INTRO, *(line for model in _SECTIONS for line in _section(model))])
+
+
+def _rule_kinds() -> Iterator[str]:
+    """Describe every kind of rule with its options."""
+    for kind in KINDS.values():
+        learns = "It learns." if kind.learns else "It does not learn."
+        yield f"**kind `{kind.name}`**: {kind.description}. {learns}\n"
+        yield "| key | type | default | meaning |"
+        yield "|---|---|---|---|"
+        for option in kind.options:
+            yield _row(f"`{option.name}`", option.expected, _option_default(option), option.help)
+        yield ""
+
+
+def _option_default(option: Option) -> str:
+    if option.default is REQUIRED:
+        return "(needed)"
+    return "not set" if option.default is None else f"`{inline(option.default)}`"
+
+
+def _modes() -> Iterator[str]:
+    """Describe every fusion mode."""
+    yield "| mode | what it does | options |"
+    yield "|---|---|---|"
+    for name, mode in MODES.items():
+        yield _row(f"`{name}`", mode.summary, ", ".join(f"`{o}`" for o in mode.options))
+    yield ""
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _section(model: type[Section]) -> Iterator[str]:
+    title, text = _SECTIONS[model]
+    yield f"## {title}\n"
+    if text:
+        yield f"{text}\n"
+    yield "| key | type | default | meaning |"
+    yield "|---|---|---|---|"
+    for key in _keys_of(model):
+        said = key.field.description or ""
+        yield _row(f"`{key.path[-1]}`", _type(key), _default(key), said)
+    yield ""
+    yield from {RuleSettings: _rule_kinds, EnsembleSettings: _modes}.get(model, lambda: ())()
+
+
+def _keys_of(model: type[Section]) -> list[Key]:
+    """Return a model's own keys, each once, without those that are sections described elsewhere."""
+    own = {key.path[-1]: key for key in reversed(all_keys()) if key.section is model}
+    inherited = LearnerDefaults.model_fields if model is LearnerSettings else {}
+    kept = [own[name] for name in model.model_fields if name not in inherited]
+    return [key for key in kept if key.inner in (None, Secret) or not _has_own_heading(key)]
+
+
+def _has_own_heading(key: Key) -> bool:
+    return ANY not in key.path and key.inner in _SECTIONS and bare(key.annotation) is key.inner
+
+
+def _type(key: Key) -> str:
+    limits = ", ".join(filter(None, map(_limit, key.field.metadata)))
+    return f"{_name_of(key.annotation)} {limits}".strip()
+
+
+def _limit(item: Any) -> str:
+    match item:
+        case at.Gt(gt=bound):
+            return f"> {bound}"
+        case at.Ge(ge=bound):
+            return f"≥ {bound}"
+        case at.Lt(lt=bound):
+            return f"< {bound}"
+        case at.Le(le=bound):
+            return f"≤ {bound}"
+        case _:
+            return ""
+
+
+def _name_of(annotation: Any) -> str:
+    says = [a for a in _annotations(annotation) if isinstance(a, Says)]
+    if says:
+        return says[0].text
+    plain = bare(annotation)
+    if get_origin(plain) is Literal:
+        return ", ".join(f"`{inline(choice)}`" for choice in get_args(plain))
+    if get_origin(plain) is tuple:
+        return f"list of {_name_of(get_args(plain)[0])}"
+    if plain is Secret:
+        return "secret"
+    words = {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}
+    return words.get(plain, "tables" if get_origin(plain) is dict else "features")
+
+
+def _annotations(annotation: Any) -> Iterator[Any]:
+    """Yield what `Annotated` says about a type, also inside `| None`, not inside lists."""
+    if get_origin(annotation) is Annotated:
+        inner, *said = get_args(annotation)
+        yield from said
+        yield from _annotations(inner)
+    elif bare(annotation) is not annotation:
+        for argument in get_args(annotation):
+            yield from _annotations(argument)
+
+
+def _default(key: Key) -> str:
+    extra = key.field.json_schema_extra
+    if isinstance(extra, dict) and "default_text" in extra:
+        return str(extra["default_text"])
+    if key.field.is_required():
+        return "(needed)"
+    default = key.field.default
+    if isinstance(default, timedelta):
+        return f'`"{format_duration(default)}"`'
+    if default is None or not isinstance(default, (bool, int, float, str)):
+        return "not set"
+    return f"`{inline(default)}`"

@@ -1,0 +1,1 @@
+"""The sections of the settings file, one model each."""

@@ -1,0 +1,105 @@
+"""`[broker]`: which Kafka, and how to prove who we are to it."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from settings.sections.base import Duration, FilePath, Secret, Section, parse_duration, problem
+
+Protocol = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
+
+
+class SecuritySettings(Section):
+    """How a connection is protected and who we are."""
+
+    protocol: Protocol = Field(
+        default="plaintext",
+        description="ssl encrypts; sasl_plaintext and sasl_ssl log in with a password.",
+    )
+    ca_file: FilePath | None = Field(
+        default=None,
+        description="Certificates (PEM) that sign the brokers'; the system's if not set.",
+    )
+    cert_file: FilePath | None = Field(
+        default=None, description="Our own certificate (PEM), for brokers that ask for one."
+    )
+    key_file: FilePath | None = Field(
+        default=None, description="The private key (PEM) of cert_file."
+    )
+    key_password: Secret | None = Field(
+        default=None, description="What opens key_file, if it is locked."
+    )
+    check_hostname: bool = Field(
+        default=True, description="Demand that a broker's certificate bears its host name."
+    )
+    mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256"] = Field(
+        default="SCRAM-SHA-512", description="How the password is proved under sasl_."
+    )
+    username: str | None = Field(default=None, description="The user under sasl_.", min_length=1)
+    password: Secret | None = Field(default=None, description="The password under sasl_.")
+
+    @property
+    def encrypted(self) -> bool:
+        """Connections use TLS."""
+        return self.protocol.endswith("ssl")
+
+    @property
+    def logs_in(self) -> bool:
+        """Connections log in with SASL."""
+        return self.protocol.startswith("sasl_")
+
+    @model_validator(mode="after")
+    def _check_protocol_fits(self) -> "SecuritySettings":
+        for key in ("ca_file", "cert_file", "key_file", "key_password"):
+            if getattr(self, key) is not None and not self.encrypted:
+                raise problem(f"protocol {self.protocol} does not encrypt", key)
+        for key in ("username", "password"):
+            if getattr(self, key) is not None and not self.logs_in:
+                raise problem(f"protocol {self.protocol} does not log in", key)
+            if getattr(self, key) is None and self.logs_in:
+                raise problem(f"protocol {self.protocol} needs it", key)
+        return self
+
+    @model_validator(mode="after")
+    def _check_certificate_has_key(self) -> "SecuritySettings":
+        if (self.cert_file is None) != (self.key_file is None):
+            raise problem("cert_file and key_file come together", "cert_file")
+        if self.key_password is not None and self.key_file is None:
+            raise problem("there is no key_file that it could open", "key_password")
+        return self
+
+
+def _check_addresses(value: str) -> str:
+    for address in value.split(",") if value else ():
+        found = _ADDRESS.fullmatch(address.strip())
+        if found is None or not 0 < int(found[1]) < 65536:
+            raise problem('must be "host:port", or several with commas between them, or ""')
+    return value
+
+
+class BrokerSettings(Section):
+    """Which Kafka to use."""
+
+    bootstrap: Annotated[str, AfterValidator(_check_addresses)] = Field(
+        default="",
+        description='"host:port", several with commas between them. Empty: the embedded broker of'
+        " `hb broker`.",
+    )
+    request_timeout: Duration = Field(
+        default=parse_duration("30s"), description="How long one request to the broker may take."
+    )
+    security: SecuritySettings = Field(
+        default=SecuritySettings(), description="How connections are protected."
+    )
+
+    @property
+    def embedded(self) -> bool:
+        """No address is set: the broker that `hb broker` runs is meant."""
+        return not self.bootstrap
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The configured addresses, one by one."""
+        return tuple(part.strip() for part in self.bootstrap.split(",") if part.strip())

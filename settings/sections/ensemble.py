@@ -1,0 +1,178 @@
+"""`[ensemble]`: how the ensemble learner fuses predictions and joins them with late labels."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from learners.errors import LearnerError
+from learners.fusion.base import Fusion
+from learners.fusion.registry import MODES, make_fusion
+from learners.local.partition import Partition
+from settings.sections.base import Duration, Section, parse_duration, problem
+from settings.sections.features import Features, build_space
+
+
+class ContextSettings(Section):
+    """What a contextual ensemble learner sees: one set of weights per cube of these features."""
+
+    features: Features = Field(description="The features of a context, like those of a learner.")
+    cuts: int = Field(default=2, ge=1, description="The parts each real feature is cut into.")
+
+    @property
+    def fitted(self) -> bool:
+        """All features are fitted, so that the cubes are known."""
+        return all(feature.fitted for feature in self.features)
+
+    def partition(self) -> Partition:
+        """Return the cubes of the context."""
+        return Partition(build_space(self.features), self.cuts)
+
+    @model_validator(mode="after")
+    def _check_partition(self) -> "ContextSettings":
+        if self.fitted:
+            try:
+                self.partition()
+            except LearnerError as error:
+                raise problem(str(error)) from None
+        return self
+
+
+class EnsembleSettings(Section):
+    """The ensemble learner."""
+
+    mode: str = Field(default="wm", description="How predictions are fused; see the modes below.")
+    active: bool = Field(
+        default=False, description="Hear and weigh only the learners that are not exploring."
+    )
+    eta_scale: float | None = Field(
+        default=None,
+        ge=0,
+        description="Multiplies the rate at which errors cost a learner its weight, in modes that"
+        " weigh by Hedge. 1 is the paper's theory, 0 an unweighted vote.",
+        json_schema_extra={"default_text": "`1.0`"},
+    )
+    prefer: str | None = Field(
+        default=None,
+        description="The label that wins where the votes are equal.",
+        json_schema_extra={"default_text": "the positive label"},
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="Further options of the mode; see the modes below."
+    )
+    context: ContextSettings | None = Field(
+        default=None, description="Set to keep separate weights per context."
+    )
+    fusion_timeout: Duration = Field(
+        default=parse_duration("5s"),
+        description="How long a diagnosis waits for the slowest learner, from the first prediction."
+        " Then it is made without those that are missing.",
+    )
+    label_ttl: Duration = Field(
+        default=parse_duration("30d"),
+        description="How long an instance waits for its label. Then it is forgotten, unlearned.",
+    )
+    max_pending: int = Field(
+        default=1_000_000, ge=1, description="The most instances that may wait, per partition."
+    )
+    max_remembered: int = Field(
+        default=1_000_000,
+        ge=0,
+        description="Settled instances, per partition, whose second labels are still recognised.",
+    )
+    fnr_target: float | None = Field(
+        default=None, gt=0, lt=1, description="The false negative rate to keep below, as 0.03."
+    )
+    fnr_control: bool = Field(
+        default=False,
+        description="Move the bar for the positive label after each labelled positive, so that the"
+        " long-run false negative rate is fnr_target on any stream.",
+    )
+    fnr_step: float = Field(
+        default=0.3,
+        gt=0,
+        le=10,
+        description="How far that bar moves, in log-odds: large steps follow change fast and swing"
+        " more, small ones need more labels to come to the target.",
+    )
+    fnr_start: float = Field(
+        default=2.5,
+        ge=0.01,
+        le=100,
+        description="Where it starts: h, the odds of a negative up to which the positive label is"
+        " said. Above 1 is the cautious side.",
+    )
+    per_target: float | None = Field(
+        default=None, gt=0, lt=1, description="The error rate above which an alert is raised."
+    )
+
+    @field_validator("mode")
+    @classmethod
+    def _check_mode(cls, mode: str) -> str:
+        if mode not in MODES:
+            close = get_close_matches(mode, MODES, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise problem(f"is no fusion mode{hint} (modes: {', '.join(MODES)})")
+        return mode
+
+    @field_validator("options")
+    @classmethod
+    def _check_options(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """Refuse what the mode does not take; the values are checked when all labels are known."""
+        mode = info.data.get("mode")
+        if mode is not None:
+            known = [name for name in MODES[mode].options if name != "eta_scale"]
+            for name in options:
+                if name not in known:
+                    raise problem(f"mode {mode} takes {', '.join(known) or 'no options'}", name)
+        return options
+
+    @field_validator("fnr_control")
+    @classmethod
+    def _check_control(cls, wanted: bool, info: ValidationInfo) -> bool:
+        if wanted and info.data.get("fnr_target") is None:
+            raise problem("needs fnr_target, the rate to keep")
+        return wanted
+
+    @field_validator("label_ttl")
+    @classmethod
+    def _check_times(cls, label_ttl: Any, info: ValidationInfo) -> Any:
+        if label_ttl <= info.data.get("fusion_timeout", label_ttl / 2):
+            raise problem("must be longer than fusion_timeout")
+        return label_ttl
+
+    def build(self, learners: int, labels: Sequence[str]) -> Fusion:
+        """Return the fusion rule, untaught; LearnerError if the options do not fit the mode."""
+        options = dict(self.options)
+        if self.eta_scale is not None:
+            options["eta_scale"] = self.eta_scale
+        if self.prefer is not None:
+            options["prefer"] = list(labels).index(self.prefer)
+        return make_fusion(
+            self.mode,
+            learners,
+            len(labels),
+            # One cube more, for instances whose context does not come in time.
+            cubes=self.context.partition().size + 1 if self.context else 1,
+            active=self.active,
+            **options,
+        )
+
+    def misfit(self, learners: int, labels: Sequence[str]) -> PydanticCustomError | None:
+        """Return what is wrong with the fusion rule for these learners and labels."""
+        if self.prefer is not None and self.prefer not in labels:
+            return problem("must be one of labels", "prefer")
+        if self.eta_scale is not None and "eta_scale" not in MODES[self.mode].options:
+            return problem(f"mode {self.mode} does not weigh by Hedge", "eta_scale")
+        if self.context is not None and not self.context.fitted:
+            return None
+        try:
+            self.build(learners, labels)
+        except LearnerError as error:
+            named = [name for name in self.options if name in str(error)]
+            return problem(str(error), *(["options", *named[:1]] if named else ["mode"]))
+        except TypeError:  # a text where the mode computes with a number, and the like
+            return problem(f"an option of mode {self.mode} is of the wrong type", "options")
+        return None

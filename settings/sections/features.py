@@ -1,0 +1,144 @@
+"""Features as the settings describe them: what a value means and how it becomes a number in [0, 1].
+
+A feature without numbers is *unfitted*: `hb features fit` learns them from a file. A learner can be
+built only from fitted features.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+
+from learners.errors import LearnerError
+from learners.local.features import Categorical, Feature, FeatureSpace, Real
+from learners.local.scaling import MinMax, Quantile, Scaling, ZLogistic
+from settings.errors import SettingsError
+from settings.sections.base import Section, problem
+
+Scale = Literal["minmax", "zlog", "quantile"]
+NUMBERS: dict[Scale, tuple[str, ...]] = {
+    "minmax": ("low", "high"),
+    "zlog": ("mean", "std"),
+    "quantile": ("knots",),
+}
+"""The keys that hold what was learned about a real feature, per scale."""
+SCALINGS: dict[Scale, Callable[..., Scaling]] = {
+    "minmax": MinMax,
+    "zlog": ZLogistic,
+    "quantile": Quantile,
+}
+
+
+def _check_printable(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise problem("must be text that can be printed, not empty")
+    return value
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(_check_printable)]
+
+
+class FeatureSettings(Section):
+    """One feature of an instance or of a context."""
+
+    name: Text = Field(
+        max_length=200, description="The feature's name in records and the column's in CSV files."
+    )
+    scale: Scale | None = Field(
+        default=None,
+        description="How a number is brought into [0, 1]: `minmax` by its range, `zlog` by z-score"
+        " and logistic function (an even number of cuts splits at the mean), `quantile` by rank.",
+        json_schema_extra={"default_text": "`minmax`, unless there are categories"},
+    )
+    low: float | None = Field(default=None, description="Smallest value, for minmax.")
+    high: float | None = Field(default=None, description="Largest value, for minmax.")
+    mean: float | None = Field(default=None, description="Mean, for zlog.")
+    std: float | None = Field(default=None, gt=0, description="Standard deviation, for zlog.")
+    knots: Annotated[tuple[float, ...], Field(strict=False)] | None = Field(
+        default=None, description="Ascending values at equal shares of the data, for quantile."
+    )
+    categories: Annotated[tuple[Text, ...], Field(strict=False)] | None = Field(
+        default=None,
+        description="The values of a feature that is not a number. An empty list is filled by"
+        " `hb features fit`.",
+    )
+
+    @property
+    def categorical(self) -> bool:
+        """The feature is one of a set of categories, not a number."""
+        return self.categories is not None
+
+    @property
+    def scaling(self) -> Scale:
+        """The scale of a real feature."""
+        return self.scale or "minmax"
+
+    @property
+    def fitted(self) -> bool:
+        """Everything is known that a learner needs."""
+        if self.categorical:
+            return bool(self.categories)
+        return all(getattr(self, key) is not None for key in NUMBERS[self.scaling])
+
+    @model_validator(mode="after")
+    def _check_keys_belong(self) -> "FeatureSettings":
+        wanted = () if self.categorical else NUMBERS[self.scaling]
+        for key in ("low", "high", "mean", "std", "knots"):
+            if getattr(self, key) is not None and key not in wanted:
+                kind = "a feature with categories" if self.categorical else f"scale {self.scaling}"
+                raise problem(f"does not belong to {kind}", key)
+        if self.categorical and self.scale is not None:
+            raise problem("does not belong to a feature with categories", "scale")
+        return self
+
+    @model_validator(mode="after")
+    def _check_numbers(self, info: ValidationInfo) -> "FeatureSettings":
+        found = [key for key in NUMBERS[self.scaling] if getattr(self, key) is not None]
+        if not self.categorical and found and not self.fitted:
+            raise problem(f"{' and '.join(NUMBERS[self.scaling])} come together", found[0])
+        if (info.context or {}).get("fitted") and not self.fitted:
+            what = "categories" if self.categorical else " and ".join(NUMBERS[self.scaling])
+            raise problem(f"has no {what} yet: learn them with `hb features fit data.csv`")
+        if self.fitted:
+            try:
+                self.build()
+            except LearnerError as error:
+                raise problem(str(error)) from None
+        return self
+
+    def build(self) -> Feature:
+        """Return the learners' own form of this feature."""
+        if not self.fitted:
+            raise SettingsError(
+                f"the feature {self.name!r} is not fitted: run `hb features fit data.csv`"
+            )
+        if self.categories:
+            return Categorical(self.name, self.categories)
+        return Real(self.name, self._build_scaling())
+
+    def _build_scaling(self) -> Scaling:
+        numbers = [getattr(self, key) for key in NUMBERS[self.scaling]]
+        return SCALINGS[self.scaling](*numbers)
+
+
+def _check_features(features: Sequence[FeatureSettings]) -> Sequence[FeatureSettings]:
+    if not features:
+        raise problem("needs at least one feature")
+    seen: set[str] = set()
+    for i, feature in enumerate(features):
+        if feature.name in seen:
+            raise problem("the same feature is here twice", i)
+        seen.add(feature.name)
+    return features
+
+
+Features: TypeAlias = Annotated[
+    tuple[FeatureSettings, ...],
+    Field(strict=False),
+    AfterValidator(_check_features),
+]
+
+
+def build_space(features: Sequence[FeatureSettings]) -> FeatureSpace:
+    """Return the space in which rows of these features lie."""
+    return FeatureSpace(tuple(feature.build() for feature in features))

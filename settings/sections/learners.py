@@ -1,0 +1,233 @@
+"""`[defaults]` and `[learners.<name>]`: the local learners, their features and their rules.
+
+A key that a learner leaves out is taken from `[defaults]`; what neither has is the paper's value.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from learners.errors import LearnerError
+from learners.local.features import FeatureSpace
+from learners.local.partition import Partition, cuts_for
+from learners.rules.base import Rule
+from learners.rules.options import read
+from learners.rules.registry import KINDS, is_joint, make_rule
+from settings.sections.base import KeyPath, Name, Section, problem, problems
+from settings.sections.features import Features, build_space
+
+EXCLUSIVE = ("horizon", "doubling")
+"""Two ways to say how long a learner plans ahead; one at a time."""
+
+
+class RuleSettings(Section):
+    """One prediction rule: its kind, its weight, and the options of that kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str = Field(description="What sort of rule it is; see the kinds below.")
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        description="Multiplies the rule's index when the learner chooses: above 1 on the positive"
+        " rule trades false negatives for false positives (the paper's h).",
+    )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the rule's kind."""
+        return dict(self.model_extra or {})
+
+    @field_validator("kind")
+    @classmethod
+    def _check_kind(cls, kind: str) -> str:
+        if kind not in KINDS:
+            close = get_close_matches(kind, KINDS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise problem(f"is no kind of rule{hint} (kinds: {', '.join(KINDS)})")
+        return kind
+
+    @model_validator(mode="after")
+    def _check_options_exist(self) -> "RuleSettings":
+        known = [option.name for option in KINDS[self.kind].options]
+        found = [
+            ((name,), f"unknown key (kind {self.kind} has: {', '.join(known) or 'no options'})")
+            for name in self.options
+            if name not in known
+        ]
+        if found:
+            raise problems(found)
+        return self
+
+    def build(self, name: str, space: FeatureSpace, labels: Sequence[str]) -> Rule:
+        """Return the rule, untaught; LearnerError if its options do not fit."""
+        return make_rule({"kind": self.kind, **self.options}, space, labels, name)
+
+    def misfit(
+        self, name: str, space: FeatureSpace | None, labels: Sequence[str]
+    ) -> tuple[KeyPath, str] | None:
+        """Return what is wrong with the options; without a space only each by itself is checked."""
+        try:
+            if space is None:
+                read(name, self.options, KINDS[self.kind].options, labels)
+            else:
+                self.build(name, space, labels)
+        except LearnerError as error:
+            # The place says already which rule and which option it is about.
+            message = str(error).removeprefix(f"rule {name}: ")
+            found = re.match(r"option (\w+)", message)
+            if found is None or found[1] not in self.options:
+                return (), message
+            return (found[1],), message.removeprefix(found[0]).lstrip(" :=")
+        return None
+
+
+class LearnerDefaults(Section):
+    """What a local learner is told beforehand; `[defaults]` says it for all of them."""
+
+    horizon: int | None = Field(
+        default=None,
+        ge=1,
+        description="T, the labelled instances that the learner plans for. It goes on past T.",
+        json_schema_extra={"default_text": "10000, unless `doubling` is set"},
+    )
+    doubling: int | None = Field(
+        default=None,
+        ge=1,
+        description="Instead of a horizon: the length of the first phase. Each later phase is twice"
+        " as long as the one before, and starts from nothing.",
+    )
+    alpha: float = Field(
+        default=1.0,
+        gt=0,
+        description="How smoothly a rule's accuracy varies over the features: the exponent of the"
+        " paper's similarity condition. Larger means fewer cuts.",
+    )
+    lipschitz: float = Field(
+        default=1.0, gt=0, description="L, the factor of that condition. Only bounds depend on it."
+    )
+    exploration: float = Field(
+        default=1.0,
+        ge=0,
+        description="c, how much a rule's index gains by being little tried. 1 is the paper's"
+        " theory; far less is better in practice.",
+    )
+    feedback: Literal["bandit", "full"] = Field(
+        default="bandit",
+        description="Whose counts a label changes: those of the rule that was chosen, or of all.",
+    )
+    ties: str = Field(
+        default="hash",
+        min_length=1,
+        description="Who wins among equal rules: `hash` (of the instance id), or a rule's name.",
+    )
+    cuts: int | None = Field(
+        default=None,
+        ge=1,
+        description="m, the parts each real feature is cut into; 1 makes a single cube.",
+        json_schema_extra={"default_text": "the paper's formula, from horizon, alpha and features"},
+    )
+    max_cuts: int | None = Field(
+        default=None, ge=1, description="A bound on m, to save memory (the paper's M_i)."
+    )
+    backoff: float = Field(
+        default=0.0,
+        ge=0,
+        description="Trials that a thin cube borrows from the coarser cells around it; 0 is the"
+        " paper.",
+    )
+    rules: dict[Name, RuleSettings] = Field(
+        default_factory=dict,
+        description="The prediction rules to choose from, one table each. A learner without any"
+        " has those of `[defaults.rules]`.",
+    )
+
+    @field_validator("doubling")
+    @classmethod
+    def _check_clock(cls, doubling: int | None, info: ValidationInfo) -> int | None:
+        if doubling is not None and info.data.get("horizon") is not None:
+            raise problem("horizon and doubling exclude each other")
+        return doubling
+
+    @model_validator(mode="after")
+    def _check_cuts(self) -> "LearnerDefaults":
+        if self.cuts is not None and self.max_cuts is not None and self.cuts > self.max_cuts:
+            raise problem("must not be larger than max_cuts", "cuts")
+        return self
+
+    @model_validator(mode="after")
+    def _check_no_rule_is_called_hash(self) -> "LearnerDefaults":
+        if "hash" in self.rules:
+            raise problem('a rule cannot be called hash: `ties = "hash"` means another', "rules")
+        return self
+
+
+class LearnerSettings(LearnerDefaults):
+    """One local learner, with what it takes from `[defaults]`."""
+
+    features: Features = Field(description="What this learner sees of an instance.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plan_ahead(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and not any(key in value for key in EXCLUSIVE):
+            return {**value, "horizon": 10_000}
+        return value
+
+    @model_validator(mode="after")
+    def _check_rules(self) -> "LearnerSettings":
+        if not self.rules:
+            raise problem("has no rules: add [learners.NAME.rules.RULE] or [defaults.rules.RULE]")
+        if self.ties != "hash" and self.ties not in self.rules:
+            raise problem('must be "hash" or the name of a rule of this learner', "ties")
+        return self
+
+    @model_validator(mode="after")
+    def _check_partition(self) -> "LearnerSettings":
+        if self.fitted:
+            try:
+                Partition(build_space(self.features), self.m)
+            except LearnerError as error:
+                raise problem(str(error)) from None
+        return self
+
+    @property
+    def joint(self) -> bool:
+        """A rule learns jointly: feedback has to say what the other learners said."""
+        return any(is_joint({"kind": r.kind, **r.options}) for r in self.rules.values())
+
+    @property
+    def fitted(self) -> bool:
+        """All features are fitted, so that the learner can be built."""
+        return all(feature.fitted for feature in self.features)
+
+    def misfits(self, labels: Sequence[str]) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what is wrong with the rules for these labels."""
+        space = build_space(self.features) if self.fitted else None
+        for name, rule in self.rules.items():
+            if misfit := rule.misfit(name, space, labels):
+                yield ("rules", name, *misfit[0]), misfit[1]
+
+    @property
+    def m(self) -> int:
+        """Return the parts that each real feature is cut into (in the first phase, if doubling)."""
+        horizon = self.horizon or self.doubling
+        assert horizon is not None  # noqa: S101 - _plan_ahead sees to it
+        real = sum(not feature.categorical for feature in self.features)
+        return self.cuts or cuts_for(horizon, self.alpha, real, self.max_cuts)
+
+
+def inherit(defaults: Mapping[str, Any], learner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a learner's table with what it leaves out taken from the defaults.
+
+    >>> inherit({"doubling": 100, "alpha": 2.0}, {"horizon": 5})
+    {'alpha': 2.0, 'horizon': 5}
+    """
+    taken = dict(defaults)
+    if any(key in learner for key in EXCLUSIVE):
+        for key in EXCLUSIVE:
+            taken.pop(key, None)
+    return {**taken, **learner}

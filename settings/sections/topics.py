@@ -1,0 +1,101 @@
+"""`[topics]`: how the topics are named, spread, copied and kept.
+
+All topics have the same number of partitions and are keyed by instance id: so one partition follows
+a patient through the whole system, and a learner finds there what it kept of its own decisions.
+"""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from settings.sections.base import Retention, Section, parse_duration, problem
+
+
+class RetentionSettings(Section):
+    """How long records are kept, per kind of topic."""
+
+    instances: Retention = Field(
+        default=parse_duration("7d"),
+        description="The features that local learners see. Short: only these and contexts hold"
+        " features. Long enough for workers to catch up after a break.",
+    )
+    contexts: Retention = Field(
+        default=parse_duration("7d"),
+        description="The features that a contextual ensemble learner sees.",
+    )
+    predictions: Retention = Field(
+        default=parse_duration("90d"), description="What local learners say. `hb audit` reads them."
+    )
+    labels: Retention = Field(
+        default=parse_duration("90d"),
+        description="The truth, when it comes. `hb audit` reads them.",
+    )
+    feedback: Retention = Field(
+        default=parse_duration("90d"), description="What each learner learns. `hb audit` reads it."
+    )
+    diagnoses: Retention = Field(
+        default=parse_duration("90d"), description="What the ensemble says. `hb audit` reads them."
+    )
+    deadletters: Retention = Field(
+        default=parse_duration("14d"),
+        description="Records that could not be used, as they came; they may hold features.",
+    )
+
+
+def _check_prefix(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{0,100}", value):
+        raise problem("must be at most 100 letters, digits, '.', '-' and '_' (Kafka's topic names)")
+    return value
+
+
+class TopicSettings(Section):
+    """What all topics of one ensemble have in common."""
+
+    prefix: Annotated[str, AfterValidator(_check_prefix)] = Field(
+        default="hb.",
+        description="What every topic's name begins with.",
+        json_schema_extra={"default_text": 'the ensemble\'s name and a dot, as in "wdbc."'},
+    )
+    partitions: int = Field(
+        default=1,
+        ge=1,
+        le=10_000,
+        description="Partitions of every topic: the most workers that can share one role. Topics"
+        " that exist cannot be cut anew without moving patients, so choose it early.",
+    )
+    replication: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="Copies of each partition; 3 on a cluster of three or more.",
+    )
+    min_in_sync: int = Field(
+        default=1,
+        ge=1,
+        description="Copies that must have a record before it counts as written.",
+        json_schema_extra={"default_text": "one less than `replication`, at least 1"},
+    )
+    retention: RetentionSettings = Field(
+        default=RetentionSettings(), description="How long records are kept."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_replication(cls, value: Any) -> Any:
+        copies = value.get("replication") if isinstance(value, dict) else None
+        if type(copies) is int and copies > 1 and "min_in_sync" not in value:
+            return {**value, "min_in_sync": copies - 1}
+        return value
+
+    @model_validator(mode="after")
+    def _check_copies(self) -> "TopicSettings":
+        if self.min_in_sync > self.replication:
+            raise problem("must not be larger than replication", "min_in_sync")
+        return self
+
+    def kept(self, kind: str) -> timedelta:
+        """Return how long records of a kind (`instances`, `labels`, …) are kept."""
+        duration: timedelta = getattr(self.retention, kind)
+        return duration

@@ -1,0 +1,8 @@
+"""Transactional tasks: each batch of records in, its outputs and state out, all or nothing."""
+
+from streams.engine.api import AgentSpec, Processor, TaskContext
+from streams.engine.config import EngineConfig
+from streams.engine.outbox import Outbox
+from streams.kafka.batch import Batch
+
+__all__ = ["AgentSpec", "Batch", "EngineConfig", "Outbox", "Processor", "TaskContext"]

@@ -1,0 +1,206 @@
+"""What all partitions of an agent counted, on every worker: sums that follow the shared changelogs.
+
+Each partition counts only what it saw. Whoever decides reads the sum: his own table, which is ahead
+of its changelog by what is not yet committed, and the others' as they are committed. The sum over
+all partitions is kept as it changes, so reading it costs no more than reading one table.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from learners.arrays.tables import CellTable, Rows
+from learners.arrays.types import Ints
+from streams.engine.cancellation import unhurried
+from streams.engine.changelogs.restore import bounds, check_exist, committed_reader
+from streams.engine.config import EngineConfig
+from streams.engine.state.counts import CountsTable
+from streams.engine.state.entries import EntriesTable
+from streams.engine.state.table import Table, split_key
+from streams.kafka.batch import Batch
+from streams.kafka.client.fetched import take_batches
+
+_CHUNK = 1 << 20
+_PAUSE = 1.0
+_log = logging.getLogger(__name__)
+
+
+class Replica:
+    """Follows the shared tables of all partitions of one agent, as far as they are committed."""
+
+    def __init__(self, config: EngineConfig, agent: str, tables: Sequence[Table]) -> None:
+        self.version = 0
+        """Grows with every change, so that what was computed from the sums can be kept."""
+        self._config = config
+        self._topic = config.shared_changelog(agent)
+        self._counts = {t.name: Sums(t) for t in tables if t.shared and isinstance(t, CountsTable)}
+        self._entries: dict[str, dict[int, dict[bytes, bytes]]] = {
+            t.name: {} for t in tables if t.shared and isinstance(t, EntriesTable)
+        }
+        self._consumer: Any = None
+        self._follower: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read what is committed now, and follow from there."""
+        consumer = committed_reader(self._config, f"{self._topic}.replica", wait_ms=500)
+        try:
+            await unhurried(consumer.start())
+            await unhurried(check_exist(consumer, [TopicPartition(self._topic, 0)]))
+            numbers = sorted(consumer._client.cluster.partitions_for_topic(self._topic))
+            places = [TopicPartition(self._topic, number) for number in numbers]
+            starts, ends = await unhurried(bounds(consumer, places))
+            consumer.assign(places)
+            for place in places:
+                consumer.seek(place, starts[place])
+            while any([await consumer.position(place) < ends[place] for place in places]):
+                await self._read(consumer)
+        except BaseException:
+            await consumer.stop()
+            raise
+        self._consumer = consumer
+        self._follower = asyncio.create_task(self._follow(), name=f"replica of {self._topic}")
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._read_on()
+            except KafkaError as error:
+                _log.warning("%s cannot be followed now: %s", self._topic, type(error).__name__)
+                await asyncio.sleep(_PAUSE)
+
+    async def _read_on(self) -> None:
+        try:
+            await self._read(self._consumer)
+        except OffsetOutOfRangeError as error:
+            _log.warning("%s begins or ends elsewhere now; it is read anew", self._topic)
+            starts = await unhurried(self._consumer.beginning_offsets(error.args[0]))
+            for place, start in starts.items():
+                self._consumer.seek(place, start)
+
+    async def _read(self, consumer: Any) -> None:
+        """Take in what is fetched; wait a little if there is nothing."""
+        fetcher = consumer._fetcher
+        batches = take_batches(fetcher, consumer.assignment(), _CHUNK)
+        for batch in batches:
+            self.apply(batch)
+            await asyncio.sleep(0)
+        if not batches:
+            waiter = fetcher._create_fetch_waiter()
+            await asyncio.wait([waiter], timeout=0.5)
+            if not waiter.done():
+                waiter.cancel()
+
+    def apply(self, batch: Batch) -> None:
+        """Take in a piece of a changelog."""
+        latest: dict[str, dict[bytes, bytes | None]] = {}
+        for key, value in zip(batch.keys, batch.values, strict=True):
+            name, rest = split_key(key or b"")
+            latest.setdefault(name, {})[rest] = value
+        for name, changes in latest.items():
+            if name in self._counts:
+                self._counts[name].apply(batch.partition, changes)
+            elif name in self._entries:
+                _apply(self._entries[name].setdefault(batch.partition, {}), changes)
+        self.version += bool(latest)
+
+    def others(self, partition: int) -> "Others":
+        """Return the view of one partition: everything but its own."""
+        return Others(self, partition)
+
+    def counts(self, table: str) -> "Sums":
+        """Return the sums of a table of counts."""
+        return self._counts[table]
+
+    def entries(self, table: str) -> Mapping[int, Mapping[bytes, bytes]]:
+        """Return the entries of a shared table by partition."""
+        return self._entries[table]
+
+    async def close(self) -> None:
+        """Stop following."""
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.wait([self._follower])
+        if self._consumer is not None:
+            await self._consumer.stop()
+
+
+class Sums:
+    """A table of counts per partition, and the sum over all partitions."""
+
+    def __init__(self, like: CountsTable) -> None:
+        self._like = like
+        self.parts: dict[int, CellTable] = {}
+        self.total = like.empty()
+
+    def apply(self, partition: int, changes: Mapping[bytes, bytes | None]) -> None:
+        """Take in the new rows of some cells of a partition."""
+        kept = {key: value for key, value in changes.items() if value is not None}
+        if not kept:
+            return
+        cells, rows = self._like.decode(list(kept), list(kept.values()))
+        part = self.part(partition)
+        if self._like.adds:
+            self.total.add(cells, rows - part.rows(cells))
+        part.put(cells, rows)
+
+    def part(self, partition: int) -> CellTable:
+        """Return what one partition has committed."""
+        found = self.parts.get(partition)
+        if found is None:
+            found = self.parts[partition] = self._like.empty()
+        return found
+
+
+class Others:
+    """What all partitions but one have counted."""
+
+    def __init__(self, replica: Replica, partition: int) -> None:
+        self._replica, self._partition = replica, partition
+
+    @property
+    def version(self) -> int:
+        """Return a number that grows with every change."""
+        return self._replica.version
+
+    def rows(self, table: str, cells: Ints) -> Rows:
+        """Return the sum over the other partitions for some cells."""
+        sums = self._replica.counts(table)
+        rows: Rows = sums.total.rows(cells) - sums.part(self._partition).rows(cells)
+        return rows
+
+    def parts(self, table: str, cells: Ints) -> list[Rows]:
+        """Return the rows of some cells in each of the other partitions."""
+        found = self._replica.counts(table).parts
+        return [part.rows(cells) for number, part in found.items() if number != self._partition]
+
+    def items(self, table: str) -> tuple[Ints, Rows]:
+        """Return the sum over the other partitions for all cells that any of them has written."""
+        cells, _ = self._replica.counts(table).total.items()
+        return cells, self.rows(table, cells)
+
+    def entries(self, table: str) -> dict[int, Mapping[bytes, bytes]]:
+        """Return the entries of the other partitions, by partition."""
+        found = self._replica.entries(table)
+        return {number: held for number, held in found.items() if number != self._partition}
+
+
+def sum_rows(own: CellTable, others: Others | None, table: str, cells: Ints) -> Rows:
+    """Return the sum over all partitions: one's own as it is now, the others' as committed."""
+    mine = own.rows(cells)
+    if others is None:
+        return mine
+    total: Rows = np.add(mine, others.rows(table, cells))
+    return total
+
+
+def _apply(held: dict[bytes, bytes], changes: Mapping[bytes, bytes | None]) -> None:
+    for key, value in changes.items():
+        if value is None:
+            held.pop(key, None)
+        else:
+            held[key] = value

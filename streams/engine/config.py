@@ -1,0 +1,71 @@
+"""What the engine needs to know, in one frozen object; it reads no file and no environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streams.engine.tasks.inbox import Pace
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """How tasks of one application run. Times are in seconds, sizes in bytes.
+
+    `app` names the consumer group; `prefix` begins the names of topics and of transactional ids.
+    `client` holds the connection arguments that every aiokafka client takes (`bootstrap_servers`,
+    security). `max_records` is the most records in one transaction, `chunk_records` the most that
+    are processed before the event loop gets a turn; with fewer than `ahead_records` at hand a task
+    waits for its commit before it processes more. `backlog_bytes` bounds what a task holds
+    undone. `linger` is how long work that nobody waits for (it sends nothing urgent) waits for some
+    that is urgent, to share its transaction. `slack` (of the stream's time) and `patience` say how
+    a task that catches up keeps its inputs together; see `streams.engine.tasks.inbox`.
+    """
+
+    app: str
+    prefix: str
+    client: Mapping[str, Any]
+    state: Path
+    deadletters: str
+    max_records: int = 10_000
+    chunk_records: int = 1_000
+    ahead_records: int = 250
+    backlog_bytes: int = 8 << 20
+    batch_bytes: int = 512 << 10
+    fetch_bytes: int = 2 << 20
+    request_timeout: float = 30.0
+    transaction_timeout: float = 60.0
+    commit_timeout: float = 45.0
+    session_timeout: float = 10.0
+    heartbeat: float = 0.5
+    flush_timeout: float = 5.0
+    leave_timeout: float = 5.0
+    retries: int = 3
+    backoff: float = 0.5
+    max_backoff: float = 10.0
+    tick: float = 0.1
+    linger: float = 0.05
+    stuck_after: float = 15.0
+    slack: float = 1.0
+    patience: float = 3.0
+
+    def transactional_id(self, agent: str, partition: int) -> str:
+        """Return the name under which a task writes: a new owner of the name fences the old one."""
+        return f"{self.prefix}{agent}.{partition}"
+
+    def changelog(self, agent: str) -> str:
+        """Return the topic that keeps what only the task itself reads."""
+        return f"{self.prefix}{agent}.changelog"
+
+    def shared_changelog(self, agent: str) -> str:
+        """Return the topic that keeps what other partitions read too."""
+        return f"{self.prefix}{agent}.shared"
+
+    def pace(self, inputs: int) -> Pace:
+        """Return how a task with so many inputs takes them in."""
+        room = self.backlog_bytes // inputs
+        return Pace(self.chunk_records, room, int(1000 * self.slack), self.patience)
+
+    def state_folder(self, agent: str, partition: int) -> Path:
+        """Return where a task's RocksDB folders are."""
+        return self.state / agent / str(partition)

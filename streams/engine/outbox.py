@@ -1,0 +1,130 @@
+"""Collects what a transaction will send, as ready record batches.
+
+Records are encoded when they are emitted, while the last transaction is still being committed, so
+that sending is only a matter of handing buffers to the sockets.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from schemas.deadletters import PREFIX, headers, refused
+from schemas.errors import RecordError
+from streams.clock import wall
+from streams.engine.measurements import Notes
+from streams.kafka.batch import Batch, Headers
+
+
+class Outbox:
+    """Outputs of one transaction, by topic and partition.
+
+    `create` makes an empty record batch of the producer. Outputs go to the task's own partition
+    number unless another is named, because one partition follows the patient.
+    """
+
+    def __init__(self, create: Callable[[], Any], partition: int, deadletters: str) -> None:
+        self._create = create
+        self._partition = partition
+        self._deadletters = deadletters
+        self.batches: dict[tuple[str, int], list[Any]] = {}
+        self.records = 0
+        self.urgent = False
+        """Whether somebody waits for what it sends."""
+        self.dead_reasons: dict[str, int] = {}
+        self.notes = Notes()
+        """What shall be measured when this is committed."""
+
+    def emit(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        *,
+        extra: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Send one record; `timestamp` in milliseconds, `extra` its headers."""
+        self.urgent = True
+        self._append(topic, partition, ((timestamp, key, value),), list(extra))
+
+    def emit_many(
+        self,
+        topic: str,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps: Sequence[int],
+        *,
+        partition: int | None = None,
+        urgent: bool = True,
+    ) -> None:
+        """Send records in their order; if not `urgent`, they may wait a little for company."""
+        self.urgent |= urgent
+        self._append(topic, partition, zip(timestamps, keys, values, strict=True), [])
+
+    def dead(self, batch: Batch, index: int, error: RecordError) -> None:
+        """Send a record that cannot be used to the dead letters, as it came, and say why."""
+        # What an earlier refusal said of a record that is tried again is no longer true.
+        own = [pair for pair in batch.headers.get(index, ()) if not pair[0].startswith(PREFIX)]
+        self.dead_record(
+            error,
+            batch.topic,
+            batch.offsets[index],
+            key=batch.keys[index],
+            value=batch.values[index],
+            extra=own,
+        )
+
+    def dead_record(
+        self,
+        error: RecordError,
+        topic: str,
+        offset: int,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        extra: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
+        """Send a record of this partition that was read, perhaps long ago, to the dead letters.
+
+        It gets the time of its refusal: by its own, retention might remove it at once.
+        """
+        reason = error.reason.value
+        self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
+        now = wall()
+        letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=now)
+        record = (now, key, value)
+        self._append(self._deadletters, None, (record,), [*headers(letter), *extra])
+
+    def _append(
+        self,
+        topic: str,
+        partition: int | None,
+        records: Iterable[tuple[int, bytes | None, bytes | None]],
+        extra: Sequence[tuple[str, bytes | None]],
+    ) -> None:
+        place = (topic, self._partition if partition is None else partition)
+        batches = self.batches.setdefault(place, [])
+        builder = batches[-1] if batches else self._add(batches)
+        # The builder's own wrapper costs as much again as the encoding, so it is passed by.
+        append, count = builder._builder.append, builder._relative_offset
+        before = count
+        for timestamp, key, value in records:
+            if append(count, timestamp, key, value, extra) is None:
+                self._close(builder, count)
+                self.records += count - before
+                builder = self._add(batches)
+                append, count, before = builder._builder.append, 0, 0
+                append(count, timestamp, key, value, extra)
+            count += 1
+        builder._relative_offset = count
+        self.records += count - before
+
+    def _add(self, batches: list[Any]) -> Any:
+        builder = self._create()
+        batches.append(builder)
+        return builder
+
+    @staticmethod
+    def _close(builder: Any, count: int) -> None:
+        builder._relative_offset = count
+        builder.close()

@@ -1,0 +1,208 @@
+"""Metrics of the engine: what its tasks do, and how far they are behind.
+
+They are of this process, and begin anew with it. What is counted is heard from tasks after their
+commits (`Observer`); what is a state is asked for at each scrape.
+"""
+
+import platform
+import time
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from schemas.reasons import Reason
+from streams.engine.meters import RECORDS, SECONDS, Counter, Histogram, Labels, Spec, filled
+from streams.engine.observer import Committed, Observer, Opened
+from streams.engine.tasks.group import TaskGroup
+from streams.engine.tasks.task import Phase, TaskStatus
+
+_TASK = ("agent", "partition")
+_PLACE = ("agent", "topic", "partition")
+
+DEAD = Spec(
+    "hb_dead_letters_total",
+    "counter",
+    "Records that this worker could not use and sent to the dead letters, by reason.",
+    ("agent", "reason"),
+)
+BATCH = Spec(
+    "hb_batch_records",
+    "histogram",
+    "Records processed in one transaction.",
+    ("agent",),
+    RECORDS,
+)
+WAITED = Spec(
+    "hb_batch_seconds",
+    "histogram",
+    "Time from the processing of a transaction's first record to the end of its commit.",
+    ("agent",),
+    SECONDS,
+)
+TRANSACTION = Spec(
+    "hb_transaction_seconds",
+    "histogram",
+    "Time that a transaction took on the broker and on disk.",
+    ("agent",),
+    SECONDS,
+)
+RESTORE = Spec(
+    "hb_restore_seconds",
+    "histogram",
+    "Time from taking a partition over to its being open, its state restored.",
+    ("agent",),
+    SECONDS,
+)
+RESTORED = Spec(
+    "hb_restored_records_total",
+    "counter",
+    "Changelog records read to restore state.",
+    ("agent",),
+)
+COMMITS = Spec("hb_commits_total", "counter", "Transactions committed.", _TASK)
+REOPENINGS = Spec(
+    "hb_reopenings_total",
+    "counter",
+    "Times that an error closed a task, which then opens again from the last commit.",
+    _TASK,
+)
+LAG = Spec(
+    "hb_lag_records",
+    "gauge",
+    "Records of a topic partition that are not committed yet, as far as the broker has told"
+    " (marks of transactions count too).",
+    _PLACE,
+)
+LAG_SECONDS = Spec(
+    "hb_lag_seconds",
+    "gauge",
+    "How old the oldest record that is not committed yet can be, at most; 0 if there is none.",
+    _PLACE,
+)
+OWNER = Spec(
+    "hb_task_owner",
+    "gauge",
+    "1 if this worker runs the task, 0 if it holds the task and it is not open.",
+    _TASK,
+)
+UNCOMMITTED = Spec(
+    "hb_uncommitted_seconds",
+    "gauge",
+    "How long the oldest processed record has waited for its commit, 0 if none waits.",
+    _TASK,
+)
+READY = Spec("hb_ready", "gauge", "1 if /readyz says that this worker is ready, else 0.")
+BUILD = Spec(
+    "hb_build_info",
+    "gauge",
+    "Always 1; its labels say what runs.",
+    ("version", "python", "kafka_client"),
+)
+COUNTED = (DEAD, RESTORED, COMMITS, REOPENINGS)
+OBSERVED = (BATCH, WAITED, TRANSACTION, RESTORE)
+ASKED = (LAG, LAG_SECONDS, OWNER, UNCOMMITTED, READY, BUILD)
+ENGINE = (*COUNTED, *OBSERVED, *ASKED)
+
+
+class EngineObserver(Observer):
+    """Counts what tasks tell."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counters = {spec: Counter(spec) for spec in COUNTED}
+        self._histograms = {spec: Histogram(spec) for spec in OBSERVED}
+        for meter in (*self._counters.values(), *self._histograms.values()):
+            registry.register(meter)
+
+    def opened(self, opened: Opened) -> None:
+        """Count an opening."""
+        agent = opened.agent
+        self._histograms[RESTORE].observe(opened.seconds, agent)
+        self._counters[RESTORED].add(opened.restored, agent)
+        for spec in (COMMITS, REOPENINGS):
+            self._counters[spec].add(0, agent, str(opened.partition))
+        for reason in Reason:
+            # Known before the first: a series that begins at 500 has not risen, to Prometheus.
+            self._counters[DEAD].add(0, agent, reason.value)
+
+    def committed(self, done: Committed) -> None:
+        """Count a commit."""
+        self._histograms[BATCH].observe(done.records, done.agent)
+        self._histograms[WAITED].observe(done.waited, done.agent)
+        self._histograms[TRANSACTION].observe(done.seconds, done.agent)
+        self._counters[COMMITS].add(1, done.agent, str(done.partition))
+        for reason, times in done.dead.items():
+            self._counters[DEAD].add(times, done.agent, reason)
+
+    def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:  # noqa: ARG002
+        """Count an interruption that another opening follows."""
+        if not final:
+            self._counters[REOPENINGS].add(1, agent, str(partition))
+
+
+class EngineCollector(Collector):
+    """Asks the tasks at each scrape."""
+
+    def __init__(self, engine: TaskGroup) -> None:
+        self._engine = engine
+        self._level: dict[Labels, float] = {}
+        """When a partition was last seen without anything left to do, in seconds since 1970."""
+        self._heard: dict[Labels, float] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """Return how all tasks of this worker are doing."""
+        statuses, now = self._engine.statuses(), time.time()
+        lags = [each for status in statuses for each in self._lags(status, now)]
+        self._forget({place for place, _, _ in lags})
+        yield filled(LAG, [(place, records) for place, records, _ in lags])
+        yield filled(LAG_SECONDS, [(place, seconds) for place, _, seconds in lags])
+        yield filled(OWNER, [(_task(s), float(s.phase is Phase.RUNNING)) for s in statuses])
+        yield filled(UNCOMMITTED, [(_task(s), s.oldest or 0.0) for s in statuses])
+        yield filled(READY, [((), float(not self._engine.trouble()))])
+        yield filled(BUILD, [(_versions(), 1.0)])
+
+    def _lags(self, status: TaskStatus, now: float) -> Iterable[tuple[Labels, float, float]]:
+        """Return records and seconds behind, of each input whose end is known.
+
+        What is not committed came after the last record that is, and after the last time that
+        there was nothing: the later of the two is where the wait can have begun.
+        """
+        for topic, position in status.positions.items():
+            end = status.ends.get(topic)
+            if end is None:
+                continue
+            place = status.agent, topic, str(status.partition)
+            if end <= position:
+                self._level[place] = now
+                yield place, 0.0, 0.0
+            else:
+                yield place, float(end - position), max(now - self._begun(place, status, now), 0.0)
+
+    def _begun(self, place: Labels, status: TaskStatus, now: float) -> float:
+        """Return when the wait can have begun; before anything is known, when it was first seen."""
+        heard = self._heard.setdefault(place, now)
+        last = status.times.get(place[1])
+        known = [] if last is None else [last / 1000]
+        known += [self._level[place]] if place in self._level else []
+        return max(known, default=heard)
+
+    def _forget(self, but: set[Labels]) -> None:
+        """Drop what was noted of partitions that others hold now."""
+        self._level = {place: at for place, at in self._level.items() if place in but}
+        self._heard = {place: at for place, at in self._heard.items() if place in but}
+
+
+def _task(status: TaskStatus) -> Labels:
+    return status.agent, str(status.partition)
+
+
+def _versions() -> Labels:
+    return version("hedged-bandits"), platform.python_version(), version("aiokafka")
+
+
+def observe(registry: CollectorRegistry, engine: TaskGroup) -> None:
+    """Put an engine's metrics into a registry; before the first assignment."""
+    engine.observers.listeners.append(EngineObserver(registry))
+    registry.register(EngineCollector(engine))

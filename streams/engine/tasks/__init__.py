@@ -1,0 +1,1 @@
+"""Tasks: one partition of one agent each, from opening to closing."""

@@ -1,0 +1,182 @@
+"""All tasks of one worker: which partitions it holds, and what a rebalance does to them."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Iterable
+
+from settings.errors import HbError
+from streams.engine.api import AgentSpec
+from streams.engine.changelogs.replica import Others, Replica
+from streams.engine.changelogs.restore import say_if_removed
+from streams.engine.config import EngineConfig
+from streams.engine.observer import SILENT, Observer, Observers
+from streams.engine.tasks.commit import Hook, no_hook
+from streams.engine.tasks.source import Source
+from streams.engine.tasks.task import Phase, Task, TaskStatus
+from streams.kafka.batch import Batch
+
+_log = logging.getLogger(__name__)
+
+
+class TaskGroup:
+    """The tasks of the partitions that the consumer group gave to this worker."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        specs: Iterable[AgentSpec],
+        *,
+        hook: Hook = no_hook,
+        observer: Observer = SILENT,
+    ) -> None:
+        self.config = config
+        self.specs: dict[str, AgentSpec] = {}
+        self.tasks: dict[tuple[str, int], Task] = {}
+        self._spec_of: dict[str, AgentSpec] = {}
+        self.joined = False
+        self.still_since: float | None = None
+        """Since when nothing is read because partitions are being shared out anew; None if not."""
+        self.observers = Observers(observer)
+        """Who hears what the tasks do; may grow before the first assignment."""
+        self._hook = hook
+        self._source: Source | None = None
+        self._replicas: dict[str, Replica] = {}
+        self._starting = asyncio.Lock()
+        for spec in specs:
+            self.add(spec)
+
+    def add(self, spec: AgentSpec) -> None:
+        """Add an agent; before the first assignment."""
+        taken = [topic for topic in spec.inputs if topic in self._spec_of]
+        if taken or spec.name in self.specs:
+            raise HbError(f"agent {spec.name}: its name or an input ({taken}) is taken by another")
+        self.specs[spec.name] = spec
+        self._spec_of.update(dict.fromkeys(spec.inputs, spec))
+
+    def connect(self, source: Source) -> None:
+        """Say where batches come from; before the first assignment."""
+        self._source = source
+
+    @property
+    def topics(self) -> Collection[str]:
+        """Return all input topics."""
+        return self._spec_of.keys()
+
+    async def revoke(self) -> None:
+        """Stop processing everywhere and commit what is processed, before a rebalance.
+
+        A task that is still opening is given up: if it went on, it could fence the next owner.
+        """
+        opening = [self.tasks.pop(key) for key, task in list(self.tasks.items()) if task.opening]
+        await asyncio.gather(
+            *[task.close() for task in opening], *[task.pause() for task in self.tasks.values()]
+        )
+
+    async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Hold exactly the tasks of these partitions: close, keep or open what it takes."""
+        wanted = self._tasks_of(partitions)
+        self.joined = True
+        gone = [self.tasks.pop(key) for key in list(self.tasks) if key not in wanted]
+        await asyncio.gather(*[task.close() for task in gone])
+        await asyncio.gather(*[task.resume() for task in self.tasks.values()])
+        for key in sorted(wanted - self.tasks.keys()):
+            self.tasks[key] = task = self._new_task(*key)
+            task.start()
+
+    async def close(self) -> None:
+        """Commit what is processed and close all tasks."""
+        tasks = list(self.tasks.values())
+        self.tasks.clear()
+        await asyncio.gather(*[task.close() for task in tasks])
+        replicas = list(self._replicas.values())
+        self._replicas.clear()
+        await asyncio.gather(*[replica.close() for replica in replicas])
+
+    def _tasks_of(self, partitions: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        held = {(topic, number) for topic, number in partitions if topic in self._spec_of}
+        wanted = {(self._spec_of[topic].name, number) for topic, number in held}
+        for name, number in wanted:
+            missing = [t for t in self.specs[name].inputs if (t, number) not in held]
+            if missing:
+                raise HbError(
+                    f"agent {name} got partition {number} without that of {', '.join(missing)}; all"
+                    " its input topics need the same number of partitions"
+                )
+        return wanted
+
+    def _new_task(self, name: str, partition: int) -> Task:
+        if self._source is None:
+            raise HbError("the group is not connected to a source of batches")
+        spec = self.specs[name]
+        others = (lambda: self._others(spec, partition)) if spec.follow else None
+        return Task(
+            self.config,
+            spec,
+            partition,
+            self._source,
+            hook=self._hook,
+            observer=self.observers,
+            others=others,
+        )
+
+    async def _others(self, spec: AgentSpec, partition: int) -> Others:
+        """Return what the other partitions counted, after reading it up to now."""
+        async with self._starting:
+            replica = self._replicas.get(spec.name)
+            if replica is None:
+                replica = Replica(self.config, spec.name, spec.tables())
+                await replica.start()
+                self._replicas[spec.name] = replica
+        return replica.others(partition)
+
+    def _task(self, topic: str, partition: int) -> Task | None:
+        spec = self._spec_of.get(topic)
+        return None if spec is None else self.tasks.get((spec.name, partition))
+
+    def wants(self, topic: str, partition: int) -> bool:
+        """Tell whether a batch of a partition can be delivered now."""
+        task = self._task(topic, partition)
+        return task is not None and task.wants(topic)
+
+    def deliver(self, batch: Batch) -> bool:
+        """Hand a batch to its task; False if the task did not take it."""
+        task = self._task(batch.topic, batch.partition)
+        return task is not None and task.deliver(batch)
+
+    def expected(self, topic: str, partition: int) -> int | None:
+        """Return where a partition has to be read on, None if its task is not open."""
+        task = self._task(topic, partition)
+        if task is None or task.session is None:
+            return None
+        return task.session.expected()[topic]
+
+    def skip(self, topic: str, partition: int, offset: int) -> None:
+        """Tell a task that a partition begins only at `offset` now."""
+        task = self._task(topic, partition)
+        if task is not None and task.session is not None:
+            say_if_removed(topic, partition, task.session.expected()[topic], offset)
+            task.session.skip(topic, offset)
+
+    def statuses(self) -> list[TaskStatus]:
+        """Return how all tasks are doing."""
+        return [task.status() for _, task in sorted(self.tasks.items())]
+
+    def trouble(self) -> list[str]:
+        """Return what keeps the worker from being ready, one sentence each; empty if nothing."""
+        waiting = [] if self.joined else ["the worker has not joined its consumer group yet"]
+        if self.still_since is not None:
+            still = time.monotonic() - self.still_since
+            if still > self.config.stuck_after:
+                waiting.append(f"nothing is read for {still:.0f} s: a rebalance does not end")
+        tasks = [text for status in self.statuses() for text in _trouble(status, self.config)]
+        return waiting + tasks
+
+
+def _trouble(status: TaskStatus, config: EngineConfig) -> list[str]:
+    name = f"task {status.agent}/{status.partition}"
+    if status.phase is not Phase.RUNNING:
+        return [f"{name} is {status.phase.value}{': ' if status.reason else ''}{status.reason}"]
+    if status.oldest is not None and status.oldest > config.stuck_after:
+        return [f"{name} has not committed for {status.oldest:.0f} s"]
+    return []

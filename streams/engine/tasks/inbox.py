@@ -1,0 +1,188 @@
+"""What a task has fetched and not processed yet, handed out in the order of time.
+
+A processor's clock is the time of the records it has seen. A task that catches up on a backlog has
+far more of one topic at hand than of another; taken as they come, the one would move the clock
+ahead of what is still unread of the other, and waits would end that should not. So:
+
+1. The topic with the oldest record goes first, but a leader, if there is one, before the others.
+2. A topic stays within `slack` of what others may still bring: their next record, or, if that is on
+   the broker and not here yet, their last one.
+3. Nobody overtakes a leader. While the leader moves (something came from it within `patience`) it
+   is waited for even if it is read up: those who write it may be catching up themselves.
+
+Rules 2 and 3 hold up no record that is younger than `patience`, except for what is here already: in
+a stream that is up to date nothing waits for what may not come.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from streams.kafka.batch import Batch
+
+_NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How batches are cut and how long they wait for others.
+
+    chunk      the most records of one piece
+    room       bytes of a topic that may be here before no more is fetched
+    slack      how far one topic may be ahead of another, in milliseconds of the stream
+    patience   seconds, by the wall's clock
+    """
+
+    chunk: int
+    room: int
+    slack: int
+    patience: float
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The pieces of one topic, and what is known of it. `came` is by the monotonic clock."""
+
+    expected: int
+    came: float
+    pieces: deque[Batch] = field(default_factory=deque)
+    nbytes: int = 0
+    newest: int = 0
+
+
+class Inbox:
+    """Batches of the inputs of one task. Times are arguments, so that tests can set them."""
+
+    def __init__(
+        self,
+        positions: dict[str, int],
+        pace: Pace,
+        end_of: Callable[[str], int | None],
+        *,
+        leader: str | None = None,
+        now: float = 0.0,
+    ) -> None:
+        self._pace, self._end_of, self._leader = pace, end_of, leader
+        self._shelves = {topic: _Shelf(at, now) for topic, at in positions.items()}
+
+    @property
+    def expected(self) -> dict[str, int]:
+        """Return, per topic, where the next batch has to start."""
+        return {topic: shelf.expected for topic, shelf in self._shelves.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Return how much is here."""
+        return sum(shelf.nbytes for shelf in self._shelves.values())
+
+    @property
+    def records(self) -> int:
+        """Return how many records are here."""
+        return sum(len(piece) for shelf in self._shelves.values() for piece in shelf.pieces)
+
+    def __len__(self) -> int:
+        return sum(len(shelf.pieces) for shelf in self._shelves.values())
+
+    def has_room(self, topic: str, share: float = 1.0) -> bool:
+        """Tell whether more of a topic may come; `share` of the room, if less should be used."""
+        return self._shelves[topic].nbytes < share * self._pace.room
+
+    def put(self, batch: Batch, now: float) -> bool:
+        """Take a batch in; False if it does not follow what came before, so it is not taken."""
+        shelf = self._shelves[batch.topic]
+        if batch.base != shelf.expected:
+            return False
+        shelf.expected = batch.next
+        shelf.nbytes += batch.nbytes
+        # Small batches that wait become one: each costs its agent about as much as a larger one.
+        if shelf.pieces and len(shelf.pieces[-1]) + len(batch) <= self._pace.chunk:
+            shelf.pieces[-1] = shelf.pieces[-1].join(batch)
+        else:
+            shelf.pieces.extend(batch.split(self._pace.chunk))
+        if len(batch):
+            shelf.came = now
+        return True
+
+    def skip(self, topic: str, offset: int) -> None:
+        """Expect a topic to go on at a later offset: what was before is gone."""
+        self._shelves[topic].expected = max(self._shelves[topic].expected, offset)
+
+    def clear(self, positions: dict[str, int]) -> None:
+        """Drop everything, and expect what follows these positions."""
+        for topic, shelf in self._shelves.items():
+            shelf.pieces.clear()
+            shelf.nbytes, shelf.expected = 0, positions[topic]
+
+    def moving(self, now: float, wall: int) -> bool:
+        """Tell whether the stream is catching up: old records have come, and just now."""
+        shelves = self._shelves.values()
+        live = max(shelf.newest for shelf in shelves) >= self._live_since(wall)
+        return not live and any(self._fresh(shelf, now) for shelf in shelves)
+
+    def take(self, now: float, wall: int) -> Batch | None:
+        """Return the next piece to process, None if there is none or it has to wait.
+
+        `now` is the monotonic clock in seconds, `wall` the time in milliseconds since 1970.
+        """
+        for topic in self._order():
+            shelf = self._shelves[topic]
+            piece = shelf.pieces[0]
+            ready = _ready(piece, self._bound(topic, now, wall))
+            if ready is None:
+                continue
+            done, left = piece.cut(ready)
+            if left is None:
+                shelf.pieces.popleft()
+            else:
+                shelf.pieces[0] = left
+            shelf.nbytes -= done.nbytes
+            if len(done):
+                shelf.newest = max(shelf.newest, done.timestamps[-1])
+            return done
+        return None
+
+    def _order(self) -> Sequence[str]:
+        """Return the topics that have something, first what goes first."""
+        full = [topic for topic, shelf in self._shelves.items() if shelf.pieces]
+        return sorted(full, key=lambda topic: (topic != self._leader, self._head(topic)))
+
+    def _head(self, topic: str) -> int:
+        """Return the time of the next record of a topic."""
+        for piece in self._shelves[topic].pieces:
+            if len(piece):
+                return piece.timestamps[0]
+        return 0  # nothing but a step of the position
+
+    def _bound(self, topic: str, now: float, wall: int) -> int:
+        """Return the time up to which a topic's records may go."""
+        live = self._head(topic) >= self._live_since(wall)
+        return min(self._limits(topic, now, live), default=_NEVER)
+
+    def _limits(self, topic: str, now: float, live: bool) -> Iterator[int]:
+        for other, shelf in self._shelves.items():
+            slack = 0 if other == self._leader else self._pace.slack
+            if other == topic:
+                continue
+            if shelf.pieces:
+                yield self._head(other) + slack
+            elif not live and self._may_bring(other, now):
+                yield shelf.newest + slack
+
+    def _may_bring(self, topic: str, now: float) -> bool:
+        """Tell whether a topic of which nothing is here may bring older records."""
+        shelf, end = self._shelves[topic], self._end_of(topic)
+        behind = end is None or shelf.expected < end
+        return behind or (topic == self._leader and self._fresh(shelf, now))
+
+    def _fresh(self, shelf: _Shelf, now: float) -> bool:
+        return now - shelf.came < self._pace.patience
+
+    def _live_since(self, wall: int) -> int:
+        return wall - int(self._pace.patience * 1000)
+
+
+def _ready(piece: Batch, bound: int) -> int | None:
+    """Return how many records of a piece may go, None if it has to wait."""
+    if not len(piece) or max(piece.timestamps) <= bound:
+        return len(piece)
+    return next(k for k, at in enumerate(piece.timestamps) if at > bound) or None

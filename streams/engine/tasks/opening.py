@@ -1,0 +1,60 @@
+"""How a task is opened: fence, restore, load, seek."""
+
+import asyncio
+from typing import Any
+
+from streams.engine.api import AgentSpec
+from streams.engine.cancellation import unhurried
+from streams.engine.config import EngineConfig
+from streams.engine.observer import Observer
+from streams.engine.state.store import open_free
+from streams.engine.tasks.commit import Hook
+from streams.engine.tasks.session import Session
+from streams.engine.tasks.source import Source
+from streams.kafka.client.producer import TransactionalProducer
+
+
+async def open_session(
+    config: EngineConfig,
+    spec: AgentSpec,
+    partition: int,
+    *,
+    source: Source,
+    hook: Hook,
+    observer: Observer,
+    others: Any = None,
+) -> Session:
+    """Open a task. The order matters:
+
+    1. Start the producer. This fences whoever wrote under this name before, and ends what he began.
+    2. Open the store and read what the changelogs have beyond it; they cannot grow any more.
+    3. Load the tables, make the processor, and go to the positions that belong to that state.
+    """
+    name = config.transactional_id(spec.name, partition)
+    producer = TransactionalProducer(config, name)
+    session = None
+    try:
+        async with asyncio.timeout(2 * config.request_timeout):
+            await unhurried(producer.start())
+        store = open_free(
+            config.state_folder(spec.name, partition), [t.name for t in spec.tables()]
+        )
+        session = Session(
+            config,
+            spec,
+            partition,
+            source=source,
+            hook=hook,
+            observer=observer,
+            producer=producer,
+            store=store,
+        )
+        await session.restore(others)
+        await source.rewind(partition, session.positions)
+    except BaseException:
+        if session is not None:
+            await session.close(clean=False)
+        else:
+            await producer.abandon()
+        raise
+    return session

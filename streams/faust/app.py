@@ -1,0 +1,153 @@
+"""From settings to a Faust application whose agents get batches and commit exactly once."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import faust
+
+from settings.errors import BrokerError
+from settings.model import Settings
+from streams.engine.api import AgentSpec
+from streams.engine.config import EngineConfig
+from streams.engine.tasks.commit import Hook, no_hook
+from streams.engine.tasks.group import TaskGroup
+from streams.faust import health
+from streams.faust.schema import BatchSchema
+from streams.faust.web import Web
+from streams.kafka.connection import await_broker, quiet_client
+from streams.kafka.security import client_arguments, located
+from streams.kafka.topics import Topics
+
+Reach: TypeAlias = Callable[[float], Awaitable[None]]
+"""Returns when the broker answers, or raises BrokerError after so many seconds, or at once."""
+
+Companion = TypeVar("Companion", bound=AbstractAsyncContextManager[Any])
+_PATIENCE = 10.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """Where a worker's pages are; not served at all without a host."""
+
+    host: str | None = "127.0.0.1"
+    port: int = 6066
+
+
+LOOPBACK = WebConfig()
+
+
+class EngineApp(faust.App):
+    """A Faust application with the tasks of its batch agents."""
+
+    engine: TaskGroup
+    pages: WebConfig
+    reach: Reach | None = None
+    companions: tuple[AbstractAsyncContextManager[Any], ...] = ()
+
+    def _new_web(self) -> Any:
+        return Web(self, self.pages.host or "127.0.0.1", self.pages.port)
+
+    async def on_first_start(self) -> None:
+        """Wait for the broker before anything else starts; say why, and give up only for cause."""
+        if self.reach is not None:
+            await self._await_broker(self.reach)
+        await super().on_first_start()
+        for companion in self.companions:
+            await self.add_async_context(companion)
+
+    def beside(self, companion: Companion) -> Companion:
+        """Keep something open from the start of the application to its end; before it starts."""
+        self.companions = (*self.companions, companion)
+        return companion
+
+    async def _await_broker(self, reach: Reach) -> None:
+        while True:
+            started = time.monotonic()
+            try:
+                await reach(_PATIENCE)
+                break
+            except BrokerError as error:
+                if time.monotonic() - started < _PATIENCE / 2:
+                    raise  # it did not even wait: time does not heal this
+                _log.warning("%s; still trying", error)
+
+    def _create_directories(self) -> None:
+        self.engine.config.state.mkdir(parents=True, exist_ok=True)  # Faust makes only the last one
+        super()._create_directories()
+
+    def add_agent(self, spec: AgentSpec) -> None:
+        """Add a batch agent. What it does is its processor's; the agent hands batches over."""
+        self.engine.add(spec)
+        topic = self.topic(*spec.inputs, schema=BatchSchema(), acks=False)
+
+        async def hand_over(stream: Any) -> None:
+            consumer: Any = self.consumer
+            async for event in stream.events():
+                await consumer.deliver(event.value)
+
+        self.agent(topic, name=spec.name)(hand_over)
+
+
+def engine_config(settings: Settings) -> EngineConfig:
+    """Return what the engine needs of the settings."""
+    topics, worker = Topics.of(settings), settings.worker
+    client = client_arguments(settings.broker)
+    client.pop("request_timeout_ms")
+    session = worker.session_timeout.total_seconds()
+    return EngineConfig(
+        settings.name,
+        topics.prefix,
+        client,
+        worker.state,
+        topics.deadletter,
+        max_records=worker.batch_size,
+        request_timeout=settings.broker.request_timeout.total_seconds(),
+        transaction_timeout=worker.transaction_timeout.total_seconds(),
+        session_timeout=session,
+        heartbeat=min(0.5, session / 3),
+    )
+
+
+def create_app(settings: Settings) -> EngineApp:
+    """Return the application of these settings; add agents with `add_agent`, then start it."""
+    web = WebConfig(settings.worker.web_host, settings.worker.web_port)
+    app = build_app(engine_config(settings), web)
+    broker = located(settings.broker)
+    app.reach = lambda patience: await_broker(broker, patience)
+    return app
+
+
+def build_app(
+    config: EngineConfig, web: WebConfig = LOOPBACK, *, hook: Hook = no_hook
+) -> EngineApp:
+    """Return an application from the engine's own configuration."""
+    quiet_client()
+    app = EngineApp(
+        config.app,
+        broker=[f"hb://{address}" for address in _addresses(config)],
+        broker_request_timeout=max(config.request_timeout, config.session_timeout),
+        broker_session_timeout=config.session_timeout,
+        broker_heartbeat_interval=config.heartbeat,
+        consumer_auto_offset_reset="earliest",
+        datadir=str(config.state / "faust"),
+        stream_wait_empty=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        autodiscover=False,
+        web_enabled=web.host is not None,
+    )
+    app.engine = TaskGroup(config, (), hook=hook)
+    app.pages = web
+    if web.host is not None:
+        health.register(app, app.engine)
+    return app
+
+
+def _addresses(config: EngineConfig) -> list[str]:
+    servers = config.client["bootstrap_servers"]
+    return servers.split(",") if isinstance(servers, str) else list(servers)

@@ -1,0 +1,192 @@
+"""Who reads: one aiokafka consumer for all topics of a worker.
+
+Faust runs it in a thread with an event loop of its own and asks it for every fetch through a queue.
+With one interpreter lock nothing is won by that, and each step between the two threads waits up to
+five milliseconds for the lock. Here it runs in the worker's own loop: Faust's calls "into the
+thread" are plain calls.
+
+It leans on Faust's `AIOKafkaConsumerThread` (which calls `_create_worker_consumer` and
+`_fetch_records`), on mode's `ServiceThread` and on aiokafka's fetcher; tests/streams/
+test_upstream.py pins them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import aiokafka
+from aiokafka import TopicPartition
+from aiokafka.errors import ConsumerStoppedError
+from aiokafka.structs import OffsetAndMetadata
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from mode import Service
+from mode.utils.futures import maybe_async
+
+from settings.errors import HbError
+from streams.engine.tasks.group import TaskGroup
+from streams.faust.assignor import TogetherAssignor
+from streams.kafka.client.fetched import take_batches
+
+_DAY_MS = 86_400_000
+_log = logging.getLogger(__name__)
+
+
+class Fetching(driver.AIOKafkaConsumerThread):
+    """Runs the aiokafka consumer in the event loop that it is given."""
+
+    wait_for_shutdown = False
+
+    def __init__(self, consumer: Any, *, loop: Any, beacon: Any) -> None:
+        super().__init__(consumer, loop=loop, thread_loop=loop, beacon=beacon)
+
+    # As a service without a thread.
+
+    async def start(self) -> None:
+        """Connect and join the group."""
+        self._thread_started.set()
+        await self._default_start()
+
+    async def stop(self) -> None:
+        """Leave the group."""
+        if self._started.is_set():
+            await Service.stop(self)
+
+    async def on_stop(self) -> None:
+        """Leave the group; without the broker's help if it does not answer."""
+        leaving = asyncio.ensure_future(self.on_thread_stop())
+        _, late = await asyncio.wait([leaving], timeout=self.engine.config.leave_timeout)
+        if late:
+            _log.warning("the broker does not answer; leaving without its knowledge")
+            leaving.cancel()
+
+    async def _stop_children(self) -> None:
+        await self._default_stop_children()
+
+    async def _stop_futures(self) -> None:
+        await self._default_stop_futures()
+
+    async def _stop_exit_stacks(self) -> None:
+        await self._default_stop_exit_stacks()
+
+    async def call_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the consumer."""
+        return await maybe_async(fun(*args, **kwargs))
+
+    # Reading.
+
+    @property
+    def engine(self) -> TaskGroup:
+        """Return the application's tasks."""
+        engine: TaskGroup = self.app.engine  # type: ignore[attr-defined]  # see streams.faust.app
+        return engine
+
+    def _create_worker_consumer(self, transport: Any) -> Any:  # noqa: ARG002  # Faust calls it so
+        if self.app.tables.changelog_topics:
+            raise HbError("Faust's own tables are not supported beside the engine's")
+        conf, config = self.app.conf, self.engine.config
+        return aiokafka.AIOKafkaConsumer(
+            **config.client,
+            client_id=conf.broker_client_id,
+            group_id=conf.id,
+            partition_assignment_strategy=[self._new_assignor()],
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_poll_records=conf.broker_max_poll_records,
+            # A worker whose tasks wait for the broker polls nothing and is well; heartbeats and
+            # /readyz tell who is not.
+            max_poll_interval_ms=_DAY_MS,
+            max_partition_fetch_bytes=config.fetch_bytes,
+            # aiokafka has one fetch per broker under way: a partition that was full when it was
+            # sent waits until it is answered.
+            fetch_max_wait_ms=100,
+            request_timeout_ms=int(config.request_timeout * 1000),
+            # Topics that are made after the worker started are found within this time.
+            metadata_max_age_ms=30_000,
+            session_timeout_ms=int(config.session_timeout * 1000),
+            rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
+            heartbeat_interval_ms=int(config.heartbeat * 1000),
+        )
+
+    def _new_assignor(self) -> TogetherAssignor:
+        engine = self.engine
+
+        def held() -> dict[str, list[int]]:
+            numbers: dict[str, list[int]] = {}
+            for name, number in list(engine.tasks):
+                numbers.setdefault(engine.specs[name].inputs[0], []).append(number)
+            return numbers
+
+        return TogetherAssignor(lambda: [spec.inputs for spec in engine.specs.values()], held)
+
+    async def _fetch_records(
+        self,
+        consumer: Any,
+        active_partitions: Any,
+        timeout: float | None = None,  # noqa: ASYNC109  # Faust calls it so
+        max_records: int | None = None,
+    ) -> dict[Any, list[Any]]:
+        """Return fetched batches and records by partition; wait up to `timeout` for some."""
+        topics = self.engine.topics
+        batched = {tp for tp in active_partitions if tp.topic in topics}
+        others = active_partitions - batched
+        fetcher = consumer._fetcher
+        deadline = self.thread_loop.time() + (timeout or 0.0)
+        while self.consumer.flow_active:
+            if consumer._closed or fetcher._closed:
+                raise ConsumerStoppedError
+            if fetcher._subscriptions.reassignment_in_progress:
+                return {}
+            found = self._take(fetcher, batched)
+            if others:
+                found.update(await fetcher.fetched_records(others, 0, max_records))
+            left = deadline - self.thread_loop.time()
+            if found or left <= 0:
+                return found
+            await _wait_for_fetch(fetcher, left)
+        return {}
+
+    def _take(self, fetcher: Any, partitions: set[Any]) -> dict[Any, list[Any]]:
+        wanted = [TopicPartition(*tp) for tp in partitions]
+        batches = take_batches(fetcher, wanted, self.engine.config.fetch_bytes)
+        return {TP(batch.topic, batch.partition): [batch] for batch in batches}
+
+    def seek_all(self, positions: Mapping[Any, int]) -> None:
+        """Go on reading at these offsets; partitions that were taken away are passed over."""
+        consumer = self._ensure_consumer()
+        for tp, offset in positions.items():
+            place = TopicPartition(*tp)
+            if place in consumer.assignment():
+                consumer.seek(place, offset)
+
+    def position_of(self, tp: Any) -> int | None:
+        """Return where a partition is read next, None if that is not known now."""
+        assignment = self._ensure_consumer()._subscription.subscription.assignment
+        place = TopicPartition(*tp)
+        if assignment is None or place not in assignment.tps:
+            return None
+        state = assignment.state_value(place)
+        return state.position if state.has_valid_position else None
+
+    async def seek_committed(self, partitions: Collection[Any]) -> Any:
+        """Seek some partitions to the group's committed offsets."""
+        consumer = self._ensure_consumer()
+        places = [TopicPartition(*tp) for tp in partitions]
+        return await consumer.seek_to_committed(*places)
+
+    async def show_positions(self, positions: Mapping[Any, int]) -> None:
+        """Write the group's offsets for those who display lag."""
+        consumer = self._ensure_consumer()
+        offsets = {TopicPartition(*tp): OffsetAndMetadata(at, "") for tp, at in positions.items()}
+        await consumer.commit(offsets)
+
+
+async def _wait_for_fetch(fetcher: Any, seconds: float) -> None:
+    waiter = fetcher._create_fetch_waiter()
+    done, pending = await asyncio.wait([waiter], timeout=seconds)
+    for one in pending:
+        one.cancel()
+    for one in done:
+        one.result()  # an authorization error is raised here

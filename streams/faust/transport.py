@@ -1,0 +1,288 @@
+"""Faust's transport for batch topics: agents get whole batches, other topics work as ever.
+
+Faust finds it through the entry point `faust.transports`, by the scheme of the broker's address:
+`hb://host:port`. The application's `engine` (a `TaskGroup`) says which topics are batch topics.
+
+What differs from Faust's aiokafka driver, for batch topics only:
+
+- Fetched records reach the agent as one event per partition whose value is a `Batch`.
+- A partition is read only while its task is open and has room, so memory is bounded by the
+  tasks' backlogs, and a slow task stops nobody else.
+- Positions come from the tasks. The group's committed offsets are written now and then for those
+  who display lag, and never read.
+- Before partitions are revoked, what the tasks have processed is committed.
+
+All topics are read committed, because other tasks write them in transactions.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from faust.types.tuples import ConsumerMessage
+from mode import Service
+
+from streams.engine.tasks.group import TaskGroup
+from streams.faust.fetching import Fetching
+from streams.faust.read_offsets import ReadOffsets
+from streams.kafka.batch import Batch
+
+_POLL = 0.05
+"""How long to wait for other partitions while one of them has no room, in seconds."""
+
+_SHOW_EVERY = 5.0
+_OVERDUE = 3.0
+"""When a batch that Faust was given counts as lost, in seconds."""
+_log = logging.getLogger(__name__)
+
+
+class Consumer(driver.Consumer):
+    """Faust's consumer with batch topics; the source of the application's tasks."""
+
+    _thread: Fetching
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.engine: TaskGroup = self.app.engine  # type: ignore[attr-defined]  # see streams.faust.app
+        self.engine.connect(self)
+        self._read_offset = ReadOffsets(self.engine.topics)
+        self._on_the_way: dict[Any, float] = {}
+        self._arrived, self._awake = asyncio.Event(), asyncio.Event()
+        self._shown: dict[tuple[str, int], int] = {}
+
+    def _new_consumer_thread(self) -> Fetching:
+        return Fetching(self, loop=self.loop, beacon=self.beacon)
+
+    # From the broker to the agent.
+
+    async def _getmany(
+        self,
+        active_partitions: Any,
+        timeout: float,  # noqa: ASYNC109  # Faust calls it so
+    ) -> Any:
+        if active_partitions is None:
+            return await super()._getmany(active_partitions, timeout)
+        await self._wait_for_arrival()
+        wanted = {tp for tp in active_partitions if self._wants(tp)}
+        if not wanted:
+            self._awake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._awake.wait()
+            return {}
+        patience = timeout if len(wanted) == len(active_partitions) else _POLL
+        found = await self._thread.getmany(wanted, patience)
+        now = time.monotonic()
+        self._on_the_way.update({tp: now for tp in found if tp.topic in self.engine.topics})
+        await self._realign(wanted - found.keys())
+        return found
+
+    async def _realign(self, partitions: Collection[Any]) -> None:
+        """Read on where the tasks stand; for partitions of which nothing is on its way.
+
+        Then both are the same, unless a call was given up in a rebalance and what it had fetched
+        went nowhere.
+        """
+        stray = {}
+        for tp in partitions:
+            expected = self.engine.expected(*tp)
+            if expected is not None and self._thread.position_of(tp) not in (None, expected):
+                stray[tp] = expected
+        if stray:
+            _log.info("%d partitions are not read where their tasks stand; seeking", len(stray))
+            await self._seek_within(stray)
+
+    async def _seek_within(self, positions: Mapping[Any, int]) -> None:
+        """Seek, but not to what retention has removed; tasks are told what they miss.
+
+        Nobody else is read meanwhile. If the broker does not answer, `_realign` will find the gap
+        again.
+        """
+        try:
+            async with asyncio.timeout(_OVERDUE):
+                starts = await self._thread.earliest_offsets(*[TP(*tp) for tp in positions])
+        except (KafkaError, TimeoutError) as error:
+            _log.info("where partitions begin cannot be read now: %s", type(error).__name__)
+            return
+        begins = {tuple(tp): start for tp, start in starts.items()}
+        for (topic, number), expected in positions.items():
+            if begins[topic, number] > expected:
+                self.engine.skip(topic, number, begins[topic, number])
+        places = {tp: max(at, begins[tuple(tp)]) for tp, at in positions.items()}
+        self._thread.seek_all(places)
+
+    def _wants(self, tp: Any) -> bool:
+        if tp.topic not in self.engine.topics:
+            return True
+        return tp not in self._on_the_way and self.engine.wants(tp.topic, tp.partition)
+
+    async def _wait_for_arrival(self) -> None:
+        """Let the agents take what is on its way: at most one batch of each partition may be."""
+        if self._on_the_way:
+            self._arrived.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL):
+                    await self._arrived.wait()
+        overdue = time.monotonic() - _OVERDUE
+        for tp in [tp for tp, since in self._on_the_way.items() if since < overdue]:
+            await self._fetch_again(tp)
+
+    async def _fetch_again(self, tp: Any) -> None:
+        """Read on where the task stands; Faust drops events in rebalances without a word."""
+        del self._on_the_way[tp]
+        expected = self.engine.expected(*tp)
+        if expected is not None:
+            _log.info("a batch of %s/%d did not reach its agent; reading it again", *tp)
+            await self.rewind(tp.partition, {tp.topic: expected})
+
+    def _to_message(self, tp: Any, record: Any) -> Any:
+        if type(record) is not Batch:
+            return super()._to_message(tp, record)
+        return ConsumerMessage(
+            record.topic,
+            record.partition,
+            record.next - 1,
+            record.timestamps[-1] / 1000 if len(record) else 0.0,
+            0,
+            [],
+            None,
+            record,  # type: ignore[arg-type]  # Faust never looks into a value
+            None,
+            tp=tp,
+            generation_id=self.app.consumer_generation_id,
+        )
+
+    def highwater(self, tp: Any) -> int:
+        """Return the end of a partition; 0 for one that was just taken away (Faust would crash)."""
+        try:
+            return int(super().highwater(tp) or 0)
+        except (KeyError, AssertionError, KafkaError, AttributeError):
+            return 0
+
+    async def deliver(self, batch: Batch) -> None:
+        """Hand a batch that reached its agent to its task; called by the agent."""
+        tp = TP(batch.topic, batch.partition)
+        self._on_the_way.pop(tp, None)
+        if not self._on_the_way:
+            self._arrived.set()
+        if self.engine.deliver(batch):
+            return
+        expected = self.engine.expected(batch.topic, batch.partition)
+        if expected is not None and batch.next > expected and self.flow_active:
+            # What the task needs next was lost on the way, or is inside a batch that began earlier.
+            await self._seek_within({tp: expected})
+
+    def verify_event_path(self, now: float, tp: Any) -> None:
+        """Leave Faust's watch over slow streams to normal topics; tasks are watched by /readyz."""
+        if tp.topic not in self.engine.topics:
+            super().verify_event_path(now, tp)
+
+    # What tasks ask for (see streams.engine.tasks.source).
+
+    async def rewind(self, partition: int, positions: Mapping[str, int]) -> None:
+        """Go on reading a partition of some topics at the given offsets."""
+        places = {(topic, partition): offset for topic, offset in positions.items()}
+        self._thread.seek_all(places)
+
+    def end_of(self, topic: str, partition: int) -> int | None:
+        """Return the end of what is committed in a partition as last heard."""
+        consumer: Any = self._thread._consumer
+        try:
+            end: int | None = consumer.last_stable_offset(TopicPartition(topic, partition))
+        except (KeyError, AssertionError, KafkaError, AttributeError):
+            return None  # not assigned any more
+        return end
+
+    def wake(self) -> None:
+        """Take note that a task has room again."""
+        self._awake.set()
+
+    # Rebalances and the end.
+
+    def stop_flow(self) -> None:
+        """Read no more until `resume_flow`."""
+        super().stop_flow()
+        self.engine.still_since = self.engine.still_since or time.monotonic()
+
+    def resume_flow(self) -> None:
+        """Read on."""
+        super().resume_flow()
+        self.engine.still_since = None
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        """Stop the flow, then commit what the tasks have processed."""
+        await super().on_partitions_revoked(revoked)
+        await self.engine.revoke()
+
+    async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
+        """Open, keep and close tasks; then let Faust start the flow."""
+        self._on_the_way.clear()
+        await self.engine.assign(tuple(tp) for tp in assigned)
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    async def seek_to_committed(self) -> Any:
+        """Seek each partition to where its processing stands."""
+        self._on_the_way.clear()
+        topics = self.engine.topics
+        assigned = self.assignment()
+        others = [tp for tp in assigned if tp.topic not in topics]
+        offsets = dict(await self._thread.seek_committed(others)) if others else {}
+        mine = {tp: self.engine.expected(*tp) for tp in assigned if tp.topic in topics}
+        known = {tp: at for tp, at in mine.items() if at is not None}
+        self._thread.seek_all(known)
+        return {**offsets, **known}
+
+    @Service.task
+    async def _show_positions(self) -> None:
+        while not self.should_stop:
+            await self.sleep(_SHOW_EVERY)
+            # While the group is shared out anew the broker answers nothing else on this connection,
+            # then finds that this is of the generation before, and the client leaves its place in
+            # the group for it: a rebalance more, or a session time-out.
+            if self.engine.still_since is None:
+                await self._show()
+
+    async def _show(self) -> None:
+        now = {
+            (topic, status.partition): at
+            for status in self.engine.statuses()
+            for topic, at in status.positions.items()
+        }
+        new = {tp: at for tp, at in now.items() if self._shown.get(tp) != at}
+        if not new:
+            return
+        try:
+            await self._thread.show_positions(new)
+            self._shown = now
+        except KafkaError as error:
+            _log.debug("the group's offsets were not written: %s", error)
+
+    async def on_stop(self) -> None:
+        """Commit what the tasks have processed, close them, and only then leave the group."""
+        with contextlib.suppress(TimeoutError):  # a display of lag is not worth waiting for
+            async with asyncio.timeout(self.engine.config.leave_timeout):
+                await self._show()
+        await self.engine.close()
+        await super().on_stop()
+
+
+class Producer(driver.Producer):
+    """Faust's own producer, for normal topics, with the engine's connection."""
+
+    def _settings_auth(self) -> Mapping[str, Any]:
+        engine: TaskGroup = self.app.engine  # type: ignore[attr-defined]  # see streams.faust.app
+        return engine.config.client
+
+
+class Transport(driver.Transport):
+    """The transport behind `hb://` addresses."""
+
+    Consumer = Consumer
+    Producer = Producer

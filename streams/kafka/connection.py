@@ -1,0 +1,180 @@
+"""The first contact with a broker: wait where that helps, else say in one sentence what is wrong.
+
+aiokafka tries all addresses, logs each failure and raises one error without the reason. So the
+first connection is made here, by hand; once it stands, the client's own retries are good enough.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import errors as kafka
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.conn import create_conn
+from aiokafka.protocol.metadata import MetadataRequest
+
+from settings.errors import BrokerError
+from settings.sections.broker import BrokerSettings
+from streams.kafka.security import client_arguments, located
+
+PATIENCE = 10.0
+_PAUSE = 0.25
+_ATTEMPT = 5.0
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a connection failed, and whether another try may fare better."""
+
+    reason: str
+    final: bool = False
+
+
+async def await_broker(broker: BrokerSettings, patience: float | None = None) -> None:
+    """Return as soon as one of the brokers answers us, or raise BrokerError.
+
+    What time does not heal, such as a wrong password, is raised at once; anything else after
+    `patience` seconds (`PATIENCE` if None).
+    """
+    patience = PATIENCE if patience is None else patience
+    arguments = client_arguments(broker)
+    addresses = arguments.pop("bootstrap_servers")
+    deadline = time.monotonic() + patience
+    while True:
+        refusals = [(address, await _try(address, arguments, deadline)) for address in addresses]
+        if any(refusal is None for _, refusal in refusals):
+            return
+        for address, refusal in refusals:
+            if refusal is not None and refusal.final:
+                raise BrokerError(f"cannot use the broker at {address}: {refusal.reason}")
+        if time.monotonic() + _PAUSE > deadline:
+            address, refusal = refusals[0]
+            reason = refusal.reason if refusal else ""
+            raise BrokerError(f"cannot connect to {address} within {patience:g} s: {reason}")
+        await asyncio.sleep(_PAUSE)
+
+
+class _Admin(AIOKafkaAdminClient):  # type: ignore[misc]  # aiokafka is untyped
+    """An admin client that asks another broker if one is down.
+
+    aiokafka's asks any one and gives up if that is the one. Whatever is asked here may be asked
+    twice.
+    """
+
+    async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return await super()._send_request(request, node_id)
+            except (kafka.NodeNotReadyError, kafka.KafkaConnectionError):
+                if node_id is not None or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_PAUSE)
+
+
+@asynccontextmanager
+async def admin_client(
+    broker: BrokerSettings, patience: float | None = None
+) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Give an admin client that is connected; errors that it raises become BrokerErrors."""
+    quiet_client()
+    broker = located(broker)
+    await await_broker(broker, patience)
+    admin = _Admin(**client_arguments(broker))
+    try:
+        await admin.start()
+        yield admin
+    except (kafka.KafkaError, TimeoutError) as error:
+        raise explained(error, broker) from error
+    finally:
+        await admin.close()
+
+
+def explained(error: BaseException, broker: BrokerSettings) -> BrokerError:
+    """Return an error of the client as one sentence."""
+    where = f"the broker at {broker.addresses[0]}" if broker.addresses else "the embedded broker"
+    if isinstance(error, _NOT_ALLOWED):
+        user = broker.security.username or "this client"
+        return BrokerError(f"{where} does not let {user} do this ({type(error).__name__})")
+    if isinstance(error, kafka.UnknownTopicOrPartitionError):
+        return BrokerError(f"a topic is missing on {where}; make it with: hb topics create")
+    return BrokerError(f"{where} cannot be used: {_refusal(error).reason}")
+
+
+def quiet_client(level: int = logging.CRITICAL) -> None:
+    """Keep aiokafka's log lines back, unless somebody has chosen a level for them.
+
+    Its debug lines are dear even when nobody sees them, and its errors are said here, better.
+    """
+    logger = logging.getLogger("aiokafka")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(level)
+
+
+_NOT_ALLOWED = (
+    kafka.TopicAuthorizationFailedError,
+    kafka.GroupAuthorizationFailedError,
+    kafka.ClusterAuthorizationFailedError,
+    kafka.TransactionalIdAuthorizationFailed,
+)
+
+
+async def _try(address: str, arguments: dict[str, Any], deadline: float) -> Refusal | None:
+    host, _, port = address.rpartition(":")
+    patience = max(min(_ATTEMPT, deadline - time.monotonic()), 0.1)
+    try:
+        async with asyncio.timeout(patience):
+            connection = await create_conn(host.strip("[]"), int(port), **arguments)
+            try:
+                await connection.send(MetadataRequest([]))
+            finally:
+                await connection.close()
+    except (OSError, kafka.KafkaError, TimeoutError) as error:
+        return _refusal(error)
+    return None
+
+
+def _refusal(error: BaseException) -> Refusal:
+    """Read the cause from what the first bytes of a connection led to.
+
+    Kafka closes a connection without a word where TLS or a log-in is on one side only, and while it
+    starts or stops; so that one may heal.
+    """
+    cause = error.__cause__
+    for kind, refusal in _REFUSALS.items():
+        if isinstance(error, kind) or isinstance(cause, kind):
+            return refusal
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Refusal(
+            f"its certificate is not trusted ({error.verify_message}); see broker.security.ca_file",
+            final=True,
+        )
+    if isinstance(error, ssl.SSLError) or isinstance(cause, ssl.SSLError):
+        found = error if isinstance(error, ssl.SSLError) else cause
+        reason = str(getattr(found, "reason", "")).replace("_", " ").lower()
+        return Refusal(f"no TLS connection ({reason}); see broker.security", final=True)
+    return Refusal(str(error) or type(error).__name__)
+
+
+_REFUSALS: dict[type[BaseException], Refusal] = {
+    kafka.SaslAuthenticationFailed: Refusal(
+        "it does not accept the user name and password; see broker.security", final=True
+    ),
+    kafka.UnsupportedSaslMechanismError: Refusal(
+        "it does not offer broker.security.mechanism", final=True
+    ),
+    kafka.IllegalSaslStateError: Refusal(
+        "it does not ask for a password there; see broker.security.protocol", final=True
+    ),
+    socket.gaierror: Refusal("its host name is not known; see broker.bootstrap"),
+    ConnectionRefusedError: Refusal("nobody listens there; is it running? See broker.bootstrap"),
+    ConnectionResetError: Refusal("it ends the connection; see broker.security.protocol"),
+    asyncio.IncompleteReadError: Refusal("it ends the connection; see broker.security.protocol"),
+    TimeoutError: Refusal("it does not answer as Kafka does; see broker.bootstrap"),
+}

@@ -1,0 +1,85 @@
+"""From the settings' `[broker]` section to the arguments that every aiokafka client takes."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from settings.errors import SettingsError
+from settings.sections.base import milliseconds
+from settings.sections.broker import BrokerSettings, SecuritySettings
+
+
+def client_arguments(broker: BrokerSettings) -> dict[str, Any]:
+    """Return address, time-out and protection, for producers, consumers and admin clients.
+
+    Without an address in the settings it is the embedded broker's, which must be running.
+    """
+    broker = located(broker)
+    return {
+        "bootstrap_servers": list(broker.addresses),
+        "request_timeout_ms": milliseconds(broker.request_timeout),
+        **protection(broker.security),
+    }
+
+
+def located(broker: BrokerSettings) -> BrokerSettings:
+    """Return the settings with the address, and the protection, of the embedded broker if meant."""
+    if not broker.embedded:
+        return broker
+    from streams.broker import EmbeddedBroker  # noqa: PLC0415 - it is not light, and rarely needed
+
+    found = EmbeddedBroker().settings()
+    return found.model_copy(update={"request_timeout": broker.request_timeout})
+
+
+def protection(security: SecuritySettings) -> dict[str, Any]:
+    """Return the arguments for encryption and log-in; secrets are read here and kept nowhere else.
+
+    >>> protection(SecuritySettings())
+    {'security_protocol': 'PLAINTEXT'}
+    """
+    arguments: dict[str, Any] = {"security_protocol": security.protocol.upper()}
+    if security.encrypted:
+        arguments["ssl_context"] = ssl_context(security)
+    if security.password is not None:
+        arguments["sasl_mechanism"] = security.mechanism
+        arguments["sasl_plain_username"] = security.username
+        arguments["sasl_plain_password"] = security.password.read()
+    return arguments
+
+
+def ssl_context(security: SecuritySettings) -> ssl.SSLContext:
+    """Return how to trust the brokers and, where there is a certificate, how to show our own.
+
+    With `ca_file` only its certificates count: no public authority has a say about a private
+    broker.
+    """
+    with _blaming("ca_file", security.ca_file):
+        context = ssl.create_default_context(cafile=security.ca_file)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = security.check_hostname
+    if security.cert_file is not None:
+        secret = security.key_password
+        password = secret.read() if secret else ""
+        with _blaming("cert_file", security.cert_file):
+            # A password is always given: without one OpenSSL would ask for it on the terminal.
+            context.load_cert_chain(security.cert_file, security.key_file, password)
+    return context
+
+
+@contextmanager
+def _blaming(key: str, file: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except ssl.SSLError as error:
+        what = f"{error.reason or 'not PEM'}".replace("_", " ").lower()
+        raise SettingsError(
+            f"broker.security.{key}: {file} cannot be used ({what}); it must be PEM, and the key"
+            " must be that of the certificate and open with key_password if it is locked"
+        ) from None
+    except OSError as error:
+        raise SettingsError(
+            f"broker.security.{key}: {file}, or the key beside it, cannot be read: {error.strerror}"
+        ) from None

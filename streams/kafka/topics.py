@@ -1,0 +1,159 @@
+"""All topics of an ensemble, declared in one place from its settings.
+
+| topic              | holds                                     | kept                      |
+|--------------------|-------------------------------------------|---------------------------|
+| `instances.<ll>`   | what one local learner sees of a patient  | `retention.instances`     |
+| `contexts`         | what a contextual ensemble learner sees   | `retention.contexts`      |
+| `predictions`      | what the local learners say               | `retention.predictions`   |
+| `diagnoses`        | what the ensemble learner says            | `retention.diagnoses`     |
+| `labels`           | the truth, late or never                  | `retention.labels`        |
+| `feedback.<ll>`    | what one local learner learns from        | `retention.feedback`      |
+| `deadletter`       | what could not be used, as it came        | `retention.deadletters`   |
+| `<agent>.changelog`| an agent's state that only it reads       | the last of each key      |
+| `<agent>.shared`   | an agent's state that all partitions read | the last of each key      |
+
+All of them have the same number of partitions: so one partition follows a patient through the
+system. Agents are `local.<ll>` and `ensemble`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from settings.model import Settings
+from settings.sections.base import FOREVER, milliseconds
+from settings.sections.topics import TopicSettings
+
+ENSEMBLE = "ensemble"
+# Records leave only as a whole segment, so a segment must span less than records are kept.
+_SEGMENTS = 10
+_SHORTEST_SEGMENT = timedelta(minutes=1)
+_LONGEST_SEGMENT = timedelta(days=1)
+# A dead letter is the record as it came plus headers: it must fit where the record just fitted.
+_LARGE_RECORD = 2 * 2**20
+# A worker that was away for less than this still learns which keys are gone.
+_TOMBSTONES = timedelta(days=30)
+_CHANGELOG_SEGMENT = 64 * 2**20
+
+
+def local(learner: str) -> str:
+    """Return the name of a local learner's agent."""
+    return f"local.{learner}"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is declared, or as it was found."""
+
+    name: str
+    partitions: int
+    replication: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The names of all topics of one ensemble."""
+
+    prefix: str
+    learners: tuple[str, ...]
+    contextual: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Topics":
+        """Return the names that the settings lead to."""
+        contextual = settings.ensemble.context is not None
+        return cls(settings.topics.prefix, tuple(settings.learners), contextual)
+
+    def instances(self, learner: str) -> str:
+        """What a local learner sees."""
+        return f"{self.prefix}instances.{learner}"
+
+    def feedback(self, learner: str) -> str:
+        """What a local learner learns from."""
+        return f"{self.prefix}feedback.{learner}"
+
+    @property
+    def contexts(self) -> str:
+        """What a contextual ensemble learner sees."""
+        return f"{self.prefix}contexts"
+
+    @property
+    def predictions(self) -> str:
+        """What local learners say."""
+        return f"{self.prefix}predictions"
+
+    @property
+    def diagnoses(self) -> str:
+        """What the ensemble learner says."""
+        return f"{self.prefix}diagnoses"
+
+    @property
+    def labels(self) -> str:
+        """The truth, when it comes."""
+        return f"{self.prefix}labels"
+
+    @property
+    def deadletter(self) -> str:
+        """What could not be used."""
+        return f"{self.prefix}deadletter"
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """All agents, those of the local learners first."""
+        return (*map(local, self.learners), ENSEMBLE)
+
+    def changelog(self, agent: str) -> str:
+        """The state of an agent that only the partition's owner reads."""
+        return f"{self.prefix}{agent}.changelog"
+
+    def shared(self, agent: str) -> str:
+        """The state of an agent that all its partitions read."""
+        return f"{self.prefix}{agent}.shared"
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Each topic that is not a changelog, and the retention setting that it follows."""
+        of_learners = {
+            **{self.instances(learner): "instances" for learner in self.learners},
+            **{self.feedback(learner): "feedback" for learner in self.learners},
+        }
+        return {
+            **of_learners,
+            **({self.contexts: "contexts"} if self.contextual else {}),
+            self.predictions: "predictions",
+            self.diagnoses: "diagnoses",
+            self.labels: "labels",
+            self.deadletter: "deadletters",
+        }
+
+
+def declared(settings: Settings) -> tuple[Topic, ...]:
+    """Return every topic as it should be."""
+    topics, names = settings.topics, Topics.of(settings)
+    configs = {name: _kept(topics.kept(kind)) for name, kind in names.kinds.items()}
+    configs[names.deadletter]["max.message.bytes"] = str(_LARGE_RECORD)
+    for agent in names.agents:
+        configs[names.changelog(agent)] = configs[names.shared(agent)] = _compacted()
+    return tuple(_declare(name, config, topics) for name, config in configs.items())
+
+
+def _declare(name: str, config: dict[str, str], topics: TopicSettings) -> Topic:
+    config = {**config, "min.insync.replicas": str(topics.min_in_sync)}
+    return Topic(name, topics.partitions, topics.replication, config)
+
+
+def _kept(retention: timedelta) -> dict[str, str]:
+    config = {"cleanup.policy": "delete", "retention.ms": str(milliseconds(retention))}
+    if retention != FOREVER:
+        span = min(max(retention / _SEGMENTS, _SHORTEST_SEGMENT), _LONGEST_SEGMENT)
+        config["segment.ms"] = str(milliseconds(span))
+    return config
+
+
+def _compacted() -> dict[str, str]:
+    return {
+        "cleanup.policy": "compact",
+        "delete.retention.ms": str(milliseconds(_TOMBSTONES)),
+        "segment.bytes": str(_CHANGELOG_SEGMENT),
+    }

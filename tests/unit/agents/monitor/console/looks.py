@@ -1,0 +1,30 @@
+"""Overviews for tests of the console."""
+
+from agents.monitor.overview import Overview, TaskView
+from agents.monitor.scores import Board
+from learners.join import COUNTERS
+
+
+def overview(
+    left=0, right=0, learned=0, predictions=0, diagnosed=0, behind=(0, 0, 0), holders="www", **board
+):
+    """Return a system of two learners and an ensemble, in that order."""
+    counts = dict.fromkeys(COUNTERS, 0)
+    counts |= {
+        "prediction_taken": predictions,
+        "diagnosed_complete": diagnosed,
+        "label_matched": learned,
+        "settled": learned,
+    }
+    agents = ("local.left", "local.right", "ensemble")
+    tasks = [
+        TaskView(agent, 0, "host w1" if holder == "w" else None, {"in": lag})
+        for agent, lag, holder in zip(agents, behind, holders, strict=True)
+    ]
+    figures = {
+        "labelled": learned,
+        "instances": {"left": left, "right": right},
+        "learned": {"left": learned, "right": learned},
+        **board,
+    }
+    return Overview([], ["host w1"], tasks, counts, Board(**figures), limit=100)

@@ -1,0 +1,124 @@
+"""What a page gets to see: figures as they are on the board, no id in full."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.monitor.console.pulse import Pulse
+from agents.monitor.console.snapshot import about, diagnosis, shortened, snapshot
+from agents.monitor.console.tail import Letters, Tail
+from agents.monitor.scores import Accuracy
+from schemas.records import Diagnosis, Opinion
+from streams.engine.tasks.task import Phase, TaskStatus
+from streams.kafka.topics import Topics
+from tests.unit.agents.monitor.console.looks import overview
+from tests.unit.agents.toy import SETTINGS
+
+ID = "patient-0123456789"
+
+
+def made(name=ID, label="yes", votes=None, **weights):
+    opinions = {
+        "left": Opinion("yes", "always", False, 40, 0.9, 0.8, 0.97),
+        "right": Opinion("no", "always", True, 0),
+    }
+    return Diagnosis(name, label, True, (), "wm", weights, opinions, 1_700_000_000_000, None, votes)
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_no_id_is_shown_in_full(name):
+    shown = shortened(name)
+    assert len(shown) <= 5
+    assert shown.removesuffix("…") != name
+    assert 2 * len(shown.removesuffix("…")) <= len(name)
+
+
+def test_the_share_is_the_weight_of_those_who_agree():
+    assert diagnosis(SETTINGS, made(left=0.75, right=0.25))["share"] == 0.75
+    assert diagnosis(SETTINGS, made(label="no", left=0.75, right=0.25))["share"] == 0.25
+    # Where the experts are not the learners, what the experts said counts.
+    experts = made(votes={"stack": "yes", "hedge": "yes"}, stack=0.5, hedge=0.5)
+    assert diagnosis(SETTINGS, experts)["share"] == 1.0
+    assert diagnosis(SETTINGS, made())["share"] is None
+
+
+def test_a_diagnosis_shows_votes_and_confidence():
+    shown = diagnosis(SETTINGS, made(left=1.0, right=0.0))
+    assert [vote["learner"] for vote in shown["votes"]] == ["left", "right"]
+    left, right = shown["votes"]
+    assert (left["label"], left["accuracy"], left["low"], left["high"]) == ("yes", 0.9, 0.8, 0.97)
+    assert (right["exploring"], right["trials"], right["accuracy"]) == (True, 0, None)
+
+
+def test_a_snapshot_can_be_encoded_and_holds_the_board():
+    found = overview(
+        left=3,
+        right=4,
+        learned=2,
+        diagnosed=5,
+        behind=(7, 0, 0),
+        rates={"ensemble": {"per": 0.5, "fpr": None, "fnr": 0.5}, "left": {"per": 0.5}},
+        accuracy={"left": Accuracy(0.5, 0.1, 0.9)},
+        weights={"left": 0.6, "right": 0.4},
+        regret=0.5,
+        bound=2.5,
+    )
+    pulse = Pulse(Topics.of(SETTINGS))
+    pulse.take(found, 0.0)
+    tail = Tail(SETTINGS)
+    tail.latest = [made(left=0.6, right=0.4)]
+    tail.letters.add("empty", "toy.labels")
+    own = TaskStatus("ensemble", 0, Phase.WAITING, "no broker", 3, 9, 2, {}, 1.26)
+    shown = orjson.loads(orjson.dumps(snapshot(SETTINGS, found, pulse, tail, [own])))
+    assert shown["rates"]["ensemble"]["per"] == 0.5
+    assert shown["accuracy"]["left"] == [0.5, 0.1, 0.9]
+    assert (shown["regret"], shown["bound"], shown["labelled"]) == (0.5, 2.5, 2)
+    assert (shown["diagnosed"], shown["labels"]["waiting"], shown["labels"]["settled"]) == (5, 3, 2)
+    assert shown["health"].keys() == {"left", "right", "ensemble"}
+    assert shown["dead"] == {
+        "counted": 1,
+        "all": True,
+        "reasons": [
+            {
+                "reason": "empty",
+                "topic": "labels",
+                "meaning": "the value is empty, or there is none (a tombstone)",
+                "count": 1,
+            }
+        ],
+    }
+    task = shown["tasks"][2]
+    assert (task["phase"], task["reason"], task["reopenings"]) == ("waiting", "no broker", 2)
+    assert shown["tasks"][0] == {
+        "agent": "local.left",
+        "partition": 0,
+        "holder": "host w1",
+        "behind": 7,
+    }
+    assert ID not in str(shown)
+
+
+def test_what_is_said_first_can_be_encoded():
+    said = orjson.loads(orjson.dumps(about(SETTINGS, "w1", 7, "0.1.0")))
+    assert [learner["name"] for learner in said["learners"]] == ["left", "right"]
+    assert said["contextual"] is True
+    assert said["positive"] == "yes"
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=60), st.integers(1, 20))
+def test_reasons_are_those_of_the_newest_letters(reasons, most):
+    letters = Letters(most)
+    for reason in reasons:
+        letters.add(reason, "labels")
+    newest = reasons[-most:]
+    assert {reason: count for (reason, _), count in letters.counts.items()} == {
+        reason: newest.count(reason) for reason in set(newest)
+    }
+    assert letters.counted == len(newest)
+    assert letters.all_counted is (len(reasons) <= most)
+
+
+@pytest.mark.parametrize("name", ["p", "p1", "abcdefghijkl"])
+def test_short_ids_are_shortened_too(name):
+    assert shortened(name) != f"{name}…"

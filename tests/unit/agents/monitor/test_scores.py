@@ -1,0 +1,188 @@
+"""The score from rows of the state tables: rates, regret, its bounds, exploration."""
+
+from math import exp, log, sqrt
+
+import numpy as np
+import pytest
+
+from agents.monitor.promises import local_bound
+from agents.monitor.scores import Accuracy, Regret, Sums, score
+from agents.totals import EnsembleTotals
+from learners.arrays.shares import UNIT
+from learners.join import COUNTERS
+from learners.theory.bounds import local_regret
+from learners.theory.intervals import accuracy_interval
+from tests.unit.agents.toy import SETTINGS
+
+PLAIN = SETTINGS.model_copy(
+    update={"ensemble": SETTINGS.ensemble.model_copy(update={"mode": "wm", "context": None})}
+)
+SCORES = {
+    0: np.array([90, 10, 2, 18]),
+    1: np.array([80, 20, 4, 16]),
+    2: np.array([95, 5, 10, 10]),
+}
+# labelled, instances, explored, forgotten, thin, cubes, lost, predicted as each label
+TOTALS = {
+    "left": np.array([120, 200, 50, 0, 12, 4, 5 * UNIT // 2, 150, 50]),
+    "right": np.array([120, 0, 0, 0, 0, 2, 0, 0, 0]),
+}
+ROW = np.array([120, 27 * UNIT, 24, 15, 27 * UNIT, 27 * UNIT])
+
+
+def mode(settings, name, **changes):
+    ensemble = settings.ensemble.model_copy(update={"mode": name, **changes})
+    return settings.model_copy(update={"ensemble": ensemble})
+
+
+def learners(settings, **changes):
+    update = {name: each.model_copy(update=changes) for name, each in settings.learners.items()}
+    return settings.model_copy(update={"learners": update})
+
+
+def test_rates_are_those_of_the_confusion_counts():
+    board = score(PLAIN, Sums(SCORES, {}, TOTALS))
+    assert board.labelled == 120
+    assert board.rates["ensemble"] == {"per": 0.1, "fpr": 0.1, "fnr": 0.1}
+    assert board.rates["left"] == {"per": 0.2, "fpr": 0.2, "fnr": 0.2}
+    assert board.rates["right"]["fnr"] == 0.5
+    assert board.confusion["right"].tolist() == [[95, 5], [10, 10]]
+    assert board.best == "right"
+    assert board.exploration == {"left": 0.25, "right": None}
+    assert board.learned == {"left": 120, "right": 120}
+    assert (board.regret, board.bound, board.recent, board.weights) == (None, None, {}, {})
+
+
+def test_accuracies_have_an_interval():
+    board = score(PLAIN, Sums(SCORES))
+    low, high = accuracy_interval(np.array([120]), np.array([105]))
+    assert board.accuracy["right"] == Accuracy(105 / 120, float(low[0]), float(high[0]))
+    assert board.accuracy["ensemble"].low < 0.9 < board.accuracy["ensemble"].high
+
+
+def test_nothing_labelled_yet_has_no_rates():
+    board = score(PLAIN, Sums())
+    assert board.rates["ensemble"] == {"per": None, "fpr": None, "fnr": None}
+    assert (board.best, board.accuracy, board.regrets, board.error_bounds) == (None, {}, [], {})
+    assert (board.targets, board.threshold, board.disagreements) == ({}, None, 0)
+
+
+def test_regret_and_the_bound_of_theorem_2():
+    board = score(PLAIN, Sums(SCORES, {0: ROW}))
+    assert board.regret == pytest.approx(12.0)
+    assert board.bound == pytest.approx(2 * sqrt(120 * log(2)))
+    assert board.regrets == [Regret("best_learner", board.regret, board.bound)]
+    assert board.error_bounds == {"best_learner": pytest.approx((15 + board.bound) / 120)}
+
+
+def test_regret_per_cube_and_the_bound_of_theorem_4():
+    twenty, seven = 20 * UNIT, 7 * UNIT
+    rows = {
+        0: np.array([100, twenty, 20, 10, twenty, twenty]),
+        3: np.array([20, seven, 4, 5, seven, seven]),
+    }
+    board = score(SETTINGS, Sums(SCORES, rows))
+    assert board.regret == pytest.approx(27 - 10 - 4)
+    assert board.bound == pytest.approx(2 * sqrt(120 * 2 * log(2)))
+    found = {each.comparator: each.value for each in board.regrets}
+    assert found == {"best_learner_per_context": 27 - 10 - 4, "best_learner": 27 - 15}
+    assert board.error_bounds["best_learner"] == pytest.approx((15 + board.bound) / 120)
+    assert board.error_bounds["best_learner_per_context"] == pytest.approx((14 + board.bound) / 120)
+
+
+def test_a_silent_learner_is_compared_where_it_spoke():
+    # The second learner spoke for 20 of 120, made 2 errors there, and the ensemble 3 on average.
+    row = np.array([120, 27 * UNIT, 24, 2, 27 * UNIT, 3 * UNIT])
+    board = score(PLAIN, Sums(SCORES, {0: row}))
+    assert board.regret == pytest.approx(27 - 24)
+    assert board.error_bounds["best_learner"] == pytest.approx((24 + board.bound) / 120)
+    row[3] = 0
+    row[2] = 26
+    assert score(PLAIN, Sums(SCORES, {0: row})).regret == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "bounded"),
+    [
+        ("ah", {}, True),
+        ("odds", {}, True),
+        ("ah", {"eta_scale": 1.0}, True),
+        ("ah", {"eta_scale": 0.0}, False),
+        ("ah", {"options": {"rate": "small-loss"}}, False),
+        ("stack", {}, False),
+        ("majority", {}, False),
+    ],
+)
+def test_a_bound_is_given_only_where_theory_gives_one(name, changes, bounded):
+    board = score(mode(PLAIN, name, **changes), Sums(SCORES, {0: ROW}))
+    assert (board.bound is not None) == bounded
+    assert bool(board.error_bounds) == bounded
+    assert board.regret is not None
+
+
+def test_regret_against_the_local_oracle_is_estimated():
+    board = score(learners(PLAIN, exploration=0.5), Sums(totals=TOTALS))
+    assert board.regrets == [
+        Regret("local_oracle", 2.5, None, "left"),
+        Regret("local_oracle", 0.0, None, "right"),
+    ]
+    settings = learners(PLAIN, exploration=1.0, horizon=1000, cuts=3)
+    left, right = score(settings, Sums(totals=TOTALS)).regrets
+    same = {"rules": 1, "L": 1.0, "alpha": 1.0, "m": 3, "d": 1, "so_far": 120}
+    assert left.bound == pytest.approx(local_regret(1000, cubes=3, **same))
+    assert right.bound == pytest.approx(local_regret(1000, cubes=6, **same))
+
+
+@pytest.mark.parametrize(
+    ("change", "labelled", "promised"),
+    [
+        ({"horizon": 1000}, 1000, True),
+        ({"horizon": 1000}, 1001, False),
+        ({"horizon": 1000, "backoff": 1.0}, 10, False),
+        ({"horizon": None, "doubling": 100}, 10**5, True),
+    ],
+)
+def test_theorem_1_speaks_of_the_papers_own_learner(change, labelled, promised):
+    bound = local_bound(learners(PLAIN, exploration=1.0, cuts=2, **change), "left")
+    assert (bound(labelled) is not None) == promised
+
+
+def test_doubling_adds_up_the_phases():
+    settings = learners(PLAIN, exploration=1.0, cuts=2, horizon=None, doubling=100)
+    bound = local_bound(settings, "left")
+    same = {"rules": 1, "L": 1.0, "alpha": 1.0, "m": 2, "d": 1, "cubes": 2}
+    assert bound(0) == 0.0
+    assert bound(100) == local_regret(100, **same)
+    assert bound(150) == local_regret(100, **same) + local_regret(200, **same, so_far=50)
+
+
+def test_weights_are_those_of_the_latest_diagnosis():
+    recent = np.array([[[1, 0], [0, 1]], [[1, 0], [1, 0]], [[0, 1], [0, 1]]])
+    weights = np.array([UNIT // 4, 3 * UNIT // 4])
+    board = score(PLAIN, Sums(SCORES, recent=recent, weights=weights))
+    assert board.weights == {"left": 0.25, "right": 0.75}
+    assert board.recent["right"]["per"] == 0.5
+
+
+def test_what_needs_no_label():
+    row = np.arange(EnsembleTotals.width(PLAIN))
+    board = score(PLAIN, Sums(totals=TOTALS, ensemble=EnsembleTotals(row)))
+    last = len(COUNTERS) + 3
+    assert board.disagreements == last
+    assert board.predicted["ensemble"] == {"no": last + 1, "yes": last + 2}
+    assert board.predicted["left"] == {"no": 150, "yes": 50}
+    assert (board.thin["left"], board.cubes) == (12, {"left": 4, "right": 2})
+
+
+def test_targets_and_the_bar_of_fnr_control():
+    given = {"fnr_target": 0.1, "per_target": 0.2, "fnr_control": True}
+    settings = mode(PLAIN, "wm", **given, fnr_step=0.5, fnr_start=2.0)
+    board = score(settings, Sums())
+    assert board.targets == {"fnr": 0.1, "per": 0.2}
+    assert board.threshold == pytest.approx(1 / 3)
+    # ln h moves by half a step of 0.9 for each missed and of -0.1 for each caught positive.
+    moved = 0.5 * (0.9 * 3 - 0.1 * 7)
+    board = score(settings, Sums(control={0: np.array([7, 3])}))
+    assert board.threshold == pytest.approx(1 / (1 + 2.0 * exp(moved)))
+    contextual = mode(SETTINGS, "ch", fnr_target=0.1, fnr_control=True)
+    assert score(contextual, Sums()).threshold is None

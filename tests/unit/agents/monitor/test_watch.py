@@ -1,0 +1,134 @@
+"""A watch: one look at a time, and one that is fresh enough serves all."""
+
+import asyncio
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from agents.monitor.overview import figures, state_view
+from agents.monitor.scores import Scorer, Sums
+from agents.monitor.state_reader import StateLostError
+from agents.monitor.watch import Aged, Watch
+from settings.errors import BrokerError
+from streams.engine.observer import At, Opened
+from streams.kafka.topics import ENSEMBLE, Topics
+from tests.unit.agents.toy import SETTINGS
+
+
+class Slow(Watch):
+    """Looks at nothing, takes its time for it, and may fail."""
+
+    def __init__(self, *failures, every=2.0):
+        super().__init__(SETTINGS, every=every)
+        self.looks, self.failures = 0, list(failures)
+
+    async def _read(self, at):
+        self.looks += 1
+        await asyncio.sleep(0.02)
+        if self.failures and (failure := self.failures.pop(0)):
+            raise failure
+        return figures(SETTINGS, Scorer(SETTINGS), Sums())
+
+
+async def test_many_callers_share_one_look():
+    watch = Slow()
+    found = await asyncio.gather(*(watch.refresh() for _ in range(100)))
+    assert watch.looks == 1
+    assert {id(each) for each in found} == {id(watch.latest)}
+    await watch.refresh(max_age=60)
+    assert watch.looks == 1
+    await watch.refresh(max_age=0)
+    assert watch.looks == 2
+
+
+async def test_a_look_that_began_before_the_call_is_too_old_for_who_wants_the_present():
+    watch = Slow()
+    under_way = asyncio.create_task(watch.refresh())
+    await asyncio.sleep(0.01)
+    await watch.refresh(max_age=0)
+    assert watch.looks == 2
+    await under_way
+
+
+async def test_a_caller_that_gives_up_spoils_it_for_nobody():
+    watch = Slow()
+    other = asyncio.create_task(watch.refresh())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.005):
+            await watch.refresh()
+    assert await other is watch.latest
+    assert watch.looks == 1
+
+
+async def test_an_error_reaches_the_callers_and_the_last_look_stays():
+    watch = Slow(None, BrokerError("away"))
+    first = await watch.refresh()
+    with pytest.raises(BrokerError, match="away"):
+        await watch.refresh(max_age=0)
+    assert watch.latest is first
+    assert await watch.refresh(max_age=0) is watch.latest is not first
+
+
+async def test_topics_that_were_made_anew_are_read_anew():
+    watch = Slow(StateLostError("shorter"))
+    assert await watch.refresh() is watch.latest
+    assert watch.looks == 2
+
+
+async def test_the_timer_looks_on_tells_and_complains(caplog):
+    caplog.set_level(logging.WARNING)
+    failures = BrokerError("away"), BrokerError("away"), ZeroDivisionError()
+    watch, told = Slow(*failures, every=0.03), []
+    watch.told.append(told.append)
+    async with watch:
+        await asyncio.sleep(0.4)
+    assert watch.looks > 4
+    assert told
+    assert told[-1] is watch.latest
+    assert ["away" in record.message for record in caplog.records] == [True, False]
+    looks = watch.looks
+    await asyncio.sleep(0.1)
+    assert watch.looks == looks, "it has ended"
+
+
+class Reader:
+    """Notes what it need not read; a task is closed while it reads for the first time."""
+
+    def __init__(self, own):
+        self.own, self.known, self.skipped = own, [], {}
+
+    async def look(self, known):
+        self.known.append(set(known))
+        self.own.closed(ENSEMBLE, 1)
+
+    def skip(self, offsets):
+        self.skipped = dict(offsets)
+
+
+async def test_own_tasks_are_not_read_unless_they_were_closed_meanwhile():
+    names, watch = Topics.of(SETTINGS), Watch(SETTINGS)
+    for number in (0, 1):
+        at = At({"in": 4}, {names.shared(ENSEMBLE): 9, names.changelog(ENSEMBLE): 8})
+        watch.own.opened(Opened(ENSEMBLE, number, 0.1, 0, at))
+    reader, view = Reader(watch.own), state_view(names)
+    await watch._read_others(SimpleNamespace(reader=reader, view=view))
+    assert [{place.partition for place in known} for known in reader.known] == [{0, 1}, {0}]
+    assert {(place.topic, place.partition): at for place, at in reader.skipped.items()} == {
+        (names.shared(ENSEMBLE), 0): 9,
+        (names.changelog(ENSEMBLE), 0): 8,
+    }
+    assert view.positions == {(names.changelog(ENSEMBLE), 0): {"in": 4}}
+
+
+async def test_what_changes_slowly_is_asked_rarely():
+    asked = []
+
+    async def ask():
+        asked.append(1)
+        return len(asked)
+
+    aged = Aged(0.05)
+    assert [await aged.of(ask) for _ in range(3)] == [1, 1, 1]
+    await asyncio.sleep(0.06)
+    assert await aged.of(ask) == 2

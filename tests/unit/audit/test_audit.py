@@ -1,0 +1,248 @@
+"""The audit without a broker: every check finds what it is there for."""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.totals import FORGOTTEN
+from audit.end_to_end import examine
+from audit.findings import Kind
+from audit.recording.recording import Span
+from audit.settling_order import merged_order
+from learners.join import COUNTERS
+from schemas.codec import encode
+from schemas.records import Instance, Label
+from tests.inline_pipeline import JOINT, Inline, configured, lived
+
+N, LABELLED = 40, 30
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory):
+    """A stream with a bad record, a repeated label and a conflicting one, and labels to come."""
+    live = lived(configured(tmp_path_factory.mktemp("audit")), N, lag=3, labelled=LABELLED)
+    live.publish(live.topics.instances("a"), 2_000_000, b"", b"{")
+    for name in ("well", "ill"):
+        live.publish(live.topics.labels, 2_000_000, b"", encode(Label("p3", name, 5)))
+    live.publish(live.topics.labels, 2_000_000, b"", encode(Label("nobody", "ill", 5)))
+    return live
+
+
+def kinds(findings):
+    return {str(kind): findings.total(kind) for kind in Kind}
+
+
+def test_nothing_is_found_where_nothing_is_wrong(stream):
+    findings = examine(stream.evidence())
+    assert findings.clean, findings.list()
+    assert all(check.values or name.endswith("features") for name, check in findings.tables.items())
+    counts = findings.counts
+    assert counts["patients"] == counts["diagnoses"] == N
+    assert counts["labels_settled"] == LABELLED
+    outcomes = ("settled", "repeated", "conflict", "waiting")
+    assert [counts[f"labels_{name}"] for name in outcomes] == [LABELLED, 1, 1, 1]
+    assert counts["labels"] == LABELLED + 3
+
+
+@pytest.mark.parametrize("mode", ["ah", "stack", "committee", "adaboost", "trackexp", "pwm"])
+def test_every_mode_is_recomputed(tmp_path, mode):
+    live = lived(configured(tmp_path, f"ensemble.mode={mode}"), N)
+    findings = examine(live.evidence())
+    assert findings.clean, findings.list()
+    assert not any(check.note for check in findings.tables.values())
+
+
+def test_what_joint_learners_are_told_is_recomputed(tmp_path):
+    live = lived(configured(tmp_path, "ensemble.mode=stack", *JOINT), N)
+    findings = examine(live.evidence())
+    assert findings.clean, findings.list()
+    assert findings.tables["local.a model sgd"].values > 0
+    told = live.evidence().logs.feedback["a"].columns["others"]
+    assert np.isfinite(told).all()
+    assert (told[5:] != 0).any()
+    altered = live.evidence()
+    altered.logs.feedback["a"].columns["others"][7] += 0.25
+    found = {finding.what for finding in examine(altered).list()}
+    assert found == {"what feedback says of the others", "values of table local.a model sgd"}
+
+
+def test_contexts_are_recomputed(tmp_path):
+    context = 'ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}'
+    live = lived(configured(tmp_path, "ensemble.mode=ch", context), N)
+    findings = examine(live.evidence())
+    assert findings.clean, findings.list()
+    assert findings.tables["ensemble regret"].values > 4
+
+
+OUTPUTS = ["predictions", "diagnoses", "feedback.a", "feedback.b"]
+
+
+@pytest.mark.parametrize("topic", OUTPUTS)
+def test_what_is_missing_is_lost(stream, topic):
+    findings = examine(stream.evidence(without=(f"t.{topic}", 11)))
+    assert kinds(findings)["lost"] == 1
+
+
+@pytest.mark.parametrize("topic", OUTPUTS)
+def test_what_is_there_twice_is_double(stream, topic):
+    findings = examine(stream.evidence(twice=(f"t.{topic}", 11)))
+    assert kinds(findings) == {"lost": 0, "double": 1, "differing": 0}
+
+
+@pytest.mark.parametrize("topic", ["instances.a", "instances.b", "labels", "deadletter"])
+def test_a_missing_input_is_noticed(stream, topic):
+    assert not examine(stream.evidence(without=(f"t.{topic}", 1))).clean
+
+
+def told(agent, table, width):
+    """Return the columns of a table that the topics determine: of a window, those in use."""
+    if table == "window":
+        return range(0, LABELLED * 5, 7)
+    untold = {FORGOTTEN} if (table, agent) in {("totals", "local.a"), ("totals", "local.b")} else {}
+    return [column for column in range(width) if column not in untold]
+
+
+@pytest.mark.parametrize("agent", ["local.a", "local.b", "ensemble"])
+def test_every_altered_count_is_found(stream, agent):
+    tried = 0
+    for name, table in stream.states()[agent].counts.items():
+        for cell in table.items()[0].tolist():
+            for column in told(agent, name, table.width):
+                evidence = stream.evidence()
+                changed = evidence.states[agent].counts[name]
+                changed.bump(changed.claim(np.array([cell])), column, 1)
+                found = kinds(examine(evidence))
+                # A counter of the join may be part of several sums.
+                found["differing"] = min(found["differing"], 1)
+                assert found == {"lost": 0, "double": 0, "differing": 1}, (name, column)
+                tried += 1
+    assert tried > 5
+
+
+def altered(stream, agent, table, change):
+    """Return the findings after one entry of a table was changed."""
+    evidence = stream.evidence()
+    entries = evidence.states[agent].entries[table]
+    key = next(key for key in entries if change(entries[key]) is not None)
+    entries[key] = change(entries[key])
+    return examine(evidence)
+
+
+def test_an_altered_model_is_found(stream):
+    findings = altered(stream, "local.b", "models", lambda data: data[:-3] + b"\x01\x02\x03")
+    assert findings.total(Kind.DIFFERING) == 1
+
+
+def test_altered_features_are_found(stream):
+    findings = altered(stream, "local.b", "features", lambda data: data[:-1] + b"\x7f")
+    assert findings.total(Kind.DIFFERING) == 1
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_an_altered_decision_that_waits_is_found(stream, place):
+    def change(data):
+        entry = msgspec.msgpack.decode(data)
+        if entry[0] != "diagnosed":
+            return None
+        decision = entry[7]
+        decision[place] = 1 - decision[1] if place == 1 else decision[2][::-1]
+        return msgspec.msgpack.encode(entry)
+
+    assert not altered(stream, "ensemble", "pending", change).clean
+
+
+def test_a_settlement_that_the_state_forgot_is_found(stream):
+    evidence = stream.evidence()
+    entries = evidence.states["ensemble"].entries["pending"]
+    del entries[b"p5"]
+    assert not examine(evidence).clean
+
+
+def test_an_altered_counter_is_found(stream):
+    evidence = stream.evidence()
+    row = evidence.totals.row
+    for name in ("label_conflict", "settled"):
+        row[COUNTERS.index(name)] += 1
+    findings = examine(evidence)
+    assert findings.tables["ensemble counters"].differing == 4
+
+
+def test_what_is_under_way_is_no_difference(stream):
+    early, late = (lived(stream.settings, n, lag=3) for n in (20, N))
+    for topic, batches in early.published.items():
+        assert late.published[topic][: len(batches)] == batches
+    findings = examine(replace(late.evidence(), states=early.states()))
+    assert findings.clean, findings.list()
+    assert findings.counts["labels_settled"] == 20
+    assert findings.counts["labels_under_way"] == N - 20
+    assert findings.counts["feedback_under_way"] == 2 * (N - 20)
+
+
+def test_where_retention_cut_the_start_it_vouches_for_the_rest(stream):
+    evidence = stream.evidence()
+    for topic in ("t.instances.a", "t.instances.b", "t.predictions", "t.diagnoses"):
+        log = evidence.logs.by_topic()[topic]
+        evidence.logs.spans[topic] = Span(topic, 0, 10, 99)
+        log.first_time = 1_000_000 + 10 * 10
+    findings = examine(evidence)
+    assert evidence.logs.vouched_from == 1_000_100
+    assert findings.clean, findings.list()
+    assert findings.tables["local.b model lr"].note
+
+
+orders = st.permutations(range(12))
+
+
+@given(orders, st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=3))
+def test_the_order_of_settlements_is_found_again(order, parts):
+    sequences = [list(order), *([n for n in order if n in part] for part in parts)]
+    assert merged_order(sequences, times=[5] * 12) == (list(order), True)
+
+
+def hard(settings, n=120, seed=0):
+    """Let records come in any order: late, twice, never; patients unseen by some learners."""
+    rng = np.random.default_rng(seed)
+    live = Inline(settings)
+    events = []
+    for k in range(n):
+        came = 1_000_000 + 20 * k
+        for name in ("a", "b"):
+            for _ in range(int(rng.choice([0, 1, 1, 1, 1, 2]))):
+                x = [0.1, 0.9] if name == "a" else [float(k % 7) / 7]
+                wait = int(rng.choice([0, 0, 0, 30, 90]))
+                value = encode(Instance(f"p{k}", tuple(x), came))
+                events.append((came + wait, live.topics.instances(name), value))
+        for _ in range(int(rng.choice([0, 1, 1, 1, 2]))):
+            label = "ill" if (k + rng.integers(8) // 7) % 3 else "well"
+            wait = int(rng.choice([-30, 5, 40, 200, 900]))
+            events.append((came + wait, live.topics.labels, encode(Label(f"p{k}", label, came))))
+        if k % 10 == 0:
+            events.append((came, live.topics.labels, b'{"v":1}'))
+            events.append((came, live.topics.predictions, b"[]"))
+    for time, topic, value in sorted(events, key=lambda event: event[0]):
+        live.publish(topic, time, b"", value)
+    return live
+
+
+HARD = ("ensemble.fusion_timeout=50ms", "ensemble.label_ttl=600ms")
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "change",
+    [(), ("ensemble.max_pending=8",), ("ensemble.max_remembered=60",), ("ensemble.mode=stack",)],
+    ids=["", "little room", "short memory", "stack"],
+)
+def test_hard_days_are_no_difference(tmp_path, change, seed):
+    live = hard(configured(tmp_path, *HARD, *change), seed=seed)
+    findings = examine(live.evidence())
+    assert findings.clean, findings.list()
+    counts = findings.counts
+    assert counts["diagnoses_incomplete"] > 5
+    assert bool(live.evidence().head["forgotten"]) == ("ensemble.max_remembered=60" in change)
+    assert counts["labels_expired"] + counts["labels_evicted"] > 0
+    assert counts["labels_conflict"] + counts["labels_unknown"] > 0

@@ -1,0 +1,122 @@
+"""Metrics held against the topics: every figure of the state, and what a worker serves of them."""
+
+import numpy as np
+import pytest
+
+from agents.monitor.overview import figures
+from agents.monitor.scores import Scorer
+from agents.monitor.state_metrics import state_metrics
+from audit.end_to_end import recompute
+from audit.findings import Findings
+from audit.metric_values import Page, address, audit_metrics, read_page, samples
+from audit.recomputed import live, sums
+from settings.errors import InputError
+from tests.inline_pipeline import configured, lived
+
+STATE = "metrics of the state"
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory):
+    changes = ("ensemble.mode=ah", "ensemble.fnr_target=0.1", "ensemble.fnr_control=true")
+    return lived(configured(tmp_path_factory.mktemp("audit"), *changes), 40, lag=3).evidence
+
+
+def compared(evidence, pages=()):
+    found = Findings()
+    _, again = recompute(evidence)
+    audit_metrics(evidence.settings, [again], [live(evidence)], found, pages)
+    return found
+
+
+def served(evidence):
+    """Return what a worker would serve of a state."""
+    parts = sums(evidence.settings, [live(evidence)])
+    scorer = Scorer(evidence.settings)
+    return samples(state_metrics(figures(evidence.settings, scorer, parts)))
+
+
+def test_every_figure_is_compared(evidence):
+    found = compared(evidence())
+    assert found.clean, found.list()
+    assert found.tables[STATE].values == len(served(evidence())) > 60
+
+
+@pytest.mark.parametrize(
+    ("agent", "table", "column", "metric"),
+    [
+        ("ensemble", "scores", 1, "hb_confusion_total"),
+        ("ensemble", "regret", 1, "hb_prediction_error_rate_bound"),
+        ("ensemble", "regret", 4, "hb_regret"),
+        ("ensemble", "totals", -1, "hb_predicted_total"),
+        ("ensemble", "totals", -3, "hb_disagreements_total"),
+        ("ensemble", "latest", 1, "hb_weight"),
+        ("ensemble", "fusion_fnr_control", 0, "hb_threshold"),
+        ("local.a", "totals", 4, "hb_thin_predictions_total"),
+        ("local.a", "totals", 5, "hb_cubes"),
+        ("local.b", "totals", 6, "hb_regret"),
+    ],
+)
+def test_a_figure_that_is_not_that_of_the_topics_is_found(evidence, agent, table, column, metric):
+    state = evidence()
+    counts = state.states[agent].counts[table]
+    cell = counts.items()[0][:1]
+    row = counts.rows(cell)
+    row[0, column] += 10_000_000
+    counts.put(cell, row)
+    found = compared(state)
+    assert found.tables[STATE].differing >= 1
+    assert any(metric in finding.where for finding in found.list())
+
+
+@pytest.mark.parametrize(
+    ("change", "differing", "note"),
+    [
+        ({}, 0, False),
+        ({"hb_pending": 99.0}, 1, False),
+        ({"hb_pending": None}, 1, False),
+        ({"hb_made_up": 1.0}, 1, False),
+    ],
+)
+def test_what_a_worker_serves(evidence, change, differing, note):
+    state = evidence()
+    said = dict(served(state))
+    for name, value in change.items():
+        said[name, frozenset()] = value
+    said = {key: value for key, value in said.items() if value is not None}
+    page = Page("http://here", said, 0.0)
+    found = compared(state, [(page, page)])
+    check = found.tables["metrics at http://here"]
+    assert (check.differing, bool(check.note)) == (differing, note)
+    assert found.clean == (not differing)
+
+
+def test_a_stream_that_moves_is_not_judged(evidence):
+    state = evidence()
+    page = Page("http://here", served(state), 0.0)
+    before = Page("http://here", {}, 0.0)
+    found = compared(state, [(before, page)])
+    assert found.clean
+    assert "moved" in found.tables["metrics at http://here"].note
+
+
+def test_what_retention_removed_is_not_judged(evidence):
+    state = evidence()
+    _, again = recompute(state)
+    again.whole = False
+    again.totals["a"] = np.zeros_like(again.totals["a"])
+    found = Findings()
+    audit_metrics(state.settings, [again], [live(state)], found)
+    assert found.clean
+    assert "gone" in found.tables[STATE].note
+
+
+@pytest.mark.parametrize("url", ["ftp://here", "http://", "file:///etc/hosts"])
+def test_an_address_that_is_none_is_told(url):
+    with pytest.raises(InputError, match="no address of a worker"):
+        address(url)
+
+
+def test_a_worker_that_is_not_there_is_told():
+    with pytest.raises(InputError, match=r"no metrics at http://127\.0\.0\.1:9/metrics"):
+        read_page(address("127.0.0.1:9"))

@@ -1,0 +1,112 @@
+"""What a demo tells: figures, recount and story from made-up diagnoses."""
+
+import numpy as np
+import pytest
+
+from agents.monitor.scores import Sums, score
+from cli.demo.course import DemoError, Progress
+from cli.demo.story import figures, recount, story
+from learners.arrays.shares import UNIT
+from schemas.records import Diagnosis, Opinion
+from tests.unit.agents.toy import SETTINGS
+
+PLAIN = SETTINGS.model_copy(
+    update={"ensemble": SETTINGS.ensemble.model_copy(update={"mode": "wm", "context": None})}
+)
+
+
+def diagnosis(number, label, left, right, weight=0.5):
+    said = {"left": left, "right": right}
+    return Diagnosis(
+        f"p{number}",
+        label,
+        True,
+        (),
+        "wm",
+        {"left": weight, "right": 1 - weight},
+        {name: Opinion(one, "rule", number % 2 == 0, 1) for name, one in said.items()},
+        5,
+    )
+
+
+def progressed(rows):
+    """Return the progress of (truth, ensemble, left, right) rows, its board counted by hand."""
+    progress = Progress(total=len(rows))
+    scores = {scope: np.zeros((2, 2), np.int64) for scope in range(3)}
+    regret = np.zeros(6, np.int64)
+    for number, (truth, *said) in enumerate(rows):
+        progress.truth[f"p{number}"] = truth
+        made = diagnosis(number, *said)
+        progress.take(made)
+        index = ["no", "yes"].index
+        for scope, label in enumerate(said):
+            scores[scope][index(truth), index(label)] += 1
+        wrong = [label != truth for label in said[1:]]
+        loss = sum(wrong) * UNIT // 2
+        regret += [1, loss, *wrong, loss, loss]
+    progress.published.patients = len(rows)
+    flat = {scope: counts.reshape(-1) for scope, counts in scores.items()}
+    parts = np.array([UNIT // 2, UNIT // 2])
+    progress.board = score(PLAIN, Sums(flat, {0: regret}, weights=parts))
+    return progress
+
+
+GOOD = ("yes", "yes", "yes", "no")
+MISSED = ("yes", "no", "no", "yes")
+ALARM = ("no", "yes", "yes", "yes")
+FINE = ("no", "no", "no", "no")
+
+
+def test_figures_are_in_percent():
+    found = figures(progressed([GOOD, MISSED, ALARM, FINE]))
+    assert found["patients"] == 4
+    assert (found["PER"], found["FPR"], found["FNR"]) == (50.0, 50.0, 50.0)
+    assert found["weights"] == {"left": 0.5, "right": 0.5}
+    assert found["learner_PER"] == {"left": 50.0, "right": 50.0}
+    assert found["regret"] == 0.0
+
+
+def test_a_recount_agrees_with_a_true_board():
+    recount(PLAIN, progressed([GOOD, MISSED, ALARM, FINE, FINE]))
+
+
+def test_a_recount_finds_what_is_wrong():
+    rows = [GOOD, MISSED, ALARM, FINE]
+    other = progressed([GOOD, GOOD, ALARM, FINE])
+    altered = progressed(rows)
+    altered.board = other.board
+    with pytest.raises(DemoError, match="error rates of ensemble"):
+        recount(PLAIN, altered)
+    lost = progressed(rows)
+    lost.diagnoses.pop()
+    with pytest.raises(DemoError, match="exactly one diagnosis"):
+        recount(PLAIN, lost)
+    twice = progressed(rows)
+    twice.diagnoses.append(twice.diagnoses[0])
+    with pytest.raises(DemoError, match="exactly one diagnosis"):
+        recount(PLAIN, twice)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([GOOD] * 4 + [MISSED], "was wrong about 1: the ensemble did as well"),
+        ([("no", "no", "yes", "yes"), FINE], "the ensemble made 100% fewer errors"),
+        ([("no", "yes", "no", "yes"), FINE], "this time following it would have been better"),
+    ],
+)
+def test_the_comparison_is_told_as_it_is(rows, said):
+    assert said in " ".join(story(PLAIN, progressed(rows)))
+
+
+def test_the_story_counts_right():
+    told = " ".join(story(PLAIN, progressed([GOOD, MISSED, ALARM, FINE])))
+    assert "4 patients came to 2 learners" in told
+    assert "wrong about 2 of 4 (50.0 %): it missed 1 of 2 yes ones" in told
+    assert "1 false alarms among 2 others" in told
+    assert "little time to learn" in told
+
+
+def test_exploration_is_counted_from_opinions():
+    assert progressed([FINE, FINE, FINE, FINE]).exploration("left") == 0.5
+    assert Progress().exploration("left") == 0.0

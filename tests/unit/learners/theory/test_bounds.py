@@ -1,0 +1,95 @@
+from math import inf, log, sqrt
+
+import pytest
+
+from learners.errors import LearnerError
+from learners.local.partition import cuts_for
+from learners.theory import bounds
+
+WDBC = {"d": 10, "m": 2, "cubes": 2**10, "rules": 2, "L": 1.0, "alpha": 1.65}
+
+
+def test_theorem_1_at_the_papers_setting_is_vacuous():
+    """Worked by hand: 1 + 2 10^0.825 2^-1.65 T + 2048 + 2 A sqrt(2048 T), T = 10^4."""
+    T = 10_000
+    A = 2 * sqrt(2 * (1 + 2 * log(2 * 2 * 1024 * 1e6)))
+    expected = 1 + 2 * 10**0.825 * 2**-1.65 * T + 2048 + 2 * A * sqrt(2048 * T)
+    assert bounds.local_regret(T, **WDBC) == pytest.approx(expected)
+    assert bounds.is_vacuous(bounds.local_regret(T, **WDBC), T)
+
+
+def test_theorem_1_with_the_optimal_m_in_a_case_worked_by_hand():
+    """d = 1, alpha = 1, T = 1000: m = 10, T^(2/3) = 100, T^(1/3) = 10."""
+    A = 2 * sqrt(2 * (1 + 2 * log(2 * 2 * 10 * 1000**1.5)))
+    C = 2 * A * sqrt(2) * sqrt(2) + 2 * 3.0
+    expected = 100 * C + 10 * 2 * 2 + 1
+    got = bounds.local_regret_optimal_m(1000, d=1, m=10, rules=2, L=3.0, alpha=1.0)
+    assert got == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("T", "d", "alpha"), [(10**3, 1, 1.0), (10**6, 3, 0.5), (10**9, 10, 2.0)])
+def test_the_special_form_is_the_looser_one(T, d, alpha):
+    """The proof uses m < 2 T^(1/(2 alpha + d)), so the closed form can only lose against it."""
+    m = cuts_for(T, alpha, d)
+    exact = bounds.local_regret(T, d=d, m=m, cubes=m**d, rules=2, L=1.0, alpha=alpha)
+    assert exact <= bounds.local_regret_optimal_m(T, d=d, m=m, rules=2, L=1.0, alpha=alpha)
+
+
+def test_theorem_2_gives_the_figure_measured_against():
+    assert bounds.hedge_regret(10_000, 3) == pytest.approx(209.6, abs=0.1)
+    assert bounds.hedge_regret(10_000, 1) == 0.0
+
+
+def test_theorem_3_adds_theorem_2_to_the_best_local_bound():
+    assert bounds.ensemble_regret(10_000, 3, 500.0) == 500.0 + bounds.hedge_regret(10_000, 3)
+
+
+def test_theorem_4_is_theorem_2_where_there_is_one_cube():
+    assert bounds.contextual_hedge_regret(400, 5, 1) == bounds.hedge_regret(400, 5)
+    assert bounds.contextual_hedge_regret(400, 5, 16) == 4 * bounds.hedge_regret(400, 5)
+
+
+def test_remark_1_is_the_slope_that_theorem_1_keeps():
+    args = {"d": 4, "m": 3, "cubes": 81, "rules": 2, "L": 2.0, "alpha": 1.0}
+    T = 1e14
+    assert bounds.local_regret(T, **args) / T == pytest.approx(
+        bounds.memory_bounded_limit(2.0, 1.0, 4, 3), rel=1e-3
+    )
+
+
+def test_the_radius_is_infinite_before_the_first_trial_and_shrinks():
+    radii = [bounds.index_radius(n, 100, 2, 4) for n in (0, 1, 2, 10, 1000)]
+    assert radii[0] == inf
+    assert radii == sorted(radii, reverse=True)
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("margin", [0.05, 0.2, 0.5])
+def test_the_planner_inverts_corollary_1(delta, margin):
+    args = {"d": 2, "cubes": 16, "rules": 2, "L": 0.5, "alpha": 1.0}
+    horizon = max(5000, 1 / delta)
+    eps = bounds.epsilon_floor(horizon, d=2, L=0.5, alpha=1.0) + margin
+    plan = bounds.patients_needed(eps, delta, T=5000, **args)
+    assert plan.per_cube is not None
+    assert bounds.confidence_epsilon(plan.per_cube, T=plan.horizon, **args) <= eps
+    assert bounds.confidence_epsilon(plan.per_cube - 1, T=plan.horizon, **args) > eps
+    assert 1 / plan.horizon <= delta
+
+
+def test_the_planner_says_when_the_partition_alone_is_too_coarse():
+    args = {"d": 10, "cubes": 1024, "rules": 2, "L": 1.0, "alpha": 1.0}
+    plan = bounds.patients_needed(0.1, 0.05, T=10_000, **args)
+    assert plan.per_cube is None
+    assert plan.total is None
+    assert plan.floor > 0.1
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(0, 0.1), (-1, 0.1), (0.1, 0), (0.1, 1)])
+def test_the_planner_refuses_what_is_no_promise(eps, delta):
+    with pytest.raises(LearnerError, match="eps must be above 0"):
+        bounds.patients_needed(eps, delta, T=100, d=1, cubes=2, rules=2, L=1.0, alpha=1.0)
+
+
+def test_doubling_sums_its_phases():
+    assert bounds.doubling_regret(100, 300, float) == 100 + 200
+    assert bounds.doubling_regret(100, 301, float) == 100 + 200 + 400

@@ -1,0 +1,355 @@
+"""Files and overrides become settings, or a list of all their problems."""
+
+import copy
+import tomllib
+
+import pytest
+import tomlkit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from settings.errors import SettingsError
+from settings.loading import load_settings, source_of, validate
+from settings.model import Settings
+from tests.settings_files import GOOD, write
+
+
+def problems(tmp_path, text=GOOD, *overrides, environ=None):
+    file = write(tmp_path, text)
+    with pytest.raises(SettingsError) as raised:
+        load_settings(file, overrides, environ=environ or {})
+    return str(raised.value).replace(str(tmp_path) + "/", "").splitlines()
+
+
+def test_a_sound_file_gives_what_it_says(tmp_path):
+    settings = load_settings(write(tmp_path), environ={})
+    left, right = settings.learners["left"], settings.learners["right"]
+    assert (left.horizon, left.doubling, left.alpha) == (1000, None, 1.5)
+    assert (right.horizon, right.doubling, right.alpha) == (None, 100, 1.5)
+    assert list(left.rules) == ["always"]
+    assert list(right.rules) == ["learned"]
+    assert right.rules["learned"].options == {"rate": 0.1}
+    assert settings.topics.prefix == "toy."
+    assert settings.worker.state.name == "toy"
+    assert settings.ensemble.prefer == "yes"
+
+
+def test_the_shortest_file_is_enough(tmp_path):
+    text = """
+    version = 1
+    name = "x"
+    labels = ["a", "b"]
+    positive = "a"
+    learners.l.features = [{name = "f", low = 0, high = 1}]
+    learners.l.rules.r = {kind = "constant", label = "a"}
+    """
+    assert load_settings(write(tmp_path, text), environ={}).learners["l"].horizon == 10_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("version = 1", "version = 2", "ensemble.toml:2: version: must be 1 (is 2)"),
+        ("version = 1\n", "", "ensemble.toml: version: is missing"),
+        ('"toy"', '"To y"', "ensemble.toml:3: name: must be a name of at most 40 small letters"),
+        ('["no", "yes"]', '["yes"]', "ensemble.toml:4: labels: needs at least two labels"),
+        ('["no", "yes"]', '["yes", "yes"]', "ensemble.toml:4: labels: must be distinct"),
+        ('["no", "yes"]', '"yes"', "ensemble.toml:4: labels: must be a list"),
+        ('positive = "yes"', 'positive = "y"', "ensemble.toml:5: positive: must be one of labels"),
+        (
+            "alpha = 1.5",
+            "alpha = -1",
+            "ensemble.toml:13: defaults.alpha: must be greater than 0 (is -1)",
+        ),
+        ("alpha = 1.5", "alpha = nan", "ensemble.toml:13: defaults.alpha: must be a finite number"),
+        ("alpha = 1.5", 'alpha = "1"', "ensemble.toml:13: defaults.alpha: must be a number"),
+        ("alpha = 1.5", "alhpa = 1.5", "defaults.alhpa: unknown key; did you mean alpha?"),
+        ("alpha = 1.5", "xyzzy = 1.5", "defaults.xyzzy: unknown key (known here: horizon, "),
+        (
+            "doubling = 100",
+            "doubling = 100\nhorizon = 3",
+            "ensemble.toml:26: learners.right.doubling: horizon and doubling exclude each other",
+        ),
+        ("horizon = 1000", "horizon = 0.5", "defaults.horizon: must be a whole number (is 0.5)"),
+        ("horizon = 1000", "horizon = true", "defaults.horizon: must be a whole number (is true)"),
+        ("horizon = 1000", 'ties = "x"', "ensemble.toml:12: defaults.ties: must be"),
+        (
+            "horizon = 1000",
+            "cuts = 9\nmax_cuts = 2",
+            "ensemble.toml:12: defaults.cuts: must not be",
+        ),
+        (
+            "[learners.right.rules.learned]",
+            "[learners.right.rules.hash]",
+            "learners.right.rules: a rule cannot be called hash",
+        ),
+        ("high = 100", "high = -1", "ensemble.toml:21: learners.left.features.0: min-max scaling"),
+        (", high = 100", "", "ensemble.toml:21: learners.left.features.0.low: low and high come"),
+        (", low = 0, high = 100", "", "learners.left.features.0: has no low and high yet: learn"),
+        ("std = 12.5", "std = 0", "learners.left.features.1.std: must be greater than 0 (is 0)"),
+        ("std = 12.5", "std = 1, low = 3", "features.1.low: does not belong to scale zlog"),
+        ('"zlog"', '"log"', 'features.1.scale: must be "minmax", "zlog" or "quantile" (is "log")'),
+        ("[0.0, 1.0, 5.0]", "[0.0, 5.0, 1.0]", "features.0: quantile scaling needs"),
+        ('["f", "m"]', '["f", "f"]', "learners.right.features.1: feature sex: categories must be"),
+        ('["f", "m"]', "[]", "learners.right.features.1: has no categories yet"),
+        ('["f", "m"]', '["f"], low = 1', "features.1.low: does not belong to a feature with cat"),
+        ('name = "sex"', 'name = "dose"', "learners.right.features.1: the same feature is here"),
+        ('name = "sex"', 'name = ""', "learners.right.features.1.name: must be text that can be"),
+        ("[learners.left]", "[learners.LEFT]", "ensemble.toml:19: learners.LEFT: must be a name"),
+        (
+            "[learners.left]\nfeatures",
+            "[learners.left]\nfetures",
+            "learners.left.features: is missing",
+        ),
+        (
+            'kind = "logistic"',
+            'kind = "logstic"',
+            "rules.learned.kind: is no kind of rule; did you",
+        ),
+        ("rate = 0.1", "rate = -1", "ensemble.toml:34: learners.right.rules.learned.rate: must be"),
+        ("rate = 0.1", "speed = 1", "rules.learned.speed: unknown key (kind logistic has: rate"),
+        (
+            'label = "yes"',
+            'label = "?"',
+            "ensemble.toml:17: defaults.rules.always.label: must be one",
+        ),
+        ('mode = "ah"', 'mode = "ha"', "ensemble.toml:37: ensemble.mode: is no fusion mode"),
+        ('mode = "ah"', 'mode = "ch"', "ensemble.mode: fusion mode 'ch' needs a context"),
+        (
+            'mode = "ah"',
+            'mode = "stack"\neta_scale = 1.0',
+            "ensemble.eta_scale: mode stack does not",
+        ),
+        (
+            'mode = "ah"',
+            'mode = "stack"\noptions = {clip = -1}',
+            "ensemble.options.clip: clip must",
+        ),
+        ('mode = "ah"', "options = {clip = 1}", "ensemble.options.clip: mode wm takes rate"),
+        ('mode = "ah"', 'prefer = "maybe"', "ensemble.prefer: must be one of labels"),
+        ('"7d"', '"7 fortnights"', "ensemble.toml:38: ensemble.label_ttl: must be a duration such"),
+        ('"7d"', "7", "ensemble.label_ttl: must be a duration such as"),
+        ('"7d"', '"1s"', "ensemble.label_ttl: must be longer than fusion_timeout"),
+        ("partitions = 2", "partitions = 0", "topics.partitions: must be 1 or more (is 0)"),
+        ("partitions = 2", "min_in_sync = 2", "topics.min_in_sync: must not be larger than repl"),
+        ("partitions = 2", 'prefix = "a b"', "topics.prefix: must be at most 100 letters"),
+        (
+            "[topics]",
+            '[broker]\nbootstrap = "a:b"\n[topics]',
+            'broker.bootstrap: must be "host:port"',
+        ),
+        ("[topics]", '[worker]\nstate = ""\n[topics]', "worker.state: must name a file or folder"),
+        (
+            "[topics]",
+            "[sasl]\n[topics]",
+            "ensemble.toml:40: sasl: unknown key (known here: version",
+        ),
+    ],
+)
+def test_a_problem_is_named_at_its_line(tmp_path, old, new, said):
+    assert old in GOOD
+    found = problems(tmp_path, GOOD.replace(old, new))
+    assert any(said in line for line in found), found
+
+
+def test_all_problems_are_listed_once_and_in_order(tmp_path):
+    text = GOOD.replace("alpha = 1.5", "alpha = 0").replace('"7d"', '"x"').replace('"toy"', '"T"')
+    assert [line.split(": ")[:2] for line in problems(tmp_path, text)] == [
+        ["3 problems in the settings:"],
+        ["ensemble.toml:3", "name"],
+        ["ensemble.toml:13", "defaults.alpha"],
+        ["ensemble.toml:38", "ensemble.label_ttl"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = 1\nmode = wm\n", "ensemble.toml:2: not valid TOML: invalid value (text needs quotes"),
+        ("a = 1\n\na = 2\n", "ensemble.toml:3: not valid TOML: cannot overwrite a value"),
+        ("a = [1,\n", "ensemble.toml:1: not valid TOML"),
+        ("[a\nb = 1\n", "ensemble.toml:1: not valid TOML"),
+        ("", "ensemble.toml: version: is missing"),
+    ],
+)
+def test_broken_toml_is_named_at_its_line(tmp_path, text, said):
+    assert any(line.startswith(said) for line in problems(tmp_path, text))
+
+
+WIDE = ", ".join(f'{{name = "f{i}", low = 0, high = 1}}' for i in range(70))
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (f"learners.left={{features = [{WIDE}], cuts = 2}}", "learners.left: 70 features cut 2"),
+        (f"ensemble.context={{features = [{WIDE}]}}", "ensemble.context: 70 features cut 2 ways"),
+        ("learners={}", "learners: needs at least one learner"),
+        ("learners={left = 3}", "learners.left: must be a table"),
+        ("learners.left.features=[]", "learners.left.features: needs at least one feature"),
+        ("learners.left.features=3", "learners.left.features: must be a list"),
+        ("defaults.rules={}", "learners.left: has no rules"),
+        ("defaults=3", "defaults: must be a table"),
+        ("topics=3", "topics: must be a table"),
+    ],
+)
+def test_whole_sections_that_cannot_be(tmp_path, option, said):
+    assert any(said in line for line in problems(tmp_path, GOOD, option))
+
+
+def test_an_option_of_the_wrong_type(tmp_path):
+    text = GOOD.replace('mode = "ah"', 'mode = "stack"')
+    (found,) = problems(tmp_path, text, 'ensemble.options.clip="x"')
+    assert "ensemble.options" in found
+
+
+def test_a_file_of_a_dictionary_is_demanded():
+    with pytest.raises(ValidationError):
+        Settings.model_validate([])
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(SettingsError, match="make one with `hb init`"):
+        load_settings(tmp_path / "none.toml", environ={})
+    with pytest.raises(SettingsError, match="cannot be read: Is a directory"):
+        load_settings(tmp_path, environ={})
+    (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
+    with pytest.raises(SettingsError, match="is not UTF-8 text"):
+        load_settings(tmp_path / "latin.toml", environ={})
+
+
+def test_the_environment_names_the_file(tmp_path, monkeypatch):
+    file = write(tmp_path)
+    assert load_settings(environ={"HB_SETTINGS": str(file)}).name == "toy"
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(environ={}).name == "toy"
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "mode", "partitions"),
+    [
+        ([], {}, "ah", 2),
+        (["ensemble.mode=wm"], {}, "wm", 2),
+        ([], {"HB_SET__ENSEMBLE__MODE": "wm"}, "wm", 2),
+        (["ensemble.mode=best"], {"HB_SET__ENSEMBLE__MODE": "wm"}, "best", 2),
+        (["ensemble.mode=best", 'ensemble.mode="wm"'], {}, "wm", 2),
+        (["topics={partitions = 5}"], {}, "ah", 5),
+        ([], {"HB_SET__TOPICS__PARTITIONS": "7"}, "ah", 7),
+    ],
+)
+def test_overrides(tmp_path, options, environ, mode, partitions):
+    settings = load_settings(write(tmp_path), options, environ=environ)
+    assert (settings.ensemble.mode, settings.topics.partitions) == (mode, partitions)
+
+
+def test_overrides_reach_everywhere(tmp_path):
+    text = GOOD.replace("[learners.left]", "[learners.left-hand]")
+    settings = load_settings(
+        write(tmp_path, text),
+        ["learners.right.features.0.knots=[0, 2]", "worker.web_port=0", "defaults.alpha=3"],
+        environ={"HB_SET__LEARNERS__LEFT_HAND__ALPHA": "2", "HB_SET__BROKER__BOOTSTRAP": "a:1"},
+    )
+    assert settings.learners["left-hand"].alpha == 2
+    assert settings.learners["right"].alpha == 3
+    assert settings.learners["right"].features[0].knots == (0, 2)
+    assert settings.worker.web_port == 0
+    assert settings.broker.addresses == ("a:1",)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("ensemble.mode=x", "--set ensemble.mode: is no fusion mode"),
+        ("ensemble.moed=wm", "--set ensemble.moed: unknown key; did you mean mode?"),
+        ("topics={partitions = 0}", "--set topics: topics.partitions: must be 1 or more"),
+        ("ensemble.mode", "--set: must be KEY=VALUE"),
+        ("=3", "--set: must be KEY=VALUE"),
+        ("name.x=1", "--set name.x: there is no table that could hold x"),
+        ("learners.left.features.7.low=1", "--set learners.left.features.7.low: the list has no"),
+    ],
+)
+def test_a_wrong_override_is_named(tmp_path, option, said):
+    assert problems(tmp_path, GOOD, option)[0].startswith(said)
+
+
+def test_a_wrong_variable_is_named(tmp_path):
+    found = problems(tmp_path, environ={"HB_SET__TOPICS__PARTITIONS": "many"})
+    assert found == ["HB_SET__TOPICS__PARTITIONS: topics.partitions: must be a whole number"]
+    found = problems(tmp_path, environ={"HB_SET____X": "1"})
+    assert found == ["HB_SET____X: a part of the key is empty"]
+
+
+def test_a_secret_written_by_mistake_is_refused_and_not_repeated(tmp_path):
+    security = '[broker.security]\nprotocol = "sasl_ssl"\nusername = "u"\npassword = "hunter2"\n'
+    for text, options in [(GOOD + security, []), (GOOD, ["broker.security.password=hunter2"])]:
+        found = "\n".join(problems(tmp_path, text, *options))
+        assert "a secret is never written into the settings" in found
+        assert "hunter2" not in found
+
+
+def test_relative_paths_start_at_the_settings_file(tmp_path, monkeypatch):
+    text = GOOD + '[broker.security]\nprotocol = "ssl"\nca_file = "tls/ca.pem"\n'
+    (tmp_path / "conf").mkdir()
+    write(tmp_path / "conf", text)
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings("conf/ensemble.toml", environ={})
+    assert settings.broker.security.ca_file == tmp_path / "conf/tls/ca.pem"
+
+
+def all_paths(tree, path=()):
+    if path:
+        yield path
+    for key, below in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        if isinstance(below, dict | list):
+            yield from all_paths(below, (*path, key))
+        else:
+            yield (*path, key)
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.sampled_from(["", "x", "1", "5s", "wm", "stack", "linear", "committee", "a:1", "hash"]),
+    st.lists(st.integers(0, 3), max_size=3),
+    st.dictionaries(st.sampled_from(["kind", "name", "env", "x"]), st.integers(), max_size=2),
+)
+
+
+def test_defaults_that_are_no_table_are_told(tmp_path):
+    tree = tomllib.loads(GOOD)
+    tree["defaults"], tree["learners"]["left"] = False, {}
+    with pytest.raises(SettingsError) as caught:
+        validate(source_of(tomlkit.dumps(tree), tmp_path / "odd.toml"))
+    assert [problem.key for problem in caught.value.problems] == [
+        "defaults",
+        "learners.left.features",
+    ]
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_no_value_anywhere_breaks_more_than_the_settings(data, tmp_path_factory):
+    """Whatever stands at one or two places: settings or problems, never a crash."""
+    tree = tomllib.loads(GOOD)
+    for _ in range(data.draw(st.integers(1, 2))):
+        path = data.draw(st.sampled_from(sorted(all_paths(tree), key=str)))
+        value = data.draw(ODD)
+        at = tree
+        for key in path[:-1]:
+            at = at[key]
+        if value is None:
+            del at[path[-1]]
+        else:
+            at[path[-1]] = copy.deepcopy(value)
+    text = tomlkit.dumps(tree)
+    try:
+        validate(source_of(text, tmp_path_factory.getbasetemp() / "odd.toml"))
+    except SettingsError as error:
+        found = error.problems
+    else:
+        return
+    assert found
+    assert all(problem.key and problem.message for problem in found)
