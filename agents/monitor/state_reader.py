@@ -17,7 +17,7 @@ from agents.clients.reading import outside_consumer
 from agents.monitor.state_view import StateView
 from settings.errors import BrokerError
 from settings.model import Settings
-from streams.kafka.client.fetched import take_batches
+from streams.kafka.client.fetched import take_batches, wait_for_fetch
 from streams.kafka.connection import explained
 
 _FIRST_STEP = 20
@@ -159,10 +159,9 @@ class StateReader:
 
     async def _take(self, places: list[Any], wanted: Mapping[Any, set[bytes]]) -> dict[Any, int]:
         """Wait for records of some partitions and take them in; return where these go on."""
-        fetcher = self._consumer._fetcher
         began = time.thread_time()
-        while not (batches := take_batches(fetcher, places, _CHUNK)):
-            await _more(fetcher)
+        while not (batches := take_batches(self._consumer, places, _CHUNK)):
+            await wait_for_fetch(self._consumer, 0.5)
             began = time.thread_time()
         after = {}
         for batch in batches:
@@ -175,13 +174,3 @@ class StateReader:
             await asyncio.sleep(0)  # whoever else runs here shall not wait for all of it
             began = time.thread_time()
         return after
-
-
-async def _more(fetcher: Any) -> None:
-    """Wait a little for the next answer of a broker."""
-    waiter = fetcher._create_fetch_waiter()
-    await asyncio.wait([waiter], timeout=0.5)
-    if waiter.done():
-        waiter.result()  # an authorization error is raised here
-    else:
-        waiter.cancel()

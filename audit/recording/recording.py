@@ -15,9 +15,9 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from settings.model import Settings
-from streams.engine.changelogs.restore import check_exist, committed_reader, read_to
 from streams.faust.app import engine_config
 from streams.kafka.batch import Batch
+from streams.kafka.client.reader import bounds, partitions_of, read_to
 from streams.kafka.connection import await_broker, explained, quiet_client
 from streams.kafka.security import located
 
@@ -54,15 +54,12 @@ class Recording:
 
     async def partitions(self, topic: str) -> list[int]:
         """Return the partitions of a topic."""
-        await check_exist(self._consumer, [TopicPartition(topic, 0)])
-        return sorted(self._consumer._client.cluster.partitions_for_topic(topic))
+        return await partitions_of(self._consumer, topic)
 
     async def spans(self, topics: Iterable[str], partition: int) -> dict[str, Span]:
         """Return what is there of some topics now; what is committed later is beyond the spans."""
         places = [TopicPartition(topic, partition) for topic in topics]
-        await check_exist(self._consumer, places)
-        starts = await self._consumer.beginning_offsets(places)
-        ends = await self._consumer.end_offsets(places)
+        starts, ends = await bounds(self._consumer, places)
         return {p.topic: Span(p.topic, partition, starts[p], ends[p]) for p in places}
 
     async def read(self, span: Span, use: Callable[[Batch], None]) -> None:
@@ -106,7 +103,7 @@ async def opened(
     broker = located(settings.broker)
     await await_broker(broker)
     config = engine_config(settings.model_copy(update={"broker": broker}))
-    consumer = committed_reader(config, f"{settings.name}.{name}")
+    consumer = config.reader(f"{settings.name}.{name}")
     try:
         await consumer.start()
         yield Recording(consumer, progress)

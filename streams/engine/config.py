@@ -5,7 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streams.engine.tasks.inbox import Pace
+from streams.kafka.client.reader import committed_reader
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How batches are cut and how long they wait for others.
+
+    chunk      the most records of one piece
+    room       bytes of a topic that may be here before no more is fetched
+    slack      how far one topic may be ahead of another, in milliseconds of the stream
+    patience   seconds, of wall-clock time
+    """
+
+    chunk: int
+    room: int
+    slack: int
+    patience: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,16 @@ class EngineConfig:
     def shared_changelog(self, agent: str) -> str:
         """Return the topic that keeps what other partitions read too."""
         return f"{self.prefix}{agent}.shared"
+
+    def reader(self, name: str, wait_ms: int = 20) -> Any:
+        """Return a consumer outside any group that reads what is committed."""
+        return committed_reader(
+            self.client,
+            name,
+            fetch_bytes=self.fetch_bytes,
+            request_timeout=self.request_timeout,
+            wait_ms=wait_ms,
+        )
 
     def pace(self, inputs: int) -> Pace:
         """Return how a task with so many inputs takes them in."""

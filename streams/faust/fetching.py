@@ -27,7 +27,7 @@ from mode.utils.futures import maybe_async
 from settings.errors import HbError
 from streams.engine.tasks.group import TaskGroup
 from streams.faust.assignor import TogetherAssignor
-from streams.kafka.client.fetched import take_batches
+from streams.kafka.client.fetched import take_batches, wait_for_fetch
 
 _DAY_MS = 86_400_000
 _log = logging.getLogger(__name__)
@@ -139,18 +139,18 @@ class Fetching(driver.AIOKafkaConsumerThread):
                 raise ConsumerStoppedError
             if fetcher._subscriptions.reassignment_in_progress:
                 return {}
-            found = self._take(fetcher, batched)
+            found = self._take(consumer, batched)
             if others:
                 found.update(await fetcher.fetched_records(others, 0, max_records))
             left = deadline - self.thread_loop.time()
             if found or left <= 0:
                 return found
-            await _wait_for_fetch(fetcher, left)
+            await wait_for_fetch(consumer, left)
         return {}
 
-    def _take(self, fetcher: Any, partitions: set[Any]) -> dict[Any, list[Any]]:
+    def _take(self, consumer: Any, partitions: set[Any]) -> dict[Any, list[Any]]:
         wanted = [TopicPartition(*tp) for tp in partitions]
-        batches = take_batches(fetcher, wanted, self.engine.config.fetch_bytes)
+        batches = take_batches(consumer, wanted, self.engine.config.fetch_bytes)
         return {TP(batch.topic, batch.partition): [batch] for batch in batches}
 
     def seek_all(self, positions: Mapping[Any, int]) -> None:
@@ -181,12 +181,3 @@ class Fetching(driver.AIOKafkaConsumerThread):
         consumer = self._ensure_consumer()
         offsets = {TopicPartition(*tp): OffsetAndMetadata(at, "") for tp, at in positions.items()}
         await consumer.commit(offsets)
-
-
-async def _wait_for_fetch(fetcher: Any, seconds: float) -> None:
-    waiter = fetcher._create_fetch_waiter()
-    done, pending = await asyncio.wait([waiter], timeout=seconds)
-    for one in pending:
-        one.cancel()
-    for one in done:
-        one.result()  # an authorization error is raised here

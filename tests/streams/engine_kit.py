@@ -16,12 +16,11 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from schemas.errors import RecordError
 from schemas.reasons import Reason
 from streams.engine import AgentSpec, Batch, EngineConfig, Outbox, Processor, TaskContext
-from streams.engine.changelogs.restore import committed_reader
 from streams.engine.observer import SILENT, Observer
 from streams.engine.state import CountsTable, EntriesTable
 from streams.engine.tasks.commit import Hook, no_hook
 from streams.engine.tasks.group import TaskGroup
-from streams.kafka.client.fetched import take_batches
+from streams.kafka.client.fetched import take_batches, wait_for_fetch
 
 CELLS = 50
 START = time.time_ns() // 1_000_000
@@ -177,7 +176,7 @@ class DirectSource:
         group.connect(self)
 
     async def start(self, partitions: Iterable[int]) -> None:
-        self._consumer = committed_reader(self._config, "direct")
+        self._consumer = self._config.reader("direct")
         await self._consumer.start()
         places = [TopicPartition(t, p) for t in self._group.topics for p in partitions]
         self._consumer.assign(places)
@@ -187,16 +186,15 @@ class DirectSource:
         self._loop = asyncio.create_task(self._fetch())
 
     async def _fetch(self) -> None:
-        fetcher = self._consumer._fetcher
         while True:
             wanted = [p for p in self._consumer.assignment() if self._group.wants(*p)]
-            batches = take_batches(fetcher, wanted, 1 << 20)
+            batches = take_batches(self._consumer, wanted, 1 << 20)
             for batch in batches:
                 self._group.deliver(batch)
             if batches:
                 await asyncio.sleep(0)
             else:
-                await asyncio.wait([fetcher._create_fetch_waiter()], timeout=0.02)
+                await wait_for_fetch(self._consumer, 0.02)
 
     async def stop(self) -> None:
         if self._loop is not None:

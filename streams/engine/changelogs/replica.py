@@ -17,13 +17,13 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from learners.arrays.tables import CellTable, Rows
 from learners.arrays.types import Ints
 from streams.engine.cancellation import unhurried
-from streams.engine.changelogs.restore import bounds, check_exist, committed_reader
 from streams.engine.config import EngineConfig
 from streams.engine.state.counts import CountsTable
 from streams.engine.state.entries import EntriesTable
 from streams.engine.state.table import Table, split_key
 from streams.kafka.batch import Batch
-from streams.kafka.client.fetched import take_batches
+from streams.kafka.client.fetched import take_batches, wait_for_fetch
+from streams.kafka.client.reader import bounds, partitions_of
 
 _CHUNK = 1 << 20
 _PAUSE = 1.0
@@ -47,11 +47,10 @@ class Replica:
 
     async def start(self) -> None:
         """Read what is committed now, and follow from there."""
-        consumer = committed_reader(self._config, f"{self._topic}.replica", wait_ms=500)
+        consumer = self._config.reader(f"{self._topic}.replica", wait_ms=500)
         try:
             await unhurried(consumer.start())
-            await unhurried(check_exist(consumer, [TopicPartition(self._topic, 0)]))
-            numbers = sorted(consumer._client.cluster.partitions_for_topic(self._topic))
+            numbers = await unhurried(partitions_of(consumer, self._topic))
             places = [TopicPartition(self._topic, number) for number in numbers]
             starts, ends = await unhurried(bounds(consumer, places))
             consumer.assign(places)
@@ -84,16 +83,12 @@ class Replica:
 
     async def _read(self, consumer: Any) -> None:
         """Take in what is fetched; wait a little if there is nothing."""
-        fetcher = consumer._fetcher
-        batches = take_batches(fetcher, consumer.assignment(), _CHUNK)
+        batches = take_batches(consumer, consumer.assignment(), _CHUNK)
         for batch in batches:
             self.apply(batch)
             await asyncio.sleep(0)
         if not batches:
-            waiter = fetcher._create_fetch_waiter()
-            await asyncio.wait([waiter], timeout=0.5)
-            if not waiter.done():
-                waiter.cancel()
+            await wait_for_fetch(consumer, 0.5)
 
     def apply(self, batch: Batch) -> None:
         """Take in a piece of a changelog."""

@@ -3,22 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
-from settings.errors import BrokerError
 from streams.engine.cancellation import unhurried
 from streams.engine.changelogs.changelog import Changelogs
 from streams.engine.config import EngineConfig
 from streams.engine.state.table import StateError
 from streams.kafka.batch import Batch
-from streams.kafka.client.fetched import take_batches
+from streams.kafka.client.reader import bounds, read_to
 
 _REPORT_EVERY = 2.0
-_CHUNK = 1 << 20
 _log = logging.getLogger(__name__)
 
 
@@ -38,22 +36,6 @@ class Restored:
         return self.records / self.seconds if self.seconds else 0.0
 
 
-def committed_reader(config: EngineConfig, name: str, wait_ms: int = 20) -> Any:
-    """Return a consumer outside any group that reads what is committed."""
-    return AIOKafkaConsumer(
-        **config.client,
-        client_id=name,
-        isolation_level="read_committed",
-        enable_auto_commit=False,
-        # A position that the log no longer has must be seen, not silently moved.
-        auto_offset_reset="none",
-        max_partition_fetch_bytes=config.fetch_bytes,
-        # aiokafka has one fetch per broker under way; a seek waits until it is answered.
-        fetch_max_wait_ms=wait_ms,
-        request_timeout_ms=int(config.request_timeout * 1000),
-    )
-
-
 async def restore(
     changelogs: Changelogs, config: EngineConfig, name: str, inputs: Sequence[str]
 ) -> Restored:
@@ -64,7 +46,7 @@ async def restore(
     """
     done = Restored()
     started = time.monotonic()
-    consumer = committed_reader(config, f"{name}.restore")
+    consumer = config.reader(f"{name}.restore")
     places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
     try:
         async with asyncio.timeout(2 * config.request_timeout):
@@ -79,27 +61,6 @@ async def restore(
         await unhurried(consumer.stop())
     done.seconds = time.monotonic() - started
     return done
-
-
-async def bounds(consumer: Any, places: list[Any]) -> tuple[dict[Any, int], dict[Any, int]]:
-    """Return where partitions begin and end; raise if one does not exist."""
-    await check_exist(consumer, places)
-    return await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-
-
-async def check_exist(consumer: Any, places: list[Any]) -> None:
-    """Name a topic that is not there; aiokafka would wait for it without a word."""
-    client = consumer._client
-    for place in places:
-        await client.add_topic(place.topic)
-        known = client.cluster.partitions_for_topic(place.topic) or set()
-        if place.partition not in known:
-            await client.force_metadata_update()
-            known = client.cluster.partitions_for_topic(place.topic) or set()
-        if not known:
-            raise BrokerError(f"topic {place.topic} does not exist; create it (hb topics create)")
-        if place.partition not in known:
-            raise BrokerError(f"topic {place.topic} has no partition {place.partition}")
 
 
 async def _check_positions(
@@ -167,26 +128,6 @@ async def _read(
 
     await read_to(consumer, place, first, end, apply)
     report.finish()
-
-
-async def read_to(
-    consumer: Any, place: Any, first: int, end: int, use: Callable[[Batch], Awaitable[None]]
-) -> None:
-    """Hand the committed records of one partition from `first` to `end` to `use`."""
-    consumer.assign([place])
-    consumer.seek(place, first)
-    fetcher = consumer._fetcher
-    position = first
-    while position < end:
-        for batch in take_batches(fetcher, [place], _CHUNK):
-            position = batch.next
-            await use(batch)
-        if position < end and place not in fetcher._records:
-            done, pending = await asyncio.wait([fetcher._create_fetch_waiter()], timeout=1.0)
-            for waiter in pending:
-                waiter.cancel()
-            for waiter in done:
-                waiter.result()
 
 
 class _Progress:

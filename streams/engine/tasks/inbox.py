@@ -18,25 +18,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from streams.engine.config import Pace
 from streams.kafka.batch import Batch
 
 _NEVER = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How batches are cut and how long they wait for others.
-
-    chunk      the most records of one piece
-    room       bytes of a topic that may be here before no more is fetched
-    slack      how far one topic may be ahead of another, in milliseconds of the stream
-    patience   seconds, by the wall's clock
-    """
-
-    chunk: int
-    room: int
-    slack: int
-    patience: float
 
 
 @dataclass(slots=True)

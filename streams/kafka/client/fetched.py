@@ -8,6 +8,7 @@ these parts of aiokafka 0.14, which tests/streams/test_upstream.py pins: `Fetche
 `_wait_consume_future`.
 """
 
+import asyncio
 from collections.abc import Collection
 from typing import Any
 
@@ -17,11 +18,12 @@ from aiokafka.errors import CorruptRecordException
 from streams.kafka.batch import Batch, Headers
 
 
-def take_batches(fetcher: Any, wanted: Collection[Any], max_bytes: int) -> list[Batch]:
+def take_batches(consumer: Any, wanted: Collection[Any], max_bytes: int) -> list[Batch]:
     """Take what is fetched for the `wanted` partitions, about `max_bytes` of each at most.
 
     Raises the error that a fetch of a wanted partition met, as aiokafka's own reading does.
     """
+    fetcher = consumer._fetcher
     batches: list[Batch] = []
     for partition in [tp for tp in wanted if tp in fetcher._records]:
         result = fetcher._records[partition]
@@ -39,6 +41,16 @@ def take_batches(fetcher: Any, wanted: Collection[Any], max_bytes: int) -> list[
         if batch is not None:
             batches.append(batch)
     return batches
+
+
+async def wait_for_fetch(consumer: Any, seconds: float) -> None:
+    """Wait for the next answer of a broker, `seconds` at most; raise if it refuses us."""
+    waiter = consumer._fetcher._create_fetch_waiter()
+    await asyncio.wait([waiter], timeout=seconds)
+    if waiter.done():
+        waiter.result()  # an authorization error is raised here
+    else:
+        waiter.cancel()
 
 
 def _take(partition: Any, result: Any, max_bytes: int) -> Batch | None:

@@ -1,0 +1,86 @@
+"""A consumer outside any group: reads what is committed, wherever it is told to."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+
+from settings.errors import BrokerError
+from streams.kafka.batch import Batch
+from streams.kafka.client.fetched import take_batches, wait_for_fetch
+
+_CHUNK = 1 << 20
+
+
+def committed_reader(
+    client: Mapping[str, Any],
+    name: str,
+    *,
+    fetch_bytes: int,
+    request_timeout: float,
+    wait_ms: int = 20,
+) -> Any:
+    """Return a consumer that reads committed records; `client` holds the connection arguments."""
+    return AIOKafkaConsumer(
+        **client,
+        client_id=name,
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+        # A position that the log no longer has must be seen, not silently moved.
+        auto_offset_reset="none",
+        max_partition_fetch_bytes=fetch_bytes,
+        # aiokafka has one fetch per broker under way; a seek waits until it is answered.
+        fetch_max_wait_ms=wait_ms,
+        request_timeout_ms=int(request_timeout * 1000),
+    )
+
+
+async def partitions_of(consumer: Any, topic: str) -> list[int]:
+    """Return the partitions of a topic; raise if it does not exist."""
+    numbers = await _known(consumer, topic, 0)
+    if not numbers:
+        raise BrokerError(f"topic {topic} does not exist; create it (hb topics create)")
+    return sorted(numbers)
+
+
+async def bounds(consumer: Any, places: list[Any]) -> tuple[dict[Any, int], dict[Any, int]]:
+    """Return where partitions begin and end; raise if one does not exist."""
+    await check_exist(consumer, places)
+    return await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+
+
+async def check_exist(consumer: Any, places: list[Any]) -> None:
+    """Name a topic that is not there; aiokafka would wait for it without a word."""
+    for place in places:
+        known = await _known(consumer, place.topic, place.partition)
+        if not known:
+            raise BrokerError(f"topic {place.topic} does not exist; create it (hb topics create)")
+        if place.partition not in known:
+            raise BrokerError(f"topic {place.topic} has no partition {place.partition}")
+
+
+async def _known(consumer: Any, topic: str, partition: int) -> set[int]:
+    """Return the partitions that the client knows of, after asking again if one is missing."""
+    client = consumer._client
+    await client.add_topic(topic)
+    known: set[int] = client.cluster.partitions_for_topic(topic) or set()
+    if partition not in known:
+        await client.force_metadata_update()
+        known = client.cluster.partitions_for_topic(topic) or set()
+    return known
+
+
+async def read_to(
+    consumer: Any, place: Any, first: int, end: int, use: Callable[[Batch], Awaitable[None]]
+) -> None:
+    """Hand the committed records of one partition from `first` to `end` to `use`."""
+    consumer.assign([place])
+    consumer.seek(place, first)
+    position = first
+    while position < end:
+        batches = take_batches(consumer, [place], _CHUNK)
+        for batch in batches:
+            position = batch.next
+            await use(batch)
+        if not batches:
+            await wait_for_fetch(consumer, 1.0)
