@@ -13,7 +13,7 @@ from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.contexts import ContextReader
 from agents.ensemble_outputs import Reports
 from agents.live_learners import Presence, Present
-from agents.packing import ENTRIES, pack, unpack
+from agents.state_encoding import ENTRIES, pack, unpack
 from agents.totals import EnsembleTotals
 from learners.arrays.types import Ints
 from learners.ensemble import EnsembleLearner, Outcome

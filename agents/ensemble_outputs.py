@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agents.agent_metrics import DIAGNOSED
-from agents.packing import KEPT
+from agents.state_encoding import KEPT
 from learners.arrays.shares import UNIT
 from learners.arrays.types import Floats
 from learners.ensemble import Outcome

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from agents.agent_metrics import READ, SAID
-from agents.opinions import fits, opinions_of
-from agents.packing import pack_state, unpack_state
+from agents.log_odds import fits, opinions_of
 from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
 from agents.prediction_records import Sayings
+from agents.state_encoding import pack_state, unpack_state
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import Kept
 from learners.arrays.seeds import seeds_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.packing import unpack_state
+from agents.state_encoding import unpack_state
 from learners.arrays.types import Ints
 from learners.local.learner import LocalLearner
 from learners.rules.base import LearningRule, Rule

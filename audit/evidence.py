@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.packing import unpack
+from agents.state_encoding import unpack
 from agents.totals import EnsembleTotals
 from audit.live import LiveState
 from audit.recording.columns import Columns, firsts

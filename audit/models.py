@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agents.packing import unpack_state
 from agents.pooling import LEARNED
+from agents.state_encoding import unpack_state
 from agents.totals import FORGOTTEN
 from audit.compare import same_state
 from audit.recording.columns import firsts

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from agents.clients.client import Diagnoses, Publisher
-from bench.pipeline_job import LABELS, LEARNERS, WIDTH, worker, write_settings
+from bench.pipeline.job import LABELS, LEARNERS, WIDTH, worker, write_settings
 from bench.processes import await_ready, running
 from streams.broker.reaper import temporary_broker
 from streams.kafka.admin import create

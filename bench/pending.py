@@ -22,7 +22,7 @@ import numpy as np
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from agents import ensemble_learner
-from bench.pipeline_job import LABELS, LEARNERS, write_settings
+from bench.pipeline.job import LABELS, LEARNERS, write_settings
 from learners.join import Ledger
 from schemas.codec import encode_all
 from schemas.records import Label, Prediction

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from bench.by_hand import FEATURES, LABELS, LEARNERS, READ, RefusedError
+from bench.records_by_hand import FEATURES, LABELS, LEARNERS, READ, RefusedError
 from bench.timing import race
 from schemas.codec import encode, encode_all
 from schemas.labels import LabelReader

@@ -46,7 +46,7 @@ def engine(
     as_json: JsonOption = False,
 ) -> None:
     """Batches through Faust, exactly once, against other stream processors on one broker."""
-    from bench.engine import run, steps
+    from bench.engine.benchmark import run, steps
 
     rounds = 1 if quick else rounds
     with progress("engine", steps(rounds)) as tick:
@@ -68,7 +68,7 @@ def pipeline(
     as_json: JsonOption = False,
 ) -> None:
     """Patients to diagnoses and learning, against a raw relay and plain Faust agents."""
-    from bench.pipeline import run, steps
+    from bench.pipeline.benchmark import run, steps
 
     rounds = 1 if quick else rounds
     with progress("pipeline", steps(rounds, quick, watching)) as tick:
@@ -119,14 +119,14 @@ def faults(
     """Exactly once under fire: workers and brokers are killed, paused and bounced."""
     from random import SystemRandom
 
-    from bench import faults_schedule as plans
+    from bench.faults import schedule as plans
 
     if patients:
-        from bench.pipeline_faults import run
+        from bench.faults.pipeline import run
 
         plan = plans.PIPELINE_SHORT if short else plans.PIPELINE
     else:
-        from bench.faults import run
+        from bench.faults.engine import run
 
         plan = plans.SHORT if short else plans.FULL
     seed = SystemRandom().randrange(10**6) if seed is None else seed

@@ -47,7 +47,7 @@ def up(
     json: JsonOption = False,
 ) -> None:
     """Start the broker, or say where it runs; it keeps its data and its port between runs."""
-    from cli.progress import shown_progress
+    from cli.download_progress import shown_progress
     from streams.broker import USER, EmbeddedBroker
 
     began = time.monotonic()

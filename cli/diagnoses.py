@@ -72,7 +72,7 @@ def diagnoses(
 
 
 async def _latest(settings: "Settings", count: int) -> "list[Diagnosis]":
-    from agents.clients.reading import TopicReader
+    from agents.clients.topic_reader import TopicReader
     from schemas.readers import Reader
     from schemas.records import Diagnosis
     from streams.kafka.topics import Topics

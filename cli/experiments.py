@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.experiment_bars import bars
+from cli.experiment_progress import bars
 from cli.output import JsonOption, err, out, print_json, table
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ def label(
 
     All are published, or none if one of them cannot be used. The first label of a patient counts.
     """
-    from agents.clients.labels import pairs_in, pairs_of, publish_labels
+    from agents.clients.label_publishing import pairs_in, pairs_of, publish_labels
 
     if not pairs and file is None:
         raise typer.BadParameter("give ID=LABEL, or a --file")

@@ -9,7 +9,7 @@ from cli.output import JsonOption, err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
-    from cli.planning import Plan, Promise
+    from cli.plan_bounds import Plan, Promise
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
     bound (Theorem 1), and the patients that Corollary 1 needs for `--eps` and `--delta`. For the
     ensemble: Theorems 2 to 4. A bound above the number of patients says nothing, and is shown so.
     """
-    from cli.planning import plan as work_out
+    from cli.plan_bounds import plan as work_out
 
     made = work_out(load(settings, set_), horizon, eps, delta)
     if plot is not None:

@@ -15,7 +15,7 @@ from cli.settings import SetOption, SettingsOption, load
 from settings.errors import HbError, InputError
 
 if TYPE_CHECKING:
-    from agents.clients.patients import Source
+    from agents.clients.patient_files import Source
     from agents.clients.produce import Production, Published
     from settings.model import Settings
 
@@ -79,7 +79,7 @@ def produce(
     The settings say which learner sees which column, and which columns are the ids and the labels;
     where there are no ids, opaque ones are made up. Ctrl-C stops and says what was published.
     """
-    from agents.clients.delays import parse_delay
+    from agents.clients.label_delays import parse_delay
     from agents.clients.produce import Production, Trial
 
     delay = parse_delay(label_delay)
@@ -110,14 +110,14 @@ def produce(
 
 
 def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "Source":
-    from agents.clients.patients import file_patients
+    from agents.clients.patient_files import file_patients
     from agents.clients.splitting import Splitter
 
     if (file is None) == (dataset is None):
         raise typer.BadParameter("name a FILE, or a --dataset")
     if file is not None:
         return file_patients(file, settings)
-    from cli.demo.patients import DATASETS
+    from cli.demo.wdbc import DATASETS
 
     source = DATASETS[str(dataset)]()
     source.need(Splitter(settings).columns)

@@ -23,9 +23,9 @@ def screenshots(
 
     The demo has a folder, a broker and workers of its own, which are gone afterwards.
     """
-    from cli.console_pictures import PATIENTS, browser_path, take
+    from cli.console_screenshots import PATIENTS, browser_path, take
     from cli.demo.command import prepare
-    from cli.demo.course import Demo
+    from cli.demo.demonstration import Demo
     from cli.demo.folder import Place
 
     browser_path()

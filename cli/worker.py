@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.logs import log_to_terminal
 from cli.output import err, out
 from cli.settings import SetOption, SettingsOption, load
+from cli.worker_log import log_to_terminal
 
 if TYPE_CHECKING:
     from streams.faust.app import EngineApp
@@ -84,7 +84,7 @@ def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
     """
     from agents.roles import roles
     from agents.supervisor import Supervisor, worker_command
-    from cli.progress import shown_progress
+    from cli.download_progress import shown_progress
     from cli.topics import create_missing
     from settings.loading import settings_path
 

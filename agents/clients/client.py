@@ -19,9 +19,9 @@ from contextlib import AsyncExitStack
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
-from agents.clients.reading import TopicReader
-from agents.clients.sending import Sender
+from agents.clients.sender import Sender
 from agents.clients.splitting import PatientError, Splitter, label_value
+from agents.clients.topic_reader import TopicReader
 from schemas.readers import Reader
 from schemas.records import Diagnosis
 from settings.errors import HbError, InputError

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from agents.clients.reading import TopicReader
-from agents.clients.sending import Sender
+from agents.clients.sender import Sender
+from agents.clients.topic_reader import TopicReader
 from schemas.batches import BatchReader
 from schemas.deadletters import from_message
 from schemas.errors import RecordError

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from agents.clients.client import new_id
-from agents.clients.delays import Delay, fixed
-from agents.clients.patients import Patients, Source, gathered
-from agents.clients.sending import Sender
+from agents.clients.label_delays import Delay, fixed
+from agents.clients.patient_files import Patients, Source, gathered
+from agents.clients.sender import Sender
 from agents.clients.splitting import ID, Split, Splitter
 from schemas.codec import encode_all
 from schemas.records import Label

@@ -13,7 +13,7 @@ from typing import Any, Self
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from agents.clients.reading import outside_consumer
+from agents.clients.topic_reader import outside_consumer
 from agents.monitor.state_view import StateView
 from settings.errors import BrokerError
 from settings.model import Settings

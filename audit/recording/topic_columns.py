@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from agents.local_learner import readable
-from agents.opinions import opinions_of
+from agents.log_odds import opinions_of
 from audit.recording.columns import Columns, Ids
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING, Ints

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from agents.ensemble_learner import ensemble_learner
-from agents.opinions import opinions_of
+from agents.log_odds import opinions_of
 from audit.recording.columns import firsts
 from audit.recording.partition import PartitionLogs, read_partition
 from audit.recording.recording import Progress, opened, silent

@@ -14,8 +14,8 @@ import typer
 from cli.output import JsonOption, err, out, print_json
 
 if TYPE_CHECKING:
-    from agents.clients.patients import Source
-    from cli.demo.course import Progress
+    from agents.clients.patient_files import Source
+    from cli.demo.demonstration import Progress
     from cli.demo.folder import Place
     from settings.model import Settings
 
@@ -55,7 +55,7 @@ def demo(
     if stop:
         _stop(place, json)
         return
-    from cli.demo.course import Demo
+    from cli.demo.demonstration import Demo
 
     began = time.monotonic()
     work = Demo(place, patients, seed)
@@ -73,13 +73,13 @@ def demo(
 
 def prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
     """Start the broker and read the data side by side; return address, patients and settings."""
-    from cli.progress import shown_progress
+    from cli.download_progress import shown_progress
     from streams.broker import EmbeddedBroker
 
     err.print("hb: starting a broker", highlight=False)
     with shown_progress() as progress, ThreadPoolExecutor(1) as pool:
         starting = pool.submit(EmbeddedBroker(place.folder / "broker", progress=progress).up)
-        from cli.demo.patients import wdbc
+        from cli.demo.wdbc import wdbc
         from cli.init import checked_text, for_wdbc
 
         source = wdbc()
@@ -117,7 +117,7 @@ def shown(progress: "Progress", address: str) -> Iterator[None]:
 
 def _finish(progress: "Progress", settings: "Settings", json: bool) -> None:
     """Count again, then tell."""
-    from cli.demo.story import figures, recount, story
+    from cli.demo.summary import figures, recount, story
 
     recount(settings, progress)
     told = story(settings, progress)

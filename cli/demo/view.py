@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from cli.demo.course import Progress
+    from cli.demo.demonstration import Progress
 
 _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 40

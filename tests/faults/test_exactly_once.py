@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from bench import faults, pipeline_faults
-from bench.faults_check import Record, judge, longest_gap
-from bench.faults_schedule import PIPELINE_SHORT, SHORT, Fault, schedule
+from bench.faults import engine as faults
+from bench.faults import pipeline as pipeline_faults
+from bench.faults.schedule import PIPELINE_SHORT, SHORT, Fault, schedule
+from bench.faults.verdict import Record, judge, longest_gap
 from streams.broker.reaper import temporary_broker
 
 SEED = int(os.environ.get("HB_FAULTS_SEED", "20"))

@@ -9,7 +9,7 @@ import pytest
 from engine_kit import committed
 from user_kit import ensemble, worker_process, write_settings
 
-from agents.clients.sending import Sender
+from agents.clients.sender import Sender
 from agents.monitor.state_reader import StateReader
 from agents.monitor.state_view import StateView
 from agents.monitor.watch import Watch

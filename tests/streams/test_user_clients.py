@@ -9,7 +9,7 @@ from engine_kit import committed, produce
 from user_kit import PATIENT, ensemble, worker_process, write_settings
 
 from agents.clients.client import Client, Diagnoses, NoDiagnosisError, PatientError, Publisher
-from agents.clients.sending import partition_of
+from agents.clients.sender import partition_of
 from schemas.codec import encode
 from schemas.examples import EXAMPLES
 from schemas.readers import Reader

@@ -15,7 +15,7 @@ import pytest
 from engine_kit import committed
 from user_kit import HB, PATIENT, ensemble, worker_process
 
-from agents.clients.sending import Sender, partition_of
+from agents.clients.sender import Sender, partition_of
 from settings.loading import load_settings
 from streams.clock import wall
 from streams.kafka.topics import Topics

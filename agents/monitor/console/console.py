@@ -12,12 +12,12 @@ from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
 
-from agents.monitor.console.details import Details
-from agents.monitor.console.feed import Feed, event
+from agents.monitor.console.activity import Pulse
+from agents.monitor.console.event_stream import Feed, event
 from agents.monitor.console.history import History, point
-from agents.monitor.console.pulse import Pulse
+from agents.monitor.console.learner_reader import Details
+from agents.monitor.console.newest_records import Tail
 from agents.monitor.console.snapshot import about, snapshot
-from agents.monitor.console.tail import Tail
 from agents.monitor.overview import Overview
 from agents.monitor.watch import Watch
 from settings.errors import HbError

@@ -14,9 +14,9 @@ from typing import Any
 
 from aiohttp import web
 
+from agents.monitor.console.access import HEADERS, objection
 from agents.monitor.console.assets import CHARTS, PAGE, Asset, assets, charts
 from agents.monitor.console.console import Console
-from agents.monitor.console.guard import HEADERS, objection
 from agents.monitor.watch import Watch
 from settings.errors import HbError
 from settings.model import Settings

@@ -6,8 +6,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agents.monitor.console.pulse import Health, Pulse
-from agents.monitor.console.tail import Letters, Tail
+from agents.monitor.console.activity import Health, Pulse
+from agents.monitor.console.newest_records import Letters, Tail
 from agents.monitor.overview import Overview, TaskView
 from schemas.reasons import Reason
 from schemas.records import Diagnosis, Opinion

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bench import pending
-from bench.accounting import PIPELINE, WATCHING, Account, Companion, Timed
-from bench.pipeline import RIVALS, steps
-from bench.pipeline_job import outputs, patients, write_settings
-from bench.pipeline_peers.plain_faust import choose, diagnosis
-from bench.pipeline_peers.raw_relay import Relay
-from bench.watching_cost import ALONE, COUNTING, WATCHED
+from bench.monitoring.cost import ALONE, COUNTING, WATCHED
+from bench.monitoring.counting_worker import PIPELINE, WATCHING, Account, Companion, Timed
+from bench.pipeline.benchmark import RIVALS, steps
+from bench.pipeline.job import outputs, patients, write_settings
+from bench.pipeline.peers.plain_faust import choose, diagnosis
+from bench.pipeline.peers.raw_relay import Relay
 from schemas.labels import LabelReader
 from schemas.rows import Feature, RowReader
 from streams.engine.observer import Observer

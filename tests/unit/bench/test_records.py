@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import records
-from bench.by_hand import READ
+from bench.records_by_hand import READ
 from cli.main import app
 from schemas.codec import encode
 from schemas.examples import EXAMPLES

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agents.monitor.scores import Sums, score
-from cli.demo.course import DemoError, Progress
-from cli.demo.story import figures, recount, story
+from cli.demo.demonstration import DemoError, Progress
+from cli.demo.summary import figures, recount, story
 from learners.arrays.shares import UNIT
 from schemas.records import Diagnosis, Opinion
 from tests.unit.agents.toy import SETTINGS

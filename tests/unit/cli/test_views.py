@@ -6,7 +6,7 @@ from rich.console import Console
 
 from agents.monitor.overview import Overview, TaskView, TopicView
 from agents.monitor.scores import Sums, score
-from cli.demo.course import Progress
+from cli.demo.demonstration import Progress
 from cli.demo.view import Lines, Picture
 from cli.diagnoses import View
 from cli.status import report, screen

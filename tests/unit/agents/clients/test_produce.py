@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from agents.clients.delays import parse_delay
-from agents.clients.patients import CsvPatients, JsonPatients, TablePatients, file_patients
+from agents.clients.label_delays import parse_delay
+from agents.clients.patient_files import CsvPatients, JsonPatients, TablePatients, file_patients
 from agents.clients.produce import Production, Trial
 from settings.errors import InputError
 from tests.unit.agents.toy import SETTINGS

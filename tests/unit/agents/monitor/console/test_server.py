@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from agents.monitor.console.console import Console
-from agents.monitor.console.feed import MOST_PAGES, event
+from agents.monitor.console.event_stream import MOST_PAGES, event
 from agents.monitor.console.server import CONSOLE, add_pages
 from agents.monitor.watch import Watch
 from tests.unit.agents.monitor.console.looks import overview

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.monitor.console.pulse import Pulse
+from agents.monitor.console.activity import Pulse
+from agents.monitor.console.newest_records import Letters, Tail
 from agents.monitor.console.snapshot import about, diagnosis, shortened, snapshot
-from agents.monitor.console.tail import Letters, Tail
 from agents.monitor.scores import Accuracy
 from schemas.records import Diagnosis, Opinion
 from streams.engine.tasks.task import Phase, TaskStatus

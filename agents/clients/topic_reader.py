@@ -1,0 +1,148 @@
+"""Topics read from outside any group: committed records only, from wherever one likes."""
+
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from agents.clients.sender import check_topics
+from settings.model import Settings
+from settings.sections.broker import BrokerSettings
+from streams.kafka.connection import explained, quiet_client
+from streams.kafka.security import client_arguments, located
+
+_WAIT_MS = 500
+_MOST = 4_000
+
+
+async def outside_consumer(
+    settings: Settings, topics: Collection[str], **options: Any
+) -> tuple[BrokerSettings, Any]:
+    """Check that topics are there; return where the broker is, and a consumer without a group."""
+    quiet_client()
+    broker = located(settings.broker)
+    await check_topics(settings, topics)
+    return broker, AIOKafkaConsumer(
+        **client_arguments(broker),
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+        **options,
+    )
+
+
+class TopicReader:
+    """Reads all partitions of some topics.
+
+    since        "end": what is committed after it was entered; "start": everything that is kept
+    fetch_bytes  how much of a partition is fetched at a time
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Collection[str],
+        since: Literal["start", "end"] = "end",
+        *,
+        fetch_bytes: int = 4 << 20,
+    ) -> None:
+        self._fetch_bytes = fetch_bytes
+        self._settings = settings
+        self._broker = settings.broker
+        self._since = since
+        self._topics = topics
+        self._places = [
+            TopicPartition(topic, number)
+            for topic in topics
+            for number in range(settings.topics.partitions)
+        ]
+        self._consumer: Any = None
+
+    async def __aenter__(self) -> Self:
+        self._broker, self._consumer = await outside_consumer(
+            self._settings,
+            self._topics,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=_WAIT_MS,
+            max_partition_fetch_bytes=self._fetch_bytes,
+        )
+        try:
+            await self._begin()
+        except BaseException:
+            await self._consumer.stop()
+            raise
+        return self
+
+    async def _begin(self) -> None:
+        with self.explaining():
+            await self._consumer.start()
+            self._consumer.assign(self._places)
+            self.begins, self.ends = await self._bounds()
+            first = self.ends if self._since == "end" else self.begins
+            self.seek(first)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._consumer.stop()
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Turn the client's errors into one sentence."""
+        try:
+            yield
+        except (KafkaError, TimeoutError) as error:
+            raise explained(error, self._broker) from error
+
+    async def _bounds(self) -> tuple[dict[Any, int], dict[Any, int]]:
+        begins = await self._consumer.beginning_offsets(self._places)
+        return begins, await self._consumer.end_offsets(self._places)
+
+    async def renew(self) -> None:
+        """Look where the topics begin and end by now."""
+        with self.explaining():
+            self.begins, self.ends = await self._bounds()
+
+    def seek(self, offsets: dict[Any, int]) -> None:
+        """Go on reading at these offsets."""
+        for place, offset in offsets.items():
+            self._consumer.seek(place, offset)
+
+    def rest(self) -> None:
+        """Fetch nothing until `wake`: a consumer fetches ahead, whether anybody reads or not."""
+        self._consumer.pause(*self._places)
+
+    def wake(self) -> None:
+        """Fetch again."""
+        self._consumer.resume(*self._places)
+
+    async def read(self, wait: float = _WAIT_MS / 1000) -> list[Any]:
+        """Return the next records, waiting a little for the first of them."""
+        with self.explaining():
+            found = await self._consumer.getmany(timeout_ms=int(wait * 1000), max_records=_MOST)
+        return [record for records in found.values() for record in records]
+
+    async def present(self) -> AsyncIterator[list[Any]]:
+        """Yield what there is from here to the ends as they were when the reader was entered."""
+        while left := await self._unread():
+            with self.explaining():
+                found = await self._consumer.getmany(*left, timeout_ms=_WAIT_MS, max_records=_MOST)
+            for place, records in found.items():
+                yield [record for record in records if record.offset < self.ends[place]]
+
+    async def _unread(self) -> list[Any]:
+        with self.explaining():
+            at = {place: await self._consumer.position(place) for place in self._places}
+        return [place for place, end in self.ends.items() if at[place] < end]
+
+    async def last(self, count: int) -> list[Any]:
+        """Return the last `count` records of all partitions together, oldest first."""
+        step = 2 * count + 100
+        while True:
+            first = {p: max(self.begins[p], self.ends[p] - step) for p in self._places}
+            self.seek(first)
+            found = [record async for records in self.present() for record in records]
+            # Offsets are taken by the marks of transactions too, so it may take another try.
+            if len(found) >= count or first == self.begins:
+                found.sort(key=lambda record: record.timestamp)
+                return found[-count:] if count else []
+            step *= 4

@@ -1,0 +1,1 @@
+"""`hb bench engine`: the engine beside other stream processors, each a program in `peers`."""

@@ -1,0 +1,1 @@
+"""`hb bench faults`: exactly once, checked while workers and brokers are killed and paused."""

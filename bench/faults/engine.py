@@ -1,0 +1,174 @@
+"""Exactly once under fire: workers and brokers are killed, paused and bounced while records flow.
+
+Three brokers, two workers, a steady stream; faults come by a schedule that a seed determines. In
+the end every input must have exactly one answer, and the state must be what the input gives.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from bench.faults import verdict as check
+from bench.faults.injection import Say, Torment, carried_out
+from bench.faults.schedule import Event, Fault, Plan, schedule
+from bench.faults.worker import AGENT, config
+from settings.errors import HbError
+from streams.broker import EmbeddedBroker
+
+_IDS = 20_000
+_TURN = 0.05
+_SETTLE = 90.0
+
+
+def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) -> dict[str, Any]:
+    """Run the torment and judge it; without a cluster that is up it gets one of its own."""
+    return carried_out(_Run, plan, seed, say, cluster)
+
+
+class _Run:
+    def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
+        self._plan, self._folder, self._say = plan, folder, say
+        self._address = cluster.address
+        self._prefix = f"f{uuid4().hex[:8]}."
+        self._torment = Torment(cluster, plan, folder, say, self._command)
+        self._fed = 0
+
+    def _command(self, _number: int, folder: Path) -> Sequence[str]:
+        program = [sys.executable, "-m", "bench.faults.worker"]
+        timeout = str(self._plan.session_timeout)
+        return [*program, self._address, self._prefix, str(folder), timeout]
+
+    async def run(self, seed: int) -> dict[str, Any]:
+        events = schedule(self._plan, seed)
+        self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} records")
+        await self._create_topics()
+        self._torment.start()
+        try:
+            await self._flow(events)
+            await self._settle()
+        except HbError:
+            self._torment.show_logs()
+            raise
+        finally:
+            self._torment.stop()
+        return await self._report(seed)
+
+    # The stream.
+
+    async def _flow(self, events: list[Event]) -> None:
+        """Feed for as long as the faults take, and the rest at once."""
+        faults = asyncio.create_task(self._strike(events))
+        expected = sum(event.rest + 8 for event in events) + 10
+        rate = self._plan.records / expected
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._address, enable_idempotence=True, linger_ms=5
+        )
+        async with producer:
+            while self._fed < self._plan.records:
+                turn = self._plan.records if faults.done() else self._fed + int(rate * _TURN) + 1
+                await self._feed(producer, min(turn, self._plan.records))
+                await asyncio.sleep(_TURN)
+        await faults
+
+    async def _feed(self, producer: Any, until: int) -> None:
+        for number in range(self._fed, until):
+            who = number * 7919 % _IDS
+            await producer.send(
+                self._prefix + "in",
+                orjson.dumps({"id": who, "seq": number}),
+                key=b"%d" % who,
+                partition=who % self._plan.partitions,
+            )
+        self._fed = until
+
+    async def _settle(self) -> None:
+        """Wait until everything fed is answered."""
+        deadline = time.monotonic() + _SETTLE
+        while time.monotonic() < deadline:
+            found = len(await check.read_all(self._address, self._prefix + "out"))
+            if found >= self._plan.records:
+                return
+            self._torment.check()
+            await asyncio.sleep(1.0)
+        raise HbError(f"only {found} of {self._plan.records} records were answered in the end")
+
+    async def _strike(self, events: list[Event]) -> None:
+        await self._first_outputs()
+        await self._torment.strike_all(events, lambda: f"{self._fed} records fed")
+
+    async def _first_outputs(self) -> None:
+        deadline = time.monotonic() + 60
+        while not await check.read_all(self._address, self._prefix + "out"):
+            if time.monotonic() > deadline:
+                raise HbError("the workers answered nothing within a minute")
+            await asyncio.sleep(0.5)
+
+    async def _create_topics(self) -> None:
+        conf = config(self._address, self._prefix, self._folder, self._plan.session_timeout)
+        copies = min(3, self._plan.brokers)
+        safe = {"min.insync.replicas": str(max(1, copies - 1))}
+        stamped = {**safe, "message.timestamp.type": "LogAppendTime"}
+        names = {
+            self._prefix + "in": safe,
+            self._prefix + "out": stamped,
+            conf.deadletters: safe,
+            conf.changelog(AGENT): {**safe, "cleanup.policy": "compact"},
+            conf.shared_changelog(AGENT): {**safe, "cleanup.policy": "compact"},
+        }
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._address)
+        await admin.start()
+        try:
+            made = [
+                NewTopic(name, self._plan.partitions, copies, topic_configs=settings)
+                for name, settings in names.items()
+            ]
+            await admin.create_topics(made)
+        finally:
+            await admin.close()
+
+    # The judgement.
+
+    async def _report(self, seed: int) -> dict[str, Any]:
+        topics = ("in", "out", f"{AGENT}.changelog", f"{AGENT}.shared")
+        found = [await check.read_all(self._address, self._prefix + topic) for topic in topics]
+        verdict = check.judge(*found)
+        outputs = found[1]
+        logs = self._torment.said
+        return {
+            "settings": {
+                "seed": seed,
+                "records": self._plan.records,
+                "faults": len(self._torment.history),
+            },
+            "figures": {
+                "lost": verdict.lost,
+                "double": verdict.double,
+                "differing": verdict.differing,
+                "fenced": logs.count("ProducerFenced"),
+                "reopened": logs.count("opens again in"),
+                "session_timeout_seconds": self._plan.session_timeout,
+                "kill_gap_seconds": self._gap(outputs, Fault.KILL_WORKER),
+                "pause_gap_seconds": self._gap(outputs, Fault.PAUSE_WORKER),
+                "broker_kill_gap_seconds": self._gap(outputs, Fault.KILL_BROKER),
+                "broker_bounce_gap_seconds": self._gap(outputs, Fault.BOUNCE_BROKER),
+                "clean_stop_gap_seconds": _longest(outputs, self._torment.handovers),
+            },
+            "ratios": {},
+        }
+
+    def _gap(self, outputs: list[check.Record], fault: Fault) -> float:
+        return _longest(
+            outputs, [(a, b) for found, a, b in self._torment.history if found is fault]
+        )
+
+
+def _longest(outputs: list[check.Record], windows: list[tuple[float, float]]) -> float:
+    return max((check.longest_gap(outputs, *window) for window in windows), default=0.0)

@@ -1,0 +1,143 @@
+"""Workers and brokers that are killed, paused and bounced by a schedule, and come back."""
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+from bench.faults.schedule import Event, Fault, Plan
+from settings.errors import HbError
+from streams.broker import EmbeddedBroker
+from streams.broker.reaper import temporary_broker
+from streams.kafka.connection import quiet_client
+
+_BROKER_DOWN = 4.0
+_VISIT = 6.0
+_STOP_WITHIN = 20.0
+Say = Callable[[str], object]
+Command = Callable[[int, Path], Sequence[str]]
+"""Returns what to start as worker number so and so, with a folder of its own."""
+
+
+class Run(Protocol):
+    """One run of a benchmark on a cluster, with a folder of its own."""
+
+    def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
+        """Make it ready."""
+
+    async def run(self, seed: int) -> dict[str, Any]:
+        """Carry it out and report."""
+
+
+def carried_out(
+    kind: type[Run], plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None
+) -> dict[str, Any]:
+    """Carry out a run on a cluster that is up (all its nodes are afterwards), or on a new one."""
+    quiet_client()
+    up = temporary_broker(brokers=plan.brokers) if cluster is None else nullcontext(cluster)
+    with up as brokers, TemporaryDirectory(prefix="hb-faults-") as folder:
+        return asyncio.run(kind(brokers, plan, Path(folder), say).run(seed))
+
+
+class Torment:
+    """The processes of one run. `history` and `handovers` tell what was done to them and when."""
+
+    def __init__(
+        self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say, command: Command
+    ) -> None:
+        self.history: list[tuple[Fault, float, float]] = []
+        self.handovers: list[tuple[float, float]] = []
+        self._cluster, self._plan, self._folder, self._say = cluster, plan, folder, say
+        self._command = command
+        self._workers: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Start the workers."""
+        for number in range(self._plan.workers):
+            self._start(number)
+
+    def stop(self) -> None:
+        """Stop the workers cleanly."""
+        for worker in self._workers.values():
+            worker.send_signal(signal.SIGCONT)
+            worker.terminate()
+        for worker in self._workers.values():
+            try:
+                worker.wait(_STOP_WITHIN)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+        self._workers.clear()
+
+    def check(self) -> None:
+        """Raise HbError if a worker ended by itself: faults must not do that to the others."""
+        for number, worker in self._workers.items():
+            if (code := worker.poll()) is not None:
+                raise HbError(f"worker {number} ended by itself, with exit code {code}")
+
+    async def strike_all(self, events: Sequence[Event], done: Callable[[], str]) -> None:
+        """Let the faults of a schedule happen, one after the other; `done` tells of the flow."""
+        for event in events:
+            started = time.time()
+            await self._strike(event)
+            await asyncio.sleep(event.rest)
+            self.history.append((event.fault, started, time.time()))
+            self._say(f"{event.fault.value} ({event.target}); {done()}")
+            self.check()
+
+    async def _strike(self, event: Event) -> None:
+        if event.fault is Fault.KILL_WORKER:
+            worker = self._workers.pop(event.target)
+            worker.kill()
+            worker.wait()
+            self._start(event.target)
+        elif event.fault is Fault.PAUSE_WORKER:
+            self._workers[event.target].send_signal(signal.SIGSTOP)
+            await asyncio.sleep(self._plan.session_timeout + 4)
+            self._workers[event.target].send_signal(signal.SIGCONT)
+        elif event.fault is Fault.COME_AND_GO:
+            await self._visit()
+        else:
+            await asyncio.to_thread(self._strike_broker, event)
+
+    async def _visit(self) -> None:
+        number = self._plan.workers
+        self._start(number)
+        await asyncio.sleep(_VISIT)
+        worker = self._workers.pop(number)
+        worker.terminate()
+        started = time.time()
+        await asyncio.to_thread(worker.wait)
+        self.handovers.append((started, started + self._plan.session_timeout))
+
+    def _strike_broker(self, event: Event) -> None:
+        node = self._cluster.nodes[event.target]
+        if event.fault is Fault.KILL_BROKER:
+            node.kill()
+            time.sleep(_BROKER_DOWN)
+        else:
+            node.stop()
+        node.start()
+
+    def _start(self, number: int) -> None:
+        folder = self._folder / str(number)
+        folder.mkdir(exist_ok=True)
+        with (self._folder / f"{number}.log").open("ab") as log:
+            self._workers[number] = subprocess.Popen(  # noqa: S603  # our own module
+                self._command(number, folder), stdout=log, stderr=log
+            )
+
+    @property
+    def said(self) -> str:
+        """Return the logs of all workers."""
+        return "".join(log.read_text(errors="replace") for log in self._folder.glob("*.log"))
+
+    def show_logs(self) -> None:
+        """Say how the logs end."""
+        for log in sorted(self._folder.glob("*.log")):
+            self._say(f"{log.name}: {log.read_text(errors='replace')[-3_000:]}")

@@ -1,0 +1,154 @@
+"""The whole pipeline under fire: patients and labels flow while workers and brokers are killed.
+
+Two workers with all roles, three brokers, every topic kept three times. Patients are published as
+`hb produce` does it, each label half a second after its patient. In the end `hb audit` recomputes
+everything from the topics, and there must be nothing lost, double or different.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from agents.clients.label_delays import fixed
+from agents.clients.patient_files import Patients
+from agents.clients.produce import Production, Trial
+from agents.monitor.overview import Overview
+from agents.monitor.watch import look
+from audit.end_to_end import Report, audit
+from bench.faults.injection import Say, Torment, carried_out
+from bench.faults.schedule import Fault, Plan, schedule, seconds
+from bench.pipeline.job import drawn, worker, write_settings
+from settings.errors import BrokerError, HbError
+from settings.model import Settings
+from streams.broker import EmbeddedBroker
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import declared
+
+_LABEL_AFTER = 0.5
+_FIRST_WITHIN = 60.0
+_SETTLE = 120.0
+_PAUSE = 1.0
+
+
+class Drawn:
+    """Patients that a seed determines, as a source to publish."""
+
+    name, texts, labelled, id_column = "drawn patients", False, True, "id"
+
+    def __init__(self, count: int, seed: int) -> None:
+        self._count, self._seed = count, seed
+
+    def chunks(self) -> Iterator[Patients]:
+        """Draw them all."""
+        columns, labels = drawn(np.random.default_rng(self._seed), self._count)
+        ids = [f"p{number:08d}" for number in range(self._count)]
+        yield Patients(range(self._count), columns, ids, labels)
+
+
+def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) -> dict[str, Any]:
+    """Run the torment and audit it; without a cluster that is up it gets one of its own."""
+    return carried_out(_Run, plan, seed, say, cluster)
+
+
+class _Run:
+    def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
+        self._plan, self._folder, self._say = plan, folder, say
+        self._settings = self._write(cluster)
+        self._torment = Torment(cluster, plan, folder, say, self._command)
+
+    def _write(self, cluster: EmbeddedBroker) -> Settings:
+        copies = min(3, self._plan.brokers)
+        return write_settings(
+            self._folder,
+            cluster.address,
+            f"f{uuid4().hex[:8]}",
+            extra=f'session_timeout = "{self._plan.session_timeout:g}s"\n'
+            f"[topics]\npartitions = {self._plan.partitions}\nreplication = {copies}\n",
+        )
+
+    def _command(self, _number: int, folder: Path) -> Sequence[str]:
+        return worker(self._folder, f"worker.state={folder}")[0]
+
+    async def run(self, seed: int) -> dict[str, Any]:
+        events = schedule(self._plan, seed)
+        self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} patients")
+        async with admin_client(self._settings.broker) as admin:
+            await create(admin, declared(self._settings))
+        self._torment.start()
+        began = time.monotonic()
+        try:
+            production = self._production(seed, sum(seconds(each, self._plan) for each in events))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(production.run())
+                await self._until(lambda seen: bool(seen.board.labelled), _FIRST_WITHIN)
+                fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
+                await self._torment.strike_all(events, fed)
+            await self._until(self._is_done, _SETTLE)
+        except* (HbError, TimeoutError) as errors:
+            self._torment.show_logs()
+            raise errors.exceptions[0] from None
+        finally:
+            self._torment.stop()
+        return self._report(seed, time.monotonic() - began, await audit(self._settings))
+
+    def _production(self, seed: int, lasting: float) -> Production:
+        trial = Trial(rate=self._plan.records / lasting, delay=fixed(_LABEL_AFTER), seed=seed)
+        return Production(self._settings, Drawn(self._plan.records, seed), trial)
+
+    def _is_done(self, seen: Overview) -> bool:
+        learned = [seen.board.labelled, *seen.board.learned.values()]
+        settled = all(count >= self._plan.records for count in learned)
+        return settled and not any(task.behind for task in seen.tasks)
+
+    async def _until(self, holds: Callable[[Overview], bool], within: float) -> None:
+        deadline = time.monotonic() + within
+        while not holds(seen := await self._look(deadline)):
+            self._torment.check()
+            if time.monotonic() > deadline:
+                raise HbError(f"after {within:g} s it is not done: {_state(seen)}")
+            await asyncio.sleep(_PAUSE)
+
+    async def _look(self, deadline: float) -> Overview:
+        """Look at the state; a broker may be down just now."""
+        return await _patiently(lambda: look(self._settings), deadline)
+
+    def _report(self, seed: int, took: float, audited: Report) -> dict[str, Any]:
+        history, logs = self._torment.history, self._torment.said
+        found = audited.figures()
+        wanted = ("lost", "double", "differing", "instances", "predictions", "diagnoses", "labels")
+        kills = [fault for fault, _, _ in history if fault is Fault.KILL_BROKER]
+        return {
+            "settings": {"seed": seed, "patients": self._plan.records, "faults": len(history)},
+            "figures": {
+                **{name: found[name] for name in wanted if name in found},
+                "broker_kills": len(kills),
+                "fenced": logs.count("ProducerFenced"),
+                "reopened": logs.count("opens again in"),
+                "seconds": took,
+            },
+            "ratios": {},
+            "findings": audited.report()["findings"],
+        }
+
+
+def _state(seen: Overview) -> str:
+    learned = {"ensemble": seen.board.labelled, **seen.board.learned}
+    behind = {f"{task.agent}/{task.partition}": task.lag for task in seen.tasks if task.behind}
+    counts = {name: count for name, count in seen.counts.items() if count}
+    return f"labels learned {learned}, behind {behind}, counted {counts}"
+
+
+async def _patiently(work: Callable[[], Awaitable[Overview]], deadline: float) -> Overview:
+    while True:
+        try:
+            return await work()
+        except BrokerError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(_PAUSE)

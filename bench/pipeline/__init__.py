@@ -1,0 +1,1 @@
+"""`hb bench pipeline`: the whole pipeline beside a raw relay and plain Faust agents (`peers`)."""

@@ -1,0 +1,91 @@
+"""The pipeline from end to end against a raw relay and plain Faust agents, on one broker, in turn.
+
+Each has its own topics with the same patients and labels, all there before it starts. Its rate is
+patients over the time from the first to the last record of its outputs, by the broker's own stamps:
+so starting costs nothing, nothing else runs meanwhile, and nobody measures himself.
+
+    ours          `hb worker`: one process with all roles, exactly once; until the last label is
+                  learned by everybody
+    raw_relay     one process, see `bench.pipeline.peers.raw_relay`
+    plain_faust   four processes, one for each role
+"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.monitoring import cost as watching_cost
+from bench.monitoring.cost import Cost
+from bench.pipeline.job import LEARNERS, settings_file, worker
+from bench.pipeline.output_stamps import rate, wait_for
+from bench.pipeline.run import Rival, prepared
+from bench.processes import running
+from streams.broker.reaper import temporary_broker
+from streams.kafka.connection import quiet_client
+from streams.kafka.topics import ENSEMBLE
+
+_PATIENCE = 60.0
+
+
+def relay(folder: Path) -> list[list[str]]:
+    """Return the command of the relay."""
+    module = "bench.pipeline.peers.raw_relay"
+    return [[sys.executable, "-m", module, str(settings_file(folder))]]
+
+
+def plain_faust(folder: Path) -> list[list[str]]:
+    """Return the commands of the Faust agents: a process for each role."""
+    module = "bench.pipeline.peers.plain_faust"
+    program = [sys.executable, "-m", module, str(settings_file(folder))]
+    return [[*program, str(folder / name), name] for name in (*LEARNERS, ENSEMBLE)]
+
+
+OURS = Rival("ours", 200_000, 50_000, worker, learns=True)
+RIVALS = (
+    OURS,
+    Rival("raw_relay", 400_000, 100_000, relay),
+    Rival("plain_faust", 3_000, 1_500, plain_faust),
+)
+
+
+def steps(rounds: int, quick: bool, watching: bool) -> int:
+    """Return how many runs a benchmark takes."""
+    return rounds * len(RIVALS) + (watching_cost.steps(quick) if watching else 0)
+
+
+def run(
+    rounds: int, quick: bool, watching: bool, seed: int, tick: Callable[[], object]
+) -> dict[str, Any]:
+    """Measure everybody `rounds` times in turn; the best run of each counts."""
+    quiet_client()
+    rates: dict[str, list[float]] = {}
+    with temporary_broker() as broker:
+        for number in range(rounds):
+            for rival in RIVALS:
+                found = asyncio.run(_one(broker.address, rival, quick, seed + number))
+                rates.setdefault(rival.name, []).append(found)
+                tick()
+        best = {name: max(found) for name, found in rates.items()}
+        figures = {f"{name}_patients_per_second": each for name, each in best.items()}
+        costs: list[Cost] = []
+        if watching:
+            more, costs = watching_cost.measure(broker.address, quick, seed, tick)
+            figures |= more
+    return {
+        "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
+        "figures": figures,
+        "watching_costs": [cost._asdict() for cost in costs],
+        "ratios": {name: best[OURS.name] / best[name] for name in ("raw_relay", "plain_faust")},
+    }
+
+
+async def _one(address: str, rival: Rival, quick: bool, seed: int) -> float:
+    """Carry out one run; return the patients per second."""
+    with tempfile.TemporaryDirectory(prefix="hb-bench-") as name:
+        site = await prepared(address, rival, Path(name), quick, seed)
+        with running(site.commands, site.folder):
+            await wait_for(site.settings, site.outputs, site.patients, _PATIENCE)
+        return rate(await site.results(), site.patients)

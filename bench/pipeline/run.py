@@ -1,0 +1,92 @@
+"""One run of one rival through the pipeline: what is there before it, what came out after it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+from bench.pipeline.job import outputs, patients, publish, write_settings
+from bench.pipeline.output_stamps import Marks, read_marks
+from settings.errors import HbError
+from settings.model import Settings
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topics, declared, local
+
+_AGO = 3_600_000
+"""How long ago the patients came, in milliseconds: long enough for a backlog."""
+_STAMPED = {"message.timestamp.type": "LogAppendTime"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """One way to run the pipeline, and on how many patients it is measured."""
+
+    name: str
+    patients: int
+    quick: int
+    programs: Callable[[Path], Sequence[Sequence[str]]]
+    learns: bool = False
+    """Its state is in the pipeline's changelogs: it has ended when the last of them is written."""
+    pages: int = 0
+    """Consoles that are open; its metrics are read then, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a rival will run: its topics are there, and all patients and labels on them."""
+
+    rival: Rival
+    folder: Path
+    settings: Settings
+    patients: int
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """Return the topics on which a patient ends."""
+        return outputs(Topics.of(self.settings))
+
+    @property
+    def commands(self) -> Sequence[Sequence[str]]:
+        """Return the programs to run."""
+        return self.rival.programs(self.folder)
+
+    async def results(self) -> dict[str, Marks]:
+        """Read back what was written; raise unless every patient is there, exactly once if ours."""
+        found = await read_marks(self.settings, marked(Topics.of(self.settings), self.rival))
+        for topic in self.outputs:
+            mark, count = found[topic], self.patients
+            once = mark.records == mark.distinct == count
+            if mark.records < count or (self.rival.learns and not once):
+                raise HbError(
+                    f"{self.rival.name}: {count} patients, and {topic} has {mark.records} records"
+                    f" of {mark.distinct} of them"
+                )
+        return found
+
+
+async def prepared(address: str, rival: Rival, folder: Path, quick: bool, seed: int) -> Site:
+    """Make a rival's topics in a broker, and publish its patients and their labels."""
+    count = rival.quick if quick else rival.patients
+    settings = write_settings(folder, address, f"b{uuid4().hex[:8]}")
+    await _create(settings, marked(Topics.of(settings), rival))
+    begin = time.time_ns() // 1_000_000 - _AGO - count
+    await publish(settings, patients(settings, count, seed, begin))
+    return Site(rival, folder, settings, count)
+
+
+def marked(topics: Topics, rival: Rival) -> list[str]:
+    """Return the topics whose stamps tell when a rival began and when it was done."""
+    learned = [topics.changelog(local(name)) for name in topics.learners] if rival.learns else []
+    return [*outputs(topics), *learned]
+
+
+async def _create(settings: Settings, marks: Sequence[str]) -> None:
+    """Create the topics as declared, stamped by the broker where the pipeline does not mind."""
+    topics = [
+        replace(topic, config={**topic.config, **_STAMPED}) if topic.name in marks else topic
+        for topic in declared(settings)
+    ]
+    async with admin_client(settings.broker) as admin:
+        await create(admin, topics)

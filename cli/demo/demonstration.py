@@ -1,0 +1,291 @@
+"""The course of a demonstration.
+
+    1. broker    a real Kafka in the demo's own folder
+    2. topics    as the settings declare them
+    3. workers   one process for the learners and one for the ensemble, supervised
+    4. patients  one after the other; each label comes a little later
+    5. the end   wait until every label is learned, then count everything again
+
+Figures come from the ensemble's own state; the count at the end is made from what is on the topics.
+"""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from agents.clients.patient_files import Source
+from agents.clients.produce import Production, Published, Trial
+from agents.clients.topic_reader import TopicReader
+from agents.monitor.overview import state_view, sums
+from agents.monitor.scores import ENSEMBLE, Board, Scorer
+from agents.monitor.watch import look
+from cli.demo.folder import Place
+from cli.demo.late_labels import LateLabels
+from schemas.readers import Reader
+from schemas.records import Diagnosis
+from settings.errors import HbError
+from settings.loading import load_settings
+from settings.model import Settings
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topics, declared
+
+COMING = "patients are coming"
+_WORKERS = 2
+_READY_WITHIN = 90.0
+_LEARNED_WITHIN = 60.0
+_AHEAD, _MORE = 3, 5
+"""Patients that may be ahead of their labels: a few at first, one more for every five."""
+_SECONDS = 10.0
+_RATES = 50.0, 400.0
+_PAGE = re.compile(r" (\S+): worker runs .*, (?:console|pages) at (http://\S+)")
+
+
+class DemoError(HbError):
+    """The demonstration did not get through."""
+
+
+@dataclass
+class Progress:
+    """How far it is. Lists are in the order of the diagnoses; `truth` is known to the demo only.
+
+    wrong   for each diagnosis whether the ensemble, and each learner, was wrong
+    """
+
+    step: str = "starting"
+    total: int = 0
+    rate: float = 0.0
+    page: str = ""
+    published: Published = field(default_factory=Published)
+    truth: dict[str, str] = field(default_factory=dict)
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+    wrong: dict[str, list[bool]] = field(default_factory=dict)
+    explored: dict[str, int] = field(default_factory=dict)
+    board: Board = field(default_factory=Board)
+    seconds: float = 0.0
+
+    def exploration(self, name: str) -> float:
+        """Return the share of a learner's opinions that were explorations, so far."""
+        return self.explored.get(name, 0) / max(len(self.diagnoses), 1)
+
+    def take(self, diagnosis: Diagnosis) -> None:
+        """Take in a diagnosis, and hold it against the truth."""
+        truth = self.truth[diagnosis.id]
+        self.diagnoses.append(diagnosis)
+        self.wrong.setdefault(ENSEMBLE, []).append(diagnosis.label != truth)
+        for name, opinion in diagnosis.learners.items():
+            self.wrong.setdefault(name, []).append(opinion.label != truth)
+            self.explored[name] = self.explored.get(name, 0) + opinion.exploring
+
+
+class Demo:
+    """One demonstration. `progress` may be looked at from another thread."""
+
+    def __init__(self, place: Place, patients: int, seed: int) -> None:
+        self.progress = Progress(total=patients)
+        self.may_begin: Callable[[], bool] = lambda: True
+        """Patients wait until this holds."""
+        self._place, self._patients, self._seed = place, patients, seed
+        self._keeper: subprocess.Popen[str] | None = None
+
+    @contextmanager
+    def kept(self, stay: bool) -> Iterator[None]:
+        """Have a keeper beside the block; afterwards nothing is left, unless it shall stay."""
+        self._place.need_free()
+        hidden = ("HB_SET__", "HB_SETTINGS")
+        env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+        command = [sys.executable, "-m", "cli.demo.supervise", str(self._place.folder)]
+        # Our own module, in a session of its own: a Ctrl-C is for this process to act on.
+        self._keeper = subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=env,
+            start_new_session=True,
+        )
+        staying = False
+        try:
+            self._place.claim(self._keeper.pid)
+            yield
+            if stay:
+                self._tell("keep")
+                staying = True
+        finally:
+            if self._keeper.stdin is not None:
+                self._keeper.stdin.close()
+            if not staying:
+                self._keeper.wait()
+
+    def _tell(self, what: str) -> None:
+        if self._keeper is None or self._keeper.stdin is None:
+            raise DemoError("the demo has no keeper")
+        self._keeper.stdin.write(f"{what}\n")
+        self._keeper.stdin.flush()
+
+    async def run(self, source: Source, proposed: str, address: str) -> Settings:
+        """Go through all steps on a broker that runs; return the settings of the ensemble."""
+        progress, place = self.progress, self._place
+        place.write_settings(proposed, address)
+        settings = load_settings(place.settings, environ={})
+        progress.step = "creating the topics"
+        async with admin_client(settings.broker) as admin:
+            await create(admin, declared(settings))
+        progress.step = "starting the workers"
+        self._tell("start")
+        async with self._following(settings):
+            await self._await_workers()
+            await self._stream(settings, source)
+            progress.step = "learning the last labels"
+            await self._await_learned(settings)
+        progress.step = "done"
+        return settings
+
+    async def _stream(self, settings: Settings, source: Source) -> None:
+        progress = self.progress
+        low, high = _RATES
+        progress.rate = min(max(self._patients / _SECONDS, low), high)
+        trial = Trial(
+            rate=progress.rate,
+            repeat=10**6,
+            limit=self._patients,
+            shuffle=True,
+            seed=self._seed,
+            labels=False,
+        )
+        progress.step = COMING
+        production = Production(settings, source, trial, notice=self._note, gate=self._keep_pace)
+        progress.published = production.done
+        began = time.monotonic()
+        await production.run()
+        progress.seconds = time.monotonic() - began
+
+    async def _keep_pace(self) -> None:
+        """Let patients wait for labels while little is known, and on a busy machine."""
+        progress = self.progress
+
+        def too_far() -> bool:
+            learned = progress.board.labelled
+            return progress.published.patients - learned > _AHEAD + learned // _MORE
+
+        while too_far() or not self.may_begin():  # noqa: ASYNC110 - it is on the broker
+            await asyncio.sleep(0.01)
+
+    def _note(self, ids: Sequence[str], labels: Sequence[str]) -> None:
+        self.progress.truth.update(zip(ids, labels, strict=True))
+
+    # Reading back.
+
+    @asynccontextmanager
+    async def _following(self, settings: Settings) -> AsyncIterator[None]:
+        """Follow diagnoses and state, and label, while the block runs; an error there ends it."""
+        body = asyncio.current_task()
+        labels = LateLabels(settings, self._seed)
+        followers = [
+            asyncio.create_task(self._follow_diagnoses(settings, labels)),
+            asyncio.create_task(self._follow_state(settings)),
+            asyncio.create_task(labels.run()),
+        ]
+
+        def ended(follower: "asyncio.Task[None]") -> None:
+            if not follower.cancelled() and follower.exception() and body is not None:
+                body.cancel()
+
+        for follower in followers:
+            follower.add_done_callback(ended)
+        try:
+            yield
+        except asyncio.CancelledError:
+            for follower in followers:
+                if follower.done() and not follower.cancelled():
+                    follower.result()
+            raise
+        finally:
+            for follower in followers:
+                follower.cancel()
+            await asyncio.wait(followers)
+
+    async def _follow_diagnoses(self, settings: Settings, labels: LateLabels) -> None:
+        reader = Reader(Diagnosis)
+        async with TopicReader(settings, [Topics.of(settings).diagnoses], "start") as topic:
+            while True:
+                for record in await topic.read():
+                    diagnosis = reader.one(record.value)
+                    self.progress.take(diagnosis)
+                    labels.expect(diagnosis.id, self.progress.truth[diagnosis.id])
+
+    async def _follow_state(self, settings: Settings) -> None:
+        # The ensemble's state only: that of the learners is large, and changes with every label.
+        topics = [Topics.of(settings).shared(ENSEMBLE)]
+        view, scorer = state_view(Topics.of(settings)), Scorer(settings)
+        async with TopicReader(settings, topics, "start") as topic:
+            while True:
+                if view.take(await topic.read()):
+                    self.progress.board = scorer.board(sums(settings, view))
+
+    # Waiting.
+
+    async def _await_workers(self) -> None:
+        """Wait until both workers say that they are ready."""
+        pages: dict[str, str] = {}
+
+        async def ready() -> bool:
+            if self._place.log.exists():
+                pages.update(_PAGE.findall(self._place.log.read_text(errors="replace")))
+            self.progress.page = pages.get("ensemble", "")
+            if len(pages) < _WORKERS:
+                return False
+            answers = [asyncio.to_thread(_is_ready, page) for page in pages.values()]
+            return all(await asyncio.gather(*answers))
+
+        await self._until(ready, _READY_WITHIN, "the workers are not ready")
+
+    async def _await_learned(self, settings: Settings) -> None:
+        """Wait until every patient is diagnosed, and every label learned by everybody."""
+        progress = self.progress
+
+        async def settled() -> bool:
+            counts = len(progress.diagnoses), progress.board.labelled
+            return counts == (self._patients, self._patients)
+
+        async def learned() -> bool:
+            progress.board = (await look(settings)).board
+            return all(count == self._patients for count in progress.board.learned.values())
+
+        await self._until(settled, _LEARNED_WITHIN, "not every label is known to the ensemble")
+        await self._until(learned, _LEARNED_WITHIN, "not every label is learned")
+
+    async def _until(
+        self, holds: Callable[[], Awaitable[bool]], seconds: float, trouble: str
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while not await holds():
+            if time.monotonic() > deadline:
+                raise DemoError(
+                    f"{trouble} after {seconds:g} s; the workers said last: {self._said()}"
+                )
+            if self._keeper is not None and self._keeper.poll() is not None:
+                raise DemoError("the process that keeps the workers has ended")
+            await asyncio.sleep(0.1)
+
+    def _said(self) -> str:
+        if not self._place.log.exists():
+            return "nothing"
+        return " | ".join(self._place.log.read_text(errors="replace").splitlines()[-3:])
+
+
+def _is_ready(page: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{page}/readyz", timeout=2) as answer:  # noqa: S310 - our own
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,153 @@
+"""What came of a demonstration: its figures, a recount, and the story in plain words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from agents.monitor.scores import ENSEMBLE
+from cli.demo.demonstration import DemoError, Progress
+from cli.demo.late_labels import LATE_SECONDS
+from learners.arrays.shares import UNIT
+from learners.arrays.types import MISSING
+from learners.scores.error_rates import confusion, rates
+from schemas.records import Diagnosis
+from settings.model import Settings
+
+_SLICE = 100
+WDBC = 569
+"""How many different patients there are."""
+
+
+def figures(progress: Progress) -> dict[str, Any]:
+    """Return the figures; rates are in percent."""
+    board = progress.board
+    ours = board.rates[ENSEMBLE]
+    best = board.best
+    return {
+        "patients": len(progress.diagnoses),
+        "PER": _percent(ours["per"]),
+        "FPR": _percent(ours["fpr"]),
+        "FNR": _percent(ours["fnr"]),
+        "best_learner_PER": _percent(board.rates[best]["per"]) if best else None,
+        "learner_PER": {name: _percent(board.rates[name]["per"]) for name in board.learners},
+        "weights": board.weights,
+        "exploration": {name: _percent(share) for name, share in board.exploration.items()},
+        "regret": board.regret,
+        "bound": board.bound,
+        "seconds": round(progress.seconds, 2),
+    }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share
+
+
+def recount(settings: Settings, progress: Progress) -> None:
+    """Count everything again from the diagnoses and the true labels; DemoError if it differs."""
+    board, labels = progress.board, settings.labels
+    ids = [each.id for each in progress.diagnoses]
+    if len(set(ids)) != len(ids) or set(ids) != set(progress.truth):
+        raise DemoError("not every patient has exactly one diagnosis")
+    truth = np.array([labels.index(progress.truth[name]) for name in ids])
+    for name, known in board.rates.items():
+        said = np.array([_said(each, name, labels) for each in progress.diagnoses])
+        again = rates(confusion(truth, said, len(labels)), labels.index(settings.positive))
+        if (known["per"], known["fpr"], known["fnr"]) != tuple(
+            None if np.isnan(rate) else float(rate) for rate in (again.per, again.fpr, again.fnr)
+        ):
+            raise DemoError(f"the error rates of {name} are not those of the diagnoses")
+    if board.regret != _regret(progress):
+        raise DemoError("the regret is not that of the diagnoses")
+
+
+def _said(diagnosis: Diagnosis, name: str, labels: Sequence[str]) -> int:
+    if name == ENSEMBLE:
+        return labels.index(diagnosis.label)
+    opinion = diagnosis.learners.get(name)
+    return MISSING if opinion is None else labels.index(opinion.label)
+
+
+def _regret(progress: Progress) -> float:
+    """Return the expected errors, had a learner been drawn by weight, less the best learner's."""
+    expected, losses = 0, dict.fromkeys(progress.board.learners, 0)
+    for each in progress.diagnoses:
+        for name, opinion in each.learners.items():
+            if opinion.label != progress.truth[each.id]:
+                expected += round(each.weights[name] * UNIT)
+                losses[name] += 1
+    return (expected - UNIT * min(losses.values())) / UNIT
+
+
+def story(settings: Settings, progress: Progress) -> list[str]:
+    """Tell in plain words what happened."""
+    return [
+        _course(settings, progress),
+        _errors(settings, progress),
+        _comparison(progress),
+        _learning(progress),
+        _weights(progress),
+        "Every figure was counted again from the diagnoses and labels: no difference.",
+    ]
+
+
+def _course(settings: Settings, progress: Progress) -> str:
+    count, learners = len(progress.diagnoses), settings.learners
+    features = sum(len(learner.features) for learner in learners.values())
+    again = f" (there are {WDBC}, so some came again)" if count > WDBC else ""
+    return (
+        f"{count:,} patients{again} came to {len(learners)} learners that share their {features}"
+        f" features. Each was diagnosed first; its label came {LATE_SECONDS:g} s later on average"
+        " and was learned from exactly once."
+    )
+
+
+def _errors(settings: Settings, progress: Progress) -> str:
+    ours = progress.board.rates[ENSEMBLE]
+    ill = [each for each in progress.diagnoses if progress.truth[each.id] == settings.positive]
+    well = len(progress.diagnoses) - len(ill)
+    missed = sum(each.label != settings.positive for each in ill)
+    wrong = sum(progress.wrong[ENSEMBLE])
+    return (
+        f"The ensemble was wrong about {wrong:,} of {len(progress.diagnoses):,}"
+        f" ({_of(ours['per'])}): it missed {missed:,} of {len(ill):,} {settings.positive} ones (FNR"
+        f" {_of(ours['fnr'])}) and raised {wrong - missed:,} false alarms among {well:,} others"
+        f" (FPR {_of(ours['fpr'])})."
+    )
+
+
+def _comparison(progress: Progress) -> str:
+    board, ours = progress.board, sum(progress.wrong[ENSEMBLE])
+    best = board.best
+    if best is None:
+        return "No learner was heard."
+    theirs = sum(progress.wrong[best])
+    against = f"The best single learner, {best}, was wrong about {theirs:,}"
+    if ours < theirs:
+        return f"{against}: the ensemble made {1 - ours / theirs:.0%} fewer errors."
+    if ours == theirs:
+        return f"{against}: the ensemble did as well, without knowing which learner to trust."
+    return f"{against}: this time following it would have been better, had one known which it is."
+
+
+def _learning(progress: Progress) -> str:
+    errors = progress.wrong[ENSEMBLE]
+    if len(errors) < 2 * _SLICE:
+        return "With so few patients there was little time to learn."
+    first, last = sum(errors[:_SLICE]), sum(errors[-_SLICE:])
+    return f"Of its first {_SLICE} patients it got {first} wrong, of its last {_SLICE} {last}."
+
+
+def _weights(progress: Progress) -> str:
+    board = progress.board
+    now = ", ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
+    bound = "" if board.bound is None else f"; theory allows {board.bound:.1f}"
+    regret = 0.0 if board.regret is None else board.regret
+    return (
+        f"The learners' weights began equal and are now {now}. Following one learner drawn by these"
+        f" weights would have cost {regret:.1f} errors more than the best one{bound}."
+    )
+
+
+def _of(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"

@@ -1,0 +1,93 @@
+import json
+import math
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from cli.plan_bounds import local_bound, plan
+from learners.theory import bounds
+from settings.building import local_learner
+from settings.errors import InputError
+from tests.toys import TOY, toy, toy_file
+
+
+def test_the_plan_holds_the_theorems_figures(tmp_path):
+    made = plan(toy(tmp_path), T=None, eps=0.1, delta=0.05)
+    a, b = made.learners
+    assert made.T == 100_000
+    assert (a.m, a.cubes, a.rules) == (1, 1, 2)
+    expected = bounds.local_regret(100_000, d=2, m=1, cubes=1, rules=2, L=0.01, alpha=1.65)
+    assert a.regret_bound == pytest.approx(expected)
+    assert not a.vacuous
+    # T = 100,000, alpha = 1.65, one real feature: 100000^(1/4.3) = 14.5; two categories.
+    assert (b.m, b.cubes, b.features) == (15, 30, 2)
+    phases = [1000 * 2**j for j in range(7)]
+    assert sum(phases) >= 100_000 > sum(phases[:-1])
+    learner = local_learner(toy(tmp_path), "b")
+    text = TOY.replace("doubling = 1000", "horizon = 1000")
+    single = local_learner(toy(tmp_path, text=text), "b")
+    assert b.regret_bound == pytest.approx(sum(local_bound(single, t) for t in phases))
+    assert local_bound(learner, 100_000) == b.regret_bound
+    assert made.ensemble["regret_bound_against_best_learner"] == pytest.approx(
+        2 * math.sqrt(100_000 * math.log(2))
+    )
+    assert made.ensemble["regret_bound_against_best_local_oracle"] == pytest.approx(
+        min(a.regret_bound, b.regret_bound) + made.ensemble["regret_bound_against_best_learner"]
+    )
+
+
+def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
+    a = plan(toy(tmp_path), T=None, eps=0.1, delta=0.05).learners[0]
+    learner = local_learner(toy(tmp_path), "a")
+    assert local_bound(learner, a.useful_from) < a.useful_from
+    assert local_bound(learner, a.useful_from * 0.85) >= a.useful_from * 0.85
+    early = plan(toy(tmp_path), T=int(a.useful_from * 0.5), eps=0.1, delta=0.05)
+    assert early.learners[0].vacuous
+
+
+@pytest.mark.parametrize(
+    ("override", "word"),
+    [
+        ("learners.a.exploration=0.01", "exploration is 0.01"),
+        ("learners.a.backoff=2.0", "back-off"),
+        ("defaults.rules.malignant.weight=1.5", "weights"),
+        ('learners.a.rules={lr={kind="bayes"}}', "a rule learns"),
+    ],
+)
+def test_what_the_theorems_do_not_cover_is_said(tmp_path, override, word):
+    made = plan(toy(tmp_path, override), T=None, eps=0.1, delta=0.05)
+    assert any(word in caveat for caveat in made.learners[0].caveats)
+    assert plan(toy(tmp_path), T=None, eps=0.1, delta=0.05).learners[0].caveats == []
+
+
+def run(tmp_path, *arguments):
+    return CliRunner().invoke(
+        app, ["plan", "--settings", str(toy_file(tmp_path)), *arguments], catch_exceptions=False
+    )
+
+
+def test_the_command_says_when_a_bound_says_nothing(tmp_path):
+    shown = run(tmp_path, "--horizon", "500").output
+    assert "vacuous" in shown
+    assert "says nothing before about" in shown
+
+
+def test_the_command_says_when_a_confidence_cannot_be_reached(tmp_path):
+    shown = run(tmp_path, "--eps", "0.0001").output
+    assert "cannot be reached: the partition alone" in " ".join(shown.split())
+
+
+def test_json_is_one_object_and_a_plot_is_an_image(tmp_path):
+    image = tmp_path / "curves.png"
+    result = run(tmp_path, "--json", "--plot", str(image))
+    report = json.loads(result.stdout)
+    assert [p["learner"] for p in report["figures"]["learners"]] == ["a", "b"]
+    assert image.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plot_that_cannot_be_written_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match="--plot"):
+        run(tmp_path, "--plot", str(tmp_path / "no" / "such.png"))
+    with pytest.raises(InputError, match="--plot"):
+        run(tmp_path, "--plot", str(tmp_path / "curves.docx"))
