@@ -1,0 +1,84 @@
+"""Requests that get no answer, or arrive when nobody expects them any more: all stays exact."""
+
+import asyncio
+from collections import Counter
+
+import orjson
+import pytest
+
+from streams.state import CountsTable, EntriesTable, Store
+from tests.kits.kafka_proxy import Action, Api, Direction, Fault, KafkaProxy
+from tests.streams.engine_kit import (
+    CELLS,
+    committed,
+    config,
+    create_topics,
+    ids,
+    produce,
+    running,
+    spec,
+    until,
+)
+
+RECORDS = 2_000
+HASTY = {
+    "max_records": 200,
+    "chunk_records": 100,
+    "batch_bytes": 2_000,
+    "backoff": 0.02,
+    "request_timeout": 1.0,
+}
+"""Small transactions of several Produce requests each, and little patience."""
+
+
+@pytest.fixture
+async def proxy(broker_address):
+    async with KafkaProxy(broker_address) as proxy:
+        yield proxy
+
+
+async def prepare(address, proxied, prefix, folder):
+    conf, agent = config(proxied, prefix, folder, **HASTY), spec(prefix)
+    await create_topics(address, conf, [agent], prefix + "out")
+    await produce(address, prefix + "in", ids(n % 300 for n in range(RECORDS)))
+    return conf, agent
+
+
+async def check_exact(address, prefix, conf):
+    """Compare outputs and stored state with a recomputation from the input."""
+    seen, expected = Counter(), []
+    for record in await committed(address, prefix + "in"):
+        number = orjson.loads(record.value)["id"]
+        expected.append({"id": number, "before": seen[number]})
+        seen[number] += 1
+    found = [orjson.loads(r.value) for r in await committed(address, prefix + "out")]
+    assert len(found) == len(expected)
+    assert found == expected
+    counts, entries = CountsTable("counts", 1, cells=CELLS), EntriesTable("seen")
+    with Store(conf.state_folder("count", 0) / "0", ["counts", "seen"]) as store:
+        counts.load(store)
+        entries.load(store)
+        assert dict(entries.items()) == {b"%d" % n: b"%d" % c for n, c in seen.items()}
+        assert store.positions == {prefix + "in": RECORDS}
+
+
+async def test_an_end_of_transaction_that_arrives_during_the_next_one(
+    broker_address, proxy, prefix, tmp_path
+):
+    conf, agent = await prepare(broker_address, proxy.address, prefix, tmp_path)
+    late = proxy.add(Fault(Action.HOLD, {Api.END_TXN}, limit=1))
+    async with running(conf, agent) as group, asyncio.timeout(60):
+        await late.wait_for()
+        # The next transaction is half-way: its first records are in, the others are not.
+        proxy.add(Fault(Action.DELAY, {Api.PRODUCE}, limit=1))
+        second = proxy.add(Fault(Action.HOLD, {Api.PRODUCE}, limit=1))
+        await second.wait_for()
+        places = {frame.connection for frame in late.struck}
+        answered = proxy.add(
+            Fault(Action.DELAY, {Api.END_TXN}, Direction.RESPONSE, connections=places, limit=1)
+        )
+        late.release()
+        await answered.wait_for()
+        second.release()
+        await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
+    await check_exact(broker_address, prefix, conf)
