@@ -82,3 +82,47 @@ async def test_an_end_of_transaction_that_arrives_during_the_next_one(
         second.release()
         await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
     await check_exact(broker_address, prefix, conf)
+
+
+REQUESTS = [Api.INIT_PRODUCER_ID, Api.FIND_COORDINATOR, Api.ADD_PARTITIONS_TO_TXN, Api.PRODUCE]
+
+
+@pytest.mark.parametrize("api", [*REQUESTS, Api.END_TXN], ids=lambda api: api.name.lower())
+async def test_a_request_that_arrives_long_after_its_sender_gave_up(
+    broker_address, proxy, prefix, tmp_path, api
+):
+    conf, agent = await prepare(broker_address, proxy.address, prefix, tmp_path)
+    late = proxy.add(Fault(Action.HOLD, {api}, client=f"{prefix}count.0", limit=1))
+    async with running(conf, agent) as group, asyncio.timeout(60):
+        await late.wait_for()
+        (held,) = late.struck
+        # Some transactions later the next one is under way: its records are in, not its end.
+        passed = proxy.add(Fault(Action.DELAY, {Api.END_TXN}, limit=3))
+        await passed.wait_for(3)
+        end = proxy.add(Fault(Action.HOLD, {Api.END_TXN}, limit=1))
+        await end.wait_for()
+        answered = proxy.add(
+            Fault(
+                Action.DELAY, {api}, Direction.RESPONSE, connections={held.connection}, limit=1
+            )
+        )
+        late.release()
+        await answered.wait_for()
+        end.release()
+        await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
+    await check_exact(broker_address, prefix, conf)
+
+
+@pytest.mark.parametrize("action", [Action.DROP, Action.CUT], ids=lambda action: action.value)
+@pytest.mark.parametrize("direction", list(Direction), ids=lambda direction: direction.value)
+async def test_connections_lost_before_and_after_each_request_was_carried_out(
+    broker_address, proxy, prefix, tmp_path, direction, action
+):
+    conf, agent = await prepare(broker_address, proxy.address, prefix, tmp_path)
+    async with running(conf, agent) as group, asyncio.timeout(60):
+        for api in [*REQUESTS, Api.END_TXN]:
+            fault = proxy.add(Fault(action, {api}, direction, f"{prefix}count.0", limit=1))
+            if api is Api.INIT_PRODUCER_ID:
+                await fault.wait_for()
+        await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
+    await check_exact(broker_address, prefix, conf)
