@@ -5,9 +5,10 @@ from collections import Counter
 
 import orjson
 import pytest
+from aiokafka.errors import InvalidProducerEpoch
 
-from streams.state import CountsTable, EntriesTable, Store
-from tests.kits.kafka_proxy import Action, Api, Direction, Fault, KafkaProxy
+from bench.kafka_proxy import Action, Api, Direction, Fault, KafkaProxy
+from streams.engine.state import CountsTable, EntriesTable, Store
 from tests.streams.engine_kit import (
     CELLS,
     committed,
@@ -20,7 +21,7 @@ from tests.streams.engine_kit import (
     until,
 )
 
-RECORDS = 2_000
+RECORDS = 1_600
 HASTY = {
     "max_records": 200,
     "chunk_records": 100,
@@ -62,6 +63,12 @@ async def check_exact(address, prefix, conf):
         assert store.positions == {prefix + "in": RECORDS}
 
 
+def refused(answered):
+    """Tell whether a late request about a transaction was refused for its epoch."""
+    (answer,) = answered.struck
+    return int.from_bytes(answer.data[-2:], "big") == InvalidProducerEpoch.errno
+
+
 async def test_an_end_of_transaction_that_arrives_during_the_next_one(
     broker_address, proxy, prefix, tmp_path
 ):
@@ -79,6 +86,7 @@ async def test_an_end_of_transaction_that_arrives_during_the_next_one(
         )
         late.release()
         await answered.wait_for()
+        assert refused(answered)
         second.release()
         await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
     await check_exact(broker_address, prefix, conf)
@@ -102,12 +110,12 @@ async def test_a_request_that_arrives_long_after_its_sender_gave_up(
         end = proxy.add(Fault(Action.HOLD, {Api.END_TXN}, limit=1))
         await end.wait_for()
         answered = proxy.add(
-            Fault(
-                Action.DELAY, {api}, Direction.RESPONSE, connections={held.connection}, limit=1
-            )
+            Fault(Action.DELAY, {api}, Direction.RESPONSE, connections={held.connection}, limit=1)
         )
         late.release()
         await answered.wait_for()
+        if api in (Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN):
+            assert refused(answered)
         end.release()
         await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
     await check_exact(broker_address, prefix, conf)

@@ -6,9 +6,10 @@ import inspect
 import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, admin
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer import fetcher
 from aiokafka.errors import ProducerFenced
-from aiokafka.producer import sender
+from aiokafka.producer import message_accumulator, sender, transaction_manager
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from faust.tables import recovery
 from faust.transport import by_url, conductor
@@ -112,6 +113,24 @@ def test_the_producer_has_the_parts_that_are_replaced():
         sender.Sender._maybe_do_transactional_request
     )
     assert "return BACKOFF_OVERRIDE" in source(sender.AddPartitionsToTxnHandler.handle_response)
+
+
+def test_the_producer_sends_a_request_again_that_was_not_answered():
+    """So requests about transactions have handlers of their own, and the producer ends instead."""
+    sent = source(sender.BaseHandler.do)
+    assert "self._sender.client.send(node_id, req, group=self.group)" in sent
+    assert "Errors.RequestTimedOutError" in sent
+    assert "return False" in sent
+    assert "handler = EndTxnHandler(self, commit_result)" in source(sender.Sender._do_txn_commit)
+    assert "self._do_txn_commit(commit_result)" in source(
+        sender.Sender._maybe_do_transactional_request
+    )
+    for part in ("fail_all", "flush_for_commit"):
+        assert hasattr(message_accumulator.MessageAccumulator, part)
+    for part in ("fatal_error", "is_empty_transaction", "complete_transaction"):
+        assert hasattr(transaction_manager.TransactionManager, part)
+    not_sent = source(AIOKafkaClient.send)
+    assert not_sent.index("raise NodeNotReadyError(") < not_sent.index("].send(")
 
 
 async def test_builders_take_raw_records_and_refuse_the_one_that_is_too_much(broker_address):

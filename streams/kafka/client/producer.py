@@ -1,9 +1,17 @@
 """A transactional producer that begins quickly after a commit and can be dropped at any moment.
 
-Two things differ from aiokafka's own. After a commit the broker answers "concurrent transactions"
-until its markers are written, a few milliseconds; aiokafka sleeps 20 ms before it asks again,
-which would be the largest part of a transaction. And `stop` waits until everything is delivered,
-which may be never; `abandon` does not.
+Three things differ from aiokafka's own producer:
+
+- A request about a transaction that gets no answer ends the producer. aiokafka sends it again under
+  the same epoch, and the first one, which was only late, then counts for the next transaction:
+  a late EndTxn commits half of it. Only the next InitProducerId makes a late request harmless, so
+  the producer must be thrown away. EndTxn is sent once per transaction, whatever is answered.
+- After a commit the broker answers "concurrent transactions" until its markers are written, a few
+  milliseconds. aiokafka sleeps 20 ms before it asks again, which would be the largest part of a
+  transaction.
+- `stop` waits until everything is delivered, which may be never; `abandon` does not.
+
+docs/engine.md says for each request what is sent again and what a late one does.
 """
 
 import asyncio
@@ -12,20 +20,70 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.client import CoordinationType
-from aiokafka.producer.sender import BACKOFF_OVERRIDE, AddPartitionsToTxnHandler, Sender
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, NodeNotReadyError
+from aiokafka.producer.sender import (
+    BACKOFF_OVERRIDE,
+    AddPartitionsToTxnHandler,
+    BaseHandler,
+    EndTxnHandler,
+    Sender,
+)
 
+from settings.errors import BrokerError
 from streams.engine.config import EngineConfig
 
 _AGAIN = 0.001
 _CLOSE_TIMEOUT = 2.0
 
 
-class _AddPartitions(AddPartitionsToTxnHandler):  # type: ignore[misc]  # aiokafka is untyped
+class UnknownOutcomeError(BrokerError):
+    """A request about a transaction whose outcome is not known; its producer is at its end."""
+
+
+class _SentOnce(BaseHandler):  # type: ignore[misc]  # aiokafka is untyped
+    """A request about a transaction: not sent again unless the broker has answered it."""
+
+    name: str
+
+    async def do(self, node_id: int) -> bool:
+        request = self.create_request()
+        try:
+            response = await self._sender.client.send(node_id, request, group=self.group)
+        except IncompatibleBrokerVersion:
+            raise
+        except NodeNotReadyError:  # there is no connection: it was not sent
+            await asyncio.sleep(self.handle_error())
+            return False
+        except KafkaError as error:
+            self._sender.fail(
+                UnknownOutcomeError(f"{self.name} was not answered ({type(error).__name__})")
+            )
+            return False
+        backoff = self.handle_response(response)
+        if backoff is not None:
+            await asyncio.sleep(backoff)
+        return backoff is None
+
+
+class _AddPartitions(_SentOnce, AddPartitionsToTxnHandler):  # type: ignore[misc]  # as above
     """Asks again soon while the markers of the last transaction are being written."""
+
+    name = "AddPartitionsToTxn"
 
     def handle_response(self, resp: Any) -> float | None:
         backoff: float | None = super().handle_response(resp)
         return _AGAIN if backoff == BACKOFF_OVERRIDE else backoff
+
+
+class _EndTxn(_SentOnce, EndTxnHandler):  # type: ignore[misc]  # as above
+    """Ends the producer unless the broker says that the transaction is decided."""
+
+    name = "EndTxn"
+
+    def handle_response(self, resp: Any) -> float | None:
+        if super().handle_response(resp) is not None:
+            self._sender.fail(UnknownOutcomeError(f"EndTxn was refused (error {resp.error_code})"))
+        return None
 
 
 class _Sender(Sender):  # type: ignore[misc]  # aiokafka is untyped
@@ -49,6 +107,13 @@ class _Sender(Sender):  # type: ignore[misc]  # aiokafka is untyped
         self._requests.add(request)
         request.add_done_callback(self._requests.discard)
 
+    def fail(self, error: Exception) -> None:
+        """Fail what is queued and under way, and send nothing more."""
+        self._message_accumulator.fail_all(error)
+        self._txn_manager.fatal_error(error)
+        # Else the loop would send what is queued: nothing keeps it back any more.
+        self.sender_task.cancel()
+
     async def give_up(self, seconds: float) -> None:
         """End the sender and all its requests, whatever they wait for."""
         work = [task for task in (self.sender_task, *self._requests) if task is not None]
@@ -58,13 +123,23 @@ class _Sender(Sender):  # type: ignore[misc]  # aiokafka is untyped
             await asyncio.wait(work, timeout=seconds)
         for task in work:
             if task.done() and not task.cancelled():
-                task.exception()  # seen: the caller knows why he gives up
+                task.exception()  # retrieved: the caller knows why it gives up
 
     async def _do_add_partitions_to_txn(self, tps: Any) -> Any:
         node = await self._find_coordinator(
             CoordinationType.TRANSACTION, self._txn_manager.transactional_id
         )
         return await _AddPartitions(self, tps).do(node)
+
+    async def _do_txn_commit(self, commit_result: Any) -> None:
+        await self._message_accumulator.flush_for_commit()
+        if self._txn_manager.is_empty_transaction():
+            self._txn_manager.complete_transaction()
+            return
+        node = await self._find_coordinator(
+            CoordinationType.TRANSACTION, self._txn_manager.transactional_id
+        )
+        await _EndTxn(self, commit_result).do(node)
 
 
 class TransactionalProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is untyped

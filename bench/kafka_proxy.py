@@ -14,11 +14,12 @@ connections only: of an encrypted one nothing can be read.
 import asyncio
 import contextlib
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Self
+from typing import Self, TypeAlias
 
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _HEADER = struct.Struct(">hhih")
 _LARGEST = 64 << 20
 _LAST_ANSWERS = 5.0
@@ -139,6 +140,11 @@ class Fault:
         """Return when it is over."""
         await self._over.wait()
 
+    @property
+    def over(self) -> bool:
+        """Tell whether it was released."""
+        return self._over.is_set()
+
     def release(self) -> None:
         """End it: frames that it holds go on their way, and it strikes no more."""
         self._over.set()
@@ -178,7 +184,7 @@ class KafkaProxy:
 
     def add(self, fault: Fault) -> Fault:
         """Let a fault strike from now on, until it is released."""
-        self._faults = [known for known in self._faults if not known._over.is_set()]
+        self._faults = [known for known in self._faults if not known.over]
         self._faults.append(fault)
         return fault
 
@@ -206,23 +212,21 @@ class KafkaProxy:
             data = data.replace(name + struct.pack(">i", port), name + struct.pack(">i", mine))
         return data
 
-    def _accept(self, broker: int):
+    def _accept(self, broker: int) -> "Callable[..., Awaitable[None]]":
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
+            assert task is not None  # noqa: S101 - the server made it
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
-            self._count += 1
+            number, self._count = self._count, self._count + 1
             try:
                 upstream = await asyncio.open_connection(*self._brokers[broker])
             except OSError:
                 writer.transport.abort()
                 return
-            await _Connection(self, broker, self._count - 1, (reader, writer), upstream).run()
+            await _Connection(self, broker, number, (reader, writer), upstream).run()
 
         return serve
-
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Connection:
@@ -266,9 +270,9 @@ class _Connection:
         async for data in _frames(self._upstream[0]):
             (correlation,) = struct.unpack_from(">i", data)
             if correlation in self._unanswered:
-                if self._unanswered[correlation][0] in _ADDRESSES:
-                    data = self._proxy.readdressed(data)
-                if not await self._pass(Direction.RESPONSE, correlation, data, self._client[1]):
+                tells = self._unanswered[correlation][0] in _ADDRESSES
+                told = self._proxy.readdressed(data) if tells else data
+                if not await self._pass(Direction.RESPONSE, correlation, told, self._client[1]):
                     break
                 del self._unanswered[correlation]
                 self._all_answered.set()
@@ -278,33 +282,38 @@ class _Connection:
     async def _pass(
         self, direction: Direction, correlation: int, data: bytes, to: asyncio.StreamWriter
     ) -> bool:
-        """Let a frame go its way, or what becomes of it; False if nothing can follow it."""
+        """Let a frame go its way, if a fault lets it; False if nothing can follow it."""
         api, version, client = self._unanswered[correlation]
         frame = Frame(
             direction, api, version, correlation, client, self._broker, self._number, data
         )
         fault = self._proxy.strike(frame)
-        if fault is not None:
-            if fault.action is Action.HOLD:
-                await fault.wait_for_release()
-            elif fault.action is Action.DELAY:
-                await asyncio.sleep(fault.seconds)
-            elif fault.action is Action.DROP:
-                source = self._client if direction is Direction.REQUEST else self._upstream
-                async for _ in _frames(source[0]):
-                    pass
-                return False
-            else:
-                for _, writer in (self._client, self._upstream):
-                    writer.transport.abort()
-                return False
+        if fault is not None and not await self._arrives(fault, direction):
+            return False
         to.write(struct.pack(">i", len(data)) + data)
         with contextlib.suppress(ConnectionError):  # its reader has gone; the other way may go on
             await to.drain()
         return True
 
+    async def _arrives(self, fault: Fault, direction: Direction) -> bool:
+        """Do to a frame what a fault says; tell whether it goes on in the end."""
+        if fault.action is Action.HOLD:
+            await fault.wait_for_release()
+        elif fault.action is Action.DELAY:
+            await asyncio.sleep(fault.seconds)
+        elif fault.action is Action.DROP:
+            source = self._client if direction is Direction.REQUEST else self._upstream
+            async for _ in _frames(source[0]):
+                pass
+            return False
+        else:
+            for _, writer in (self._client, self._upstream):
+                writer.transport.abort()
+            return False
+        return True
 
-async def _frames(reader: asyncio.StreamReader):
+
+async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     """Yield frames without their length, until the other side ends."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
         while True:
