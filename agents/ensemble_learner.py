@@ -259,7 +259,9 @@ class EnsembleProcessor(Processor):
                 r.trials, r.low, r.high, r.epsilon,
             )  # fmt: skip
             events.append(
-                Prediction(times[position], r.id, index[r.learner], labels[r.label], payload)
+                Prediction(
+                    times[position], r.id, index[r.learner], labels[r.label], payload, position
+                )
             )
         return events, errors
 
@@ -286,16 +288,9 @@ class EnsembleProcessor(Processor):
         if isinstance(event, Prediction):
             # Only one that is new in this batch can be rejected: it has not been kept at all.
             assert self._batch is not None  # noqa: S101 - time alone rejects no prediction
-            out.dead(self._batch, self._place(self._batch, event), error)
+            out.dead(self._batch, event.reference, error)
             return
         topic = self._topics.labels if isinstance(event, Label) else self._topics.contexts
         offset, value = event.payload[-2:]
         key = event.id.encode()
         out.dead_record(error, topic, offset, key=key, value=value)
-
-    def _place(self, batch: Batch, event: Prediction) -> int:
-        """Return where in the batch a prediction stands."""
-        read = self._read_predictions.read(batch.values)
-        wanted = event.id, self._names[event.learner]
-        found = zip(read.positions, read.records, strict=True)
-        return next(k for k, record in found if (record.id, record.learner) == wanted)

@@ -24,13 +24,17 @@ def record(cls: type[_T]) -> type[_T]:
 
 @record
 class Prediction:
-    """Local learner number `learner` predicted `label` (an index) for the instance."""
+    """Local learner number `learner` predicted `label` (an index) for the instance.
+
+    `reference` is the caller's, for a prediction that is rejected: the ledger never keeps it.
+    """
 
     at: int
     id: str
     learner: int
     label: int
     payload: Any = None
+    reference: Any = None
 
 
 @record

@@ -1,0 +1,52 @@
+"""The ensemble learner's agent: what it does with records that its ledger has no room for."""
+
+from agents import ensemble_learner
+from schemas.codec import encode
+from schemas.records import Prediction
+from streams.engine.api import TaskContext
+from streams.kafka.batch import Batch
+from streams.kafka.topics import Topics
+from tests.inline_pipeline import Shelf, configured
+
+
+class CountingReader:
+    """A reader that counts the values it is asked to decode."""
+
+    def __init__(self, reader):
+        self._reader, self.decoded = reader, 0
+
+    def read(self, values):
+        self.decoded += len(values)
+        return self._reader.read(values)
+
+
+def predicted(instance, learner, label="ill"):
+    return encode(
+        Prediction(
+            id=instance, learner=learner, label=label, phase=1, cube="0", rule="ill",
+            exploring=False, trials=3, at=1_000,
+        )
+    )  # fmt: skip
+
+
+def test_a_full_ledger_decodes_each_prediction_once_and_returns_each_as_it_came(tmp_path):
+    settings = configured(tmp_path, "ensemble.max_pending=1")
+    spec = ensemble_learner.spec(settings)
+    tables = {table.name: table for table in spec.tables()}
+    agent = ensemble_learner.EnsembleProcessor(settings, TaskContext(spec.name, 0, tables))
+    reader = agent._read_predictions = CountingReader(agent._read_predictions)
+    topics = Topics.of(settings)
+    values = [predicted("kept", "a")]
+    # The same instance and learner twice, with different labels: both are refused, each as it came.
+    values += [predicted("other", "a"), predicted("other", "a", "well")]
+    values += [predicted(f"p{k}", "b") for k in range(200)]
+    n = len(values)
+    batch = Batch(
+        topics.predictions, 0, 0, n, n,
+        list(range(n)), [1_000] * n, [b"key"] * n, values, {},
+    )  # fmt: skip
+    shelf = Shelf(topics.deadletter)
+    agent.process(batch, shelf)
+    dead = [value for topic, _, _, value, _ in shelf.sent if topic == topics.deadletter]
+    assert dead == values[1:]
+    assert reader.decoded == n
