@@ -1,0 +1,156 @@
+"""A run that an earlier version recorded reads the same, bit by bit, and goes on where it ended.
+
+`tests/recorded/record.py` made it: the broker's own log, the state folders as two workers left them
+(one stopped, one killed), and what `hb` read from both.
+"""
+
+import json
+import shutil
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.broker import EmbeddedBroker
+from tests.recorded import kit
+from tests.recorded.record import LATER, LEARNERS, PATIENTS, patients
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    unpacked = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(kit.ARCHIVE) as tar:
+        tar.extractall(unpacked, filter="data")
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / kit.EXPECTED).read_text())
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with EmbeddedBroker(folder / "broker") as broker:
+        yield broker.address
+
+
+@pytest.fixture(scope="module")
+def exact(expected: dict[str, Any]) -> bool:
+    """Tell whether this machine computes as the one that recorded: then all bits must be equal."""
+    return kit.arithmetic() == expected["arithmetic"]
+
+
+def same(recorded: Any, now: Any, place: str, exact: bool) -> None:
+    """Check that all that was recorded is there and equal; there may be more."""
+    if isinstance(recorded, dict):
+        for key, value in recorded.items():
+            assert key in now, f"{place}: {key} is missing"
+            same(value, now[key], f"{place} {key}", exact)
+    elif isinstance(recorded, list):
+        assert len(recorded) == len(now), place
+        for number, (value, other) in enumerate(zip(recorded, now, strict=True)):
+            same(value, other, f"{place} {number}", exact)
+    elif isinstance(recorded, float) and not exact:
+        assert now == pytest.approx(recorded, rel=1e-6), place
+    else:
+        assert now == recorded, place
+
+
+def loosen(audit: dict[str, Any]) -> None:
+    """Forget how many values differ: other processors round models differently."""
+    del audit["clean"], audit["findings"], audit["figures"]["differing"]
+    for table in audit["tables"].values():
+        del table["differing"]
+
+
+def until(condition: Callable[[], bool], what: Callable[[], object], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.1)
+
+
+def test_the_state_folders_hold_what_they_held(folder, expected, tmp_path):
+    shutil.copytree(folder / "state", tmp_path / "state")
+    assert kit.all_rows(tmp_path / "state") == expected["rows"]
+
+
+@pytest.mark.parametrize("ensemble", kit.ENSEMBLES)
+def test_topics_audit_replay_and_diagnoses_read_the_same(
+    ensemble, folder, expected, address, exact, tmp_path
+):
+    hb = kit.Commands(folder, address, ensemble)
+    recorded = expected["said"][ensemble]
+    if not exact:
+        loosen(recorded["audit"])
+    same(recorded, kit.said(hb, tmp_path), ensemble, exact)
+
+
+def test_a_worker_finds_its_state_in_its_folders_and_in_the_changelogs(
+    folder, expected, address, tmp_path
+):
+    hb = kit.Commands(folder, address, "second")
+    figures = expected["figures"]["second"]
+    for state in (folder / "state" / "second", tmp_path / "restored"):
+        with hb.worker("--set", f"worker.state={state}") as worker:
+            until(worker.ready, lambda: "not ready")
+            until(lambda: worker.metrics().items() >= figures.items(), worker.metrics)
+        for place, tables in expected["rows"].items():
+            if place.startswith("second/"):
+                check_tables(tables, kit.rows(state / place.removeprefix("second/")), place)
+    after = kit.topics(address, ["second.predictions", "second.diagnoses", "second.deadletter"])
+    recorded = expected["said"]["second"]["topics"]["committed"]
+    same({place: recorded[place] for place in after}, kit.digests(after), "second", exact=True)
+
+
+def check_tables(recorded: dict[str, Any], now: dict[str, Any], place: str) -> None:
+    """Check that every table holds the same rows, and stands for the same input."""
+    for name, table in recorded.items():
+        if name != kit.META:
+            assert now[name] == table, f"{place} {name}"
+    for key in (b"positions".hex(), b"layout".hex()):
+        assert now[kit.META][key] == recorded[kit.META][key], place
+
+
+def test_a_worker_goes_on_where_a_killed_one_was(folder, expected, address, exact):
+    """Only patients who came after the kill are predicted; what waited is there for its label."""
+    hb = kit.Commands(folder, address, "first")
+    learners = LEARNERS["first"]
+    outputs = ["predictions", "diagnoses", "deadletter", *[f"feedback.{name}" for name in learners]]
+    recorded = expected["said"]["first"]["topics"]["committed"]
+
+    def new(topic: str) -> list[str]:
+        """Return whom the records are about that came after the recorded ones."""
+        ids = []
+        for place, records in kit.topics(address, [f"first.{topic}"]).items():
+            known = records[: recorded[place]["records"]]
+            same({place: recorded[place]}, kit.digests({place: known}), "first", exact=True)
+            ids += [bytes.fromhex(record[3]).decode() for record in records[len(known) :]]
+        return sorted(ids)
+
+    later = sorted(row["patient"] for row in patients(LATER, 77, "later"))
+    unlabelled = waiting(expected)[:4]
+    with hb.worker():
+        hb("label", *[f"{name}=benign" for name in unlabelled])
+        for name in learners:
+            until(lambda: len(new(f"feedback.{name}")) >= LATER + 4, lambda: new("diagnoses"))  # noqa: B023
+    assert new("diagnoses") == later
+    assert new("predictions") == sorted(later * len(learners))
+    assert {name: new(f"feedback.{name}") for name in learners} == dict.fromkeys(
+        learners, sorted([*later, *unlabelled])
+    )
+    assert new("deadletter") == []
+    (audit,) = hb.json(("audit",))
+    assert audit["figures"]["lost"] == audit["figures"]["double"] == 0
+    assert audit["clean"] or not exact
+    assert audit["figures"]["diagnoses"] == PATIENTS + 1 + LATER
+
+
+def waiting(expected: dict[str, Any]) -> list[str]:
+    """Return patients of `first` whose features wait for a label."""
+    tables = [rows for place, rows in expected["rows"].items() if place.startswith("first/local.c")]
+    return sorted(bytes.fromhex(key).decode() for rows in tables for key in rows["features"])
