@@ -133,7 +133,7 @@ def test_a_worker_goes_on_where_a_killed_one_was(folder, expected, address, exac
         return sorted(ids)
 
     later = sorted(row["patient"] for row in patients(LATER, 77, "later"))
-    unlabelled = waiting(expected)[:4]
+    unlabelled = waiting(address)[:4]
     with hb.worker():
         hb("label", *[f"{name}=benign" for name in unlabelled])
         for name in learners:
@@ -150,7 +150,10 @@ def test_a_worker_goes_on_where_a_killed_one_was(folder, expected, address, exac
     assert audit["figures"]["diagnoses"] == PATIENTS + 1 + LATER
 
 
-def waiting(expected: dict[str, Any]) -> list[str]:
-    """Return patients of `first` whose features wait for a label."""
-    tables = [rows for place, rows in expected["rows"].items() if place.startswith("first/local.c")]
-    return sorted(bytes.fromhex(key).decode() for rows in tables for key in rows["features"])
+def waiting(address: str) -> list[str]:
+    """Return patients of `first` who are diagnosed and not labelled."""
+    diagnosed, taught = (
+        {bytes.fromhex(record[3]).decode() for records in found.values() for record in records}
+        for found in (kit.topics(address, [f"first.{n}"]) for n in ("diagnoses", "feedback.a"))
+    )
+    return sorted(diagnosed - taught - {"lone"})
