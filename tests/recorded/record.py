@@ -1,11 +1,13 @@
-"""Records the run that `tests/streams/test_recorded_run.py` reads: `python -m tests.recorded.record`.
+"""Records the run that `tests/streams/test_recorded_run.py` reads.
 
-Two ensembles of two partitions on one embedded broker live through a bad day: late, missing, wrong,
-repeated and contradicting labels, labels for nobody, unreadable records on every topic that
-strangers write to, patients published twice, a transaction that its client aborts, and a worker that
-is killed under load.
-`second` stops cleanly. `first` is killed, so that its folders hold what was not flushed, and then
-patients come that nobody has read yet.
+`python -m tests.recorded.record` replaces it, which takes three minutes. Do so only when a new
+version cannot read the old run on purpose, and say in the changelog what users have to do.
+
+Two ensembles of two partitions on one embedded broker live through a bad day: late, missing,
+wrong, repeated and contradicting labels, labels for nobody, unreadable records on every topic that
+strangers write to, patients published twice, a transaction that its client aborts, and a worker
+that is killed under load. `second` stops cleanly. `first` is killed, so that its folders hold what
+was not flushed, and then patients come that nobody has read yet.
 
 The archive holds the broker's own log, the state folders as they were left, the settings, and
 everything that was read from them.
@@ -78,7 +80,9 @@ def write(file: Path, rows: Iterable[dict[str, Any]]) -> Path:
     return file
 
 
-async def send(address: str, records: Sequence[tuple[str, str, bytes]], abort: bool = False) -> None:
+async def send(
+    address: str, records: Sequence[tuple[str, str, bytes]], abort: bool = False
+) -> None:
     """Send (topic, key, value), in a transaction that is aborted if so wanted."""
     options = {"transactional_id": "a-client-that-aborts"} if abort else {}
     async with AIOKafkaProducer(bootstrap_servers=address, **options) as producer:

@@ -120,7 +120,6 @@ def test_a_worker_goes_on_where_a_killed_one_was(folder, expected, address, exac
     """Only patients who came after the kill are predicted; what waited is there for its label."""
     hb = kit.Commands(folder, address, "first")
     learners = LEARNERS["first"]
-    outputs = ["predictions", "diagnoses", "deadletter", *[f"feedback.{name}" for name in learners]]
     recorded = expected["said"]["first"]["topics"]["committed"]
 
     def new(topic: str) -> list[str]:
