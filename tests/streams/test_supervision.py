@@ -1,0 +1,106 @@
+"""`hb up` and its workers live and die together, whichever of them is killed and however."""
+
+import contextlib
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from user_kit import HB, ensemble
+
+WITHIN = 90.0
+ROLES = ("local:imaging", "local:history", "ensemble")
+
+
+class Up:
+    """A running `hb up`, its workers and what it has printed."""
+
+    def __init__(self, file: Path) -> None:
+        self.process = subprocess.Popen(
+            [*HB, "up", "--settings", str(file)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=file.parent,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        self._workers: list[psutil.Process] = []
+
+    def _read(self) -> None:
+        self.lines.extend(self.process.stdout)
+
+    @property
+    def output(self) -> str:
+        return "".join(self.lines)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the workers that run, also after their supervisor has died."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._workers = psutil.Process(self.process.pid).children() or self._workers
+        return [worker for worker in self._workers if alive(worker)]
+
+    def await_running(self) -> list[psutil.Process]:
+        until(lambda: sum("worker runs" in line for line in self.lines) >= len(ROLES), self)
+        until(lambda: len(self.workers()) == len(ROLES), self)
+        return self.workers()
+
+    def end(self) -> None:
+        workers = self.workers()
+        for process in (self.process, *workers):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait(30)
+        self._reader.join(30)
+        self.process.stdout.close()
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def until(holds, up: Up) -> None:
+    deadline = time.monotonic() + WITHIN
+    while not holds():
+        assert time.monotonic() < deadline, up.output
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def running(file: Path) -> Iterator[Up]:
+    up = Up(file)
+    try:
+        yield up
+    finally:
+        up.end()
+
+
+@pytest.fixture
+def file(tmp_path, broker_address, prefix):
+    return ensemble(tmp_path, broker_address, prefix.strip("."), partitions=1)
+
+
+def test_workers_end_with_their_supervisor_and_a_second_one_is_refused(file):
+    with running(file) as first:
+        workers = first.await_running()
+        second = subprocess.run(
+            [*HB, "up", "--settings", str(file)], capture_output=True, text=True, check=False
+        )
+        assert second.returncode == 1
+        assert f"process {first.process.pid}" in second.stderr
+        assert [worker for worker in workers if not alive(worker)] == []
+        first.process.kill()
+        until(lambda: not first.workers(), first)
+    with running(file) as again:
+        again.await_running()
+        again.process.send_signal(signal.SIGTERM)
+        assert again.process.wait(60) == 0
+        assert again.workers() == []
