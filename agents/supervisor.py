@@ -1,30 +1,37 @@
 """Runs one worker process per role, restarts what dies, and merges their logs.
 
-A worker that keeps dying is started again after ever longer pauses, and the reason is in the log.
+A worker that keeps dying is restarted after ever longer pauses, and the reason is in the log. Each
+worker's standard input is a pipe that the supervisor holds open: when the supervisor ends, however
+it ends, the workers see it close and stop (`agents.worker_process`).
 """
 
+import fcntl
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
+
+from agents.worker_process import STOP_WITHIN
+from settings.errors import InputError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 _STEADY = 30.0
-"""A worker that lived this long is held for sound: the next pause is short again."""
-_STOP_WITHIN = 15.0
+"""A worker that lived this long counts as sound: the next pause is short again."""
+_LOCK = "supervisor.lock"
 
 Line = Callable[[str, str], None]
-"""Told who says what, line by line."""
+"""Called with a role and a line that its worker has printed."""
 
 
 @dataclass
 class Child:
-    """A role and the process that plays it."""
+    """A role and the worker process that plays it."""
 
     role: str
     command: Sequence[str]
@@ -37,9 +44,9 @@ class Child:
 
 
 class Supervisor:
-    """Keeps a process alive for each role.
+    """Keeps a worker process alive for each role.
 
-    `command(role)` returns what to start; `line(role, text)` gets every line that one prints.
+    `command(role)` returns what to start; `line(role, text)` gets every line that it prints.
     """
 
     def __init__(
@@ -67,7 +74,7 @@ class Supervisor:
     def _start(self, child: Child) -> None:
         child.process = subprocess.Popen(  # noqa: S603 - our own command
             child.command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -99,7 +106,7 @@ class Supervisor:
             return
         if now - child.since > _STEADY:
             child.pause = FIRST_PAUSE
-        self._line(child.role, f"ended ({_why(code)}); starting it again in {child.pause:g} s")
+        self._line(child.role, f"ended ({_why(code)}); restarting in {child.pause:g} s")
         child.process, child.due = None, now + child.pause
         child.pause = min(2 * child.pause, LONGEST_PAUSE)
 
@@ -111,7 +118,7 @@ class Supervisor:
         running = [c for c in self.children if c.process is not None]
         for child in running:
             _signal(child, signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_WITHIN
+        deadline = time.monotonic() + STOP_WITHIN
         for child in running:
             assert child.process is not None  # noqa: S101 - filtered above
             try:
@@ -121,6 +128,8 @@ class Supervisor:
                 child.process.wait()
             if child.reader is not None:
                 child.reader.join(1.0)
+            if child.process.stdin is not None:
+                child.process.stdin.close()
 
 
 def _signal(child: Child, number: int) -> None:
@@ -132,8 +141,23 @@ def _why(code: int) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def worker_command(settings_file: str, overrides: Sequence[str], role: str) -> list[str]:
-    """Return the command of a worker for one role, with this Python."""
-    sets = [part for override in overrides for part in ("--set", override)]
-    program = [sys.executable, "-c", "from cli.main import main; main()"]
-    return [*program, "worker", "--settings", settings_file, *sets, "--role", role]
+@contextmanager
+def sole_supervisor(state: Path) -> Iterator[None]:
+    """Hold a state folder while the block runs; InputError names the process that holds it.
+
+    The kernel releases the lock with the process: after a kill there is nothing to clean up.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / _LOCK).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            raise InputError(
+                f"process {file.read().strip()} runs the workers of {state} already; stop it first,"
+                " or choose another worker.state"
+            ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield

@@ -1,79 +1,149 @@
 """A worker: the process that runs some or all agents of an ensemble, until it is told to stop."""
 
 import asyncio
+import contextlib
 import logging
 import signal
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from agents.monitor import metrics_page as metrics
+from agents.monitor import metrics_page
 from agents.monitor.console import server as console
 from agents.monitor.watch import Watch
 from agents.roles import specs
-from settings.errors import InputError
+from agents.worker_pages import announced, url
+from settings.errors import HbError, InputError
 from settings.model import Settings
-from streams.engine.tasks import garbage as heap
+from streams.engine.tasks import garbage
+from streams.engine.tasks.task import describe
 from streams.faust.app import EngineApp, create_app
 from streams.kafka.admin import compare, find
 from streams.kafka.connection import admin_client, await_broker
 from streams.kafka.topics import declared
 
+_STOP_WITHIN = 30.0
+"""Seconds that a crashed worker gets to let go of what still works."""
 _log = logging.getLogger(__name__)
 
 
-def worker_app(settings: Settings, wanted: Sequence[str] = ()) -> EngineApp:
+class WorkerError(HbError):
+    """A part of the worker that it cannot do without has ended."""
+
+    exit_code = 5
+
+
+def worker_app(settings: Settings, roles: Sequence[str] = ()) -> EngineApp:
     """Return the application of a worker, ready to start."""
     app = create_app(settings)
-    for spec in specs(settings, wanted):
+    for spec in specs(settings, roles):
         app.add_agent(spec)
     watched = settings.worker.metrics or settings.worker.console
     watch = app.beside(Watch(settings)) if watched else None
     if watch is not None:
         app.engine.observers.listeners.append(watch.own)
     if watch is not None and settings.worker.metrics:
-        metrics.register(app, watch)
+        metrics_page.register(app, watch)
     app.finalize()
     if watch is not None and settings.worker.console:
         console.install(app, settings, watch)
     return app
 
 
-async def run(
-    settings: Settings,
-    wanted: Sequence[str] = (),
-    *,
-    made: Callable[[EngineApp], None] = lambda _: None,
-    started: Callable[[EngineApp], None] = lambda _: None,
-) -> None:
-    """Run a worker until SIGINT or SIGTERM; then commit what is processed and leave the group.
+class Worker:
+    """Runs the application of some roles until `stop`, SIGINT or SIGTERM.
 
-    `made` gets the application before it starts, `started` after.
+    `prepare` gets the application before it starts.
     """
-    heap.calm()
-    app = worker_app(settings, wanted)
-    made(app)
-    await await_broker(settings.broker)
-    await _need_topics(settings)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    await app.start()
-    try:
-        started(app)
-        await stop.wait()
-        _log.info("stopping")
-    finally:
+
+    def __init__(
+        self,
+        settings: Settings,
+        roles: Sequence[str] = (),
+        *,
+        prepare: Callable[[EngineApp], None] = lambda _: None,
+    ) -> None:
+        self._settings, self._roles, self._prepare = settings, roles, prepare
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Commit what is processed, leave the group and end."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Run until told to stop; raise WorkerError if a part of it crashes."""
+        garbage.calm()
+        app = worker_app(self._settings, self._roles)
+        self._prepare(app)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        if not await self._unless_stopped(self._await_topics()):
+            return
+        try:
+            if await self._unless_stopped(app.start()):
+                with self._announced(app):
+                    await self._unless_stopped(app.wait_until_stopped())
+        finally:
+            await _end(app)
+        if app.crashed:
+            raise WorkerError(f"the worker crashed: {describe(_reason(app))}")
+
+    async def _unless_stopped(self, work: Awaitable[object]) -> bool:
+        """Wait for some work; give it up and return False if the worker is told to stop."""
+        doing = asyncio.ensure_future(work)
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait([doing, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+            return doing.done()
+        finally:
+            for task in (doing, stopping):
+                task.cancel()
+
+    async def _await_topics(self) -> None:
+        await await_broker(self._settings.broker)
+        async with admin_client(self._settings.broker) as admin:
+            topics = declared(self._settings)
+            existing = await find(admin, [topic.name for topic in topics])
+        missing = [topic.name for topic in topics if topic.name not in existing]
+        if missing:
+            raise InputError(
+                f"{len(missing)} topics are missing, {missing[0]} among them: run hb topics create"
+            )
+        for difference in compare(topics, existing):
+            _log.warning("topic is not as declared: %s", difference)
+
+    @contextlib.contextmanager
+    def _announced(self, app: EngineApp) -> Iterator[None]:
+        """Tell people and other processes where the pages are."""
+        address = getattr(app.web, "address", None)
+        agents = ", ".join(app.engine.specs)
+        if address is None:
+            sys.stdout.write(f"worker runs {agents}\n")
+            sys.stdout.flush()
+            yield
+            return
+        served = self._settings.worker.console
+        page = url(*address)
+        sys.stdout.write(f"worker runs {agents}, {'console' if served else 'pages'} at {page}\n")
+        sys.stdout.flush()
+        with announced(self._settings.worker.state, list(app.engine.specs), page, console=served):
+            yield
+
+
+async def _end(app: EngineApp) -> None:
+    """Stop the application; one that has crashed may not be able to."""
+    _log.info("stopping")
+    if not app.crashed:
         await app.stop()
+        return
+    try:
+        async with asyncio.timeout(_STOP_WITHIN):
+            await app.stop()
+    except Exception as error:  # noqa: BLE001  # the crash is what is told
+        _log.warning("the worker could not stop cleanly: %s", type(error).__name__)
 
 
-async def _need_topics(settings: Settings) -> None:
-    async with admin_client(settings.broker) as admin:
-        topics = declared(settings)
-        found = await find(admin, [topic.name for topic in topics])
-    missing = [topic.name for topic in topics if topic.name not in found]
-    if missing:
-        raise InputError(
-            f"{len(missing)} topics are missing, {missing[0]} among them: run hb topics create"
-        )
-    for difference in compare(topics, found):
-        _log.warning("topic is not as declared: %s", difference)
+def _reason(app: EngineApp) -> BaseException:
+    return app.crash_reason or HbError("a part of it has ended")

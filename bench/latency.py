@@ -63,8 +63,8 @@ async def _measure(
         settings = write_settings(folder, address, f"b{uuid4().hex[:8]}")
         async with admin_client(settings.broker) as admin:
             await create(admin, declared(settings))
-        with running(worker(folder), folder) as programs:
-            await await_ready(programs.logs[0])
+        with running(worker(folder), folder):
+            await await_ready(settings.worker.state)
             async with Publisher(settings) as publisher, Diagnoses(settings) as diagnoses:
                 return await Stream(publisher, diagnoses, seed).run(seconds, tick)
 

@@ -1,7 +1,6 @@
 """Programs that run beside a benchmark, and are stopped cleanly after it."""
 
 import asyncio
-import re
 import subprocess
 import sys
 import urllib.error
@@ -13,11 +12,11 @@ from pathlib import Path
 
 import psutil
 
+from agents.worker_pages import worker_pages
 from settings.errors import HbError
 
 _STOP_WITHIN = 20.0
 _START_WITHIN = 60.0
-_PAGE = re.compile(r"worker runs .*(?:pages|console) at (http://\S+)")
 
 
 @dataclass(frozen=True)
@@ -69,24 +68,20 @@ def _await_end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-async def await_page(log: Path) -> str:
-    """Wait until a worker tells in its log where its pages are, and return that."""
+async def await_page(state: Path) -> str:
+    """Wait until the worker of a state folder serves its pages, and return their address."""
     async with asyncio.timeout(_START_WITHIN):
-        while not (found := _PAGE.search(await asyncio.to_thread(_read, log))):  # noqa: ASYNC110 - a file tells nobody that it grew
+        while not (pages := await asyncio.to_thread(worker_pages, state)):  # noqa: ASYNC110 - a folder tells nobody that it changed
             await asyncio.sleep(0.1)
-    return found[1]
+    return pages[0].address
 
 
-async def await_ready(log: Path) -> None:
-    """Wait until the worker with this log says that its tasks are open."""
-    page = await await_page(log)
+async def await_ready(state: Path) -> None:
+    """Wait until the worker of a state folder says that its tasks are open."""
+    page = await await_page(state)
     async with asyncio.timeout(_START_WITHIN):
         while not await asyncio.to_thread(is_ready, page):  # noqa: ASYNC110 - it is asked for
             await asyncio.sleep(0.1)
-
-
-def _read(log: Path) -> str:
-    return log.read_text(errors="replace")
 
 
 def is_ready(page: str) -> bool:

@@ -32,7 +32,7 @@ app = typer.Typer(
     name="hb",
     help="Adaptive ensemble diagnosis with confidence bounds on Kafka streams.",
     epilog="Exit codes: 0 done, 1 a check found something, 2 wrong usage, 3 bad input or settings, "
-    "4 the broker cannot be used, 130 interrupted.",
+    "4 the broker cannot be used, 5 a worker crashed, 130 interrupted.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

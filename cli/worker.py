@@ -1,19 +1,20 @@
 """`hb worker` and `hb up`: run the agents."""
 
 import asyncio
-import re
-import sys
+import signal
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import err, out
 from cli.settings import SetOption, SettingsOption, load
-from cli.worker_log import log_to_terminal
 
 if TYPE_CHECKING:
-    from streams.faust.app import EngineApp
+    from agents.supervisor import Line
+    from settings.model import Settings
 
 RoleOption = Annotated[
     list[str] | None,
@@ -24,7 +25,7 @@ RoleOption = Annotated[
         show_default=False,
     ),
 ]
-_CONSOLE = re.compile(r"worker runs .*, console at (http://\S+)")
+_POLL = 0.2
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_red")
 
 
@@ -43,82 +44,81 @@ def worker(
     the group and ends.
     """
     from agents.roles import specs
-    from agents.worker import run
+    from agents.worker_process import serve
 
     loaded = load(settings, set_)
     specs(loaded, role or ())
-    log_to_terminal()
-    pages = "console" if loaded.worker.console else "pages"
-    work = run(loaded, role or (), started=lambda app: _say_started(app, pages))
-    try:
-        import uvloop
-    except ImportError:  # not made for this system
-        asyncio.run(work)
-    else:
-        uvloop.run(work)
-
-
-def _say_started(app: "EngineApp", pages: str) -> None:
-    address = getattr(app.web, "address", None)
-    where = f", {pages} at {shown_address(*address)}" if address else ""
-    agents = ", ".join(app.engine.specs)
-    sys.stdout.write(f"worker runs {agents}{where}\n")
-    sys.stdout.flush()
-
-
-def shown_address(host: str, port: int) -> str:
-    """Return what to type into a browser on this machine.
-
-    >>> shown_address("127.0.0.1", 6066), shown_address("0.0.0.0", 80), shown_address("::", 80)
-    ('http://127.0.0.1:6066', 'http://127.0.0.1:80', 'http://[::1]:80')
-    """
-    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not to listen on
-    host = everywhere.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    serve(loaded, role or ())
 
 
 def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
     """Start the broker (if it is the embedded one), the topics, and one worker per role.
 
-    Workers that die are started again. Ctrl-C stops them; the broker goes on: `hb broker down`.
+    Workers that die are restarted. Ctrl-C or SIGTERM stops them, and they stop too if this process
+    is killed; the broker goes on: `hb broker down`.
     """
     from agents.roles import roles
-    from agents.supervisor import Supervisor, worker_command
-    from cli.download_progress import shown_progress
-    from cli.topics import create_missing
+    from agents.supervisor import Supervisor, sole_supervisor
+    from agents.worker_process import command
     from settings.loading import settings_path
 
     loaded = load(settings, set_)
     file = settings_path(settings).absolute()
-    if not loaded.broker.bootstrap:
+    signal.signal(signal.SIGTERM, _interrupt)
+    with sole_supervisor(loaded.worker.state):
+        _start_broker(loaded)
+        names = roles(loaded)
+
+        def worker_command(role: str) -> Sequence[str]:
+            return command(file, set_ or (), [role], supervised=True)
+
+        with Supervisor(names, worker_command, _printer(names)):
+            try:
+                _tell_console(loaded.worker.state)
+                threading.Event().wait()
+            except KeyboardInterrupt:
+                err.print("stopping", highlight=False)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _start_broker(settings: "Settings") -> None:
+    """Start the embedded broker if no other is configured, and create the topics."""
+    from cli.download_progress import shown_progress
+    from cli.topics import create_missing
+
+    if not settings.broker.bootstrap:
         from streams.broker import EmbeddedBroker
 
         with shown_progress() as progress:
             broker = EmbeddedBroker(progress=progress)
             broker.up()
         err.print(f"broker at {broker.address}", highlight=False)
-    asyncio.run(create_missing(loaded))
-    names = roles(loaded)
-    colour = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
-    width = max(map(len, names))
+    asyncio.run(create_missing(settings))
+
+
+def _printer(roles: Sequence[str]) -> "Line":
+    """Return what prints the workers' lines, each role in its colour."""
+    colour = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(roles)}
+    width = max(map(len, roles))
     lock = threading.Lock()
-    told: list[str] = []
 
     def say(role: str, text: str) -> None:
         with lock:
             out.print(f"[{colour[role]}]{role:{width}}[/] ", end="", highlight=False)
             out.print(text, markup=False, highlight=False, soft_wrap=True)
-            found = _CONSOLE.search(text)
-            if found and not told:
-                told.append(found[1])
-                err.print(
-                    f"console: {found[1]}  (any worker's shows the whole system)",
-                    highlight=False,
-                    soft_wrap=True,
-                )
 
-    with Supervisor(names, lambda role: worker_command(str(file), set_ or (), role), say):
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            err.print("stopping", highlight=False)
+    return say
+
+
+def _tell_console(state: Path) -> None:
+    """Wait until a worker serves the console, and say where."""
+    from agents.worker_pages import worker_pages
+
+    pause = threading.Event()
+    while not (pages := [page for page in worker_pages(state) if page.console]):
+        pause.wait(_POLL)
+    text = f"console: {pages[0].address}  (any worker's shows the whole system)"
+    err.print(text, highlight=False, soft_wrap=True)

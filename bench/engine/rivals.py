@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 
 from platformdirs import user_cache_path
 
+from bench.engine.peers import ours as own_engine
+from bench.engine.peers import plain_faust, raw_relay, take_faust
 from streams.broker.jars import lock
 
 QUIX = "3.28.1"
@@ -37,20 +40,20 @@ class Rival:
 def rivals() -> list[Rival]:
     """Return the engine itself and everybody it is compared with."""
     return [
-        Rival("engine", 2_000_000, 500_000, ours("ours")),
-        Rival("plain_faust", 20_000, 3_000, ours("plain_faust")),
-        Rival("take_faust", 30_000, 5_000, ours("take_faust")),
+        Rival("engine", 2_000_000, 500_000, ours(own_engine)),
+        Rival("plain_faust", 20_000, 3_000, ours(plain_faust)),
+        Rival("take_faust", 30_000, 5_000, ours(take_faust)),
         Rival("quix_at_least_once", 200_000, 50_000, quix, ("at-least-once",)),
         Rival("quix_exactly_once", 200_000, 50_000, quix, ("exactly-once",)),
         Rival("kafka_streams_at_least_once", 800_000, 200_000, streams, ("at_least_once",)),
         Rival("kafka_streams_exactly_once", 800_000, 200_000, streams, ("exactly_once_v2",)),
-        Rival("raw_relay", 2_000_000, 500_000, ours("raw_relay")),
+        Rival("raw_relay", 2_000_000, 500_000, ours(raw_relay)),
     ]
 
 
-def ours(module: str) -> Callable[[], Sequence[str]]:
+def ours(module: ModuleType) -> Callable[[], Sequence[str]]:
     """Return the command of a rival that runs in this environment."""
-    return lambda: [sys.executable, "-m", f"bench.engine.peers.{module}"]
+    return lambda: [sys.executable, "-m", module.__name__]
 
 
 def quix() -> Sequence[str]:

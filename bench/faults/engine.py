@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from bench.faults import verdict as check
+from bench.faults import worker as faults_worker
 from bench.faults.injection import Say, Torment, carried_out
 from bench.faults.schedule import Event, Fault, Plan, schedule
 from bench.faults.worker import AGENT, config
@@ -42,7 +43,7 @@ class _Run:
         self._fed = 0
 
     def _command(self, _number: int, folder: Path) -> Sequence[str]:
-        program = [sys.executable, "-m", "bench.faults.worker"]
+        program = [sys.executable, "-m", faults_worker.__name__]
         timeout = str(self._plan.session_timeout)
         return [*program, self._address, self._prefix, str(folder), timeout]
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import orjson
 
+from bench.monitoring import counting_worker
 from bench.monitoring.counting_worker import WATCHING as SEEN
 from bench.monitoring.watcher import watched
 from bench.pipeline.job import SERVED, settings_file, worker
@@ -45,8 +46,15 @@ def _watched_worker(folder: Path) -> list[list[str]]:
 
 
 def _counting_worker(folder: Path) -> list[list[str]]:
-    module = "bench.monitoring.counting_worker"
-    return [[sys.executable, "-m", module, str(settings_file(folder)), str(folder / _REPORT)]]
+    return [
+        [
+            sys.executable,
+            "-m",
+            counting_worker.__name__,
+            str(settings_file(folder)),
+            str(folder / _REPORT),
+        ]
+    ]
 
 
 ALONE = Rival("alone", 200_000, 50_000, worker, learns=True)
@@ -148,11 +156,11 @@ async def _run(
 
         async def one(number: int) -> float:
             site, its = sites[number], programs[number]
-            await await_page(its.logs[0])
+            await await_page(site.settings.worker.state)
             before = its.cpu_seconds
             async with AsyncExitStack() as seen:
                 if site.rival.pages:
-                    await seen.enter_async_context(watched(its.logs[0], site.rival.pages))
+                    await seen.enter_async_context(watched(site.settings, site.rival.pages))
                 await wait_for(site.settings, site.outputs, site.patients, _PATIENCE)
                 return its.cpu_seconds - before
 

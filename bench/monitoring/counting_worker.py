@@ -19,18 +19,15 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import orjson
 
-from agents.worker import run
+from agents.worker import Worker
 from bench.pipeline.job import SERVED
 from settings.loading import load_settings
 from streams.engine.observer import Committed, Observer, Observers
 from streams.faust.app import EngineApp
-
-if TYPE_CHECKING:
-    from streams.faust.web import Web
 
 PIPELINE, WATCHING = "pipeline", "watching"
 _for: ContextVar[str] = ContextVar("for", default=PIPELINE)
@@ -104,18 +101,11 @@ def prepare(account: Account, app: EngineApp) -> None:
     account.install()
 
 
-def say_started(app: EngineApp) -> None:
-    """Say where the pages are, as `hb worker` does."""
-    host, port = cast("Web", app.web).address or ("", 0)
-    sys.stdout.write(f"worker runs all, console at http://{host}:{port}\n")
-    sys.stdout.flush()
-
-
 def main(settings: Path, report: Path) -> None:
     """Run until told to stop, then write the report."""
     logging.basicConfig(level=logging.WARNING)
     account, loaded = Account(), load_settings(settings, SERVED)
-    asyncio.run(run(loaded, made=lambda app: prepare(account, app), started=say_started))
+    asyncio.run(Worker(loaded, prepare=lambda app: prepare(account, app)).run())
     report.write_bytes(orjson.dumps(account.seconds))
 
 

@@ -6,12 +6,12 @@ The Prometheus that comes with it (deploy/prometheus) asks every fifteen.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import aiohttp
 
 from bench.processes import await_page
 from settings.errors import HbError
+from settings.model import Settings
 
 METRICS = "/metrics"
 EVENTS = "/events"
@@ -19,9 +19,9 @@ _EVERY = 5.0
 
 
 @asynccontextmanager
-async def watched(log: Path, pages: int = 1) -> AsyncIterator[None]:
-    """Watch the worker whose log tells its address; a page that is not served is an error."""
-    page = await await_page(log)
+async def watched(settings: Settings, pages: int = 1) -> AsyncIterator[None]:
+    """Watch the worker of these settings; a page that is not served is an error."""
+    page = await await_page(settings.worker.state)
     as_many_as_asked_for = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(page, connector=as_many_as_asked_for) as session:
         watching = [

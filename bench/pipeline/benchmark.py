@@ -21,6 +21,8 @@ from bench.monitoring import cost as watching_cost
 from bench.monitoring.cost import Cost
 from bench.pipeline.job import LEARNERS, settings_file, worker
 from bench.pipeline.output_stamps import rate, wait_for
+from bench.pipeline.peers import plain_faust as agents_in_faust
+from bench.pipeline.peers import raw_relay
 from bench.pipeline.run import Rival, prepared
 from bench.processes import running
 from streams.broker.reaper import temporary_broker
@@ -32,14 +34,12 @@ _PATIENCE = 60.0
 
 def relay(folder: Path) -> list[list[str]]:
     """Return the command of the relay."""
-    module = "bench.pipeline.peers.raw_relay"
-    return [[sys.executable, "-m", module, str(settings_file(folder))]]
+    return [[sys.executable, "-m", raw_relay.__name__, str(settings_file(folder))]]
 
 
 def plain_faust(folder: Path) -> list[list[str]]:
     """Return the commands of the Faust agents: a process for each role."""
-    module = "bench.pipeline.peers.plain_faust"
-    program = [sys.executable, "-m", module, str(settings_file(folder))]
+    program = [sys.executable, "-m", agents_in_faust.__name__, str(settings_file(folder))]
     return [[*program, str(folder / name), name] for name in (*LEARNERS, ENSEMBLE)]
 
 

@@ -6,7 +6,6 @@ Labels have the times of their patients: that keeps a thousand of them waiting o
 that catch up hold their inputs together to about a second (`streams.engine.tasks.inbox`).
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from aiokafka import AIOKafkaProducer
 
 from agents.clients.splitting import Splitter
+from agents.worker_process import command
 from schemas.codec import encode_all
 from schemas.records import Label
 from settings.loading import load_settings
@@ -93,9 +93,7 @@ def settings_file(folder: Path) -> Path:
 
 def worker(folder: Path, *overrides: str) -> list[list[str]]:
     """Return the command of a worker with all roles, for the settings of a folder."""
-    sets = [part for override in overrides for part in ("--set", override)]
-    program = [sys.executable, "-c", "from cli.main import main; main()"]
-    return [[*program, "worker", "--settings", str(settings_file(folder)), *sets]]
+    return [command(settings_file(folder), overrides)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ Figures come from the ensemble's own state; the count at the end is made from wh
 
 import asyncio
 import os
-import re
 import subprocess
 import sys
 import time
@@ -27,6 +26,8 @@ from agents.clients.topic_reader import TopicReader
 from agents.monitor.overview import state_view, sums
 from agents.monitor.scores import ENSEMBLE, Board, Scorer
 from agents.monitor.watch import look
+from agents.worker_pages import worker_pages
+from cli.demo import supervise
 from cli.demo.folder import Place
 from cli.demo.late_labels import LateLabels
 from schemas.readers import Reader
@@ -46,7 +47,6 @@ _AHEAD, _MORE = 3, 5
 """Patients that may be ahead of their labels: a few at first, one more for every five."""
 _SECONDS = 10.0
 _RATES = 50.0, 400.0
-_PAGE = re.compile(r" (\S+): worker runs .*, (?:console|pages) at (http://\S+)")
 
 
 class DemoError(HbError):
@@ -102,7 +102,7 @@ class Demo:
         self._place.need_free()
         hidden = ("HB_SET__", "HB_SETTINGS")
         env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
-        command = [sys.executable, "-m", "cli.demo.supervise", str(self._place.folder)]
+        command = [sys.executable, "-m", supervise.__name__, str(self._place.folder)]
         # Our own module, in a session of its own: a Ctrl-C is for this process to act on.
         self._keeper = subprocess.Popen(  # noqa: S603
             command,
@@ -143,7 +143,7 @@ class Demo:
         progress.step = "starting the workers"
         self._tell("start")
         async with self._following(settings):
-            await self._await_workers()
+            await self._await_workers(settings)
             await self._stream(settings, source)
             progress.step = "learning the last labels"
             await self._await_learned(settings)
@@ -234,17 +234,16 @@ class Demo:
 
     # Waiting.
 
-    async def _await_workers(self) -> None:
+    async def _await_workers(self, settings: Settings) -> None:
         """Wait until both workers say that they are ready."""
-        pages: dict[str, str] = {}
 
         async def ready() -> bool:
-            if self._place.log.exists():
-                pages.update(_PAGE.findall(self._place.log.read_text(errors="replace")))
-            self.progress.page = pages.get("ensemble", "")
+            pages = worker_pages(settings.worker.state)
+            consoles = [page.address for page in pages if ENSEMBLE in page.agents]
+            self.progress.page = consoles[0] if consoles else ""
             if len(pages) < _WORKERS:
                 return False
-            answers = [asyncio.to_thread(_is_ready, page) for page in pages.values()]
+            answers = [asyncio.to_thread(_is_ready, page.address) for page in pages]
             return all(await asyncio.gather(*answers))
 
         await self._until(ready, _READY_WITHIN, "the workers are not ready")

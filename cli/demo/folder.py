@@ -42,7 +42,7 @@ class Place:
         """Return the process that keeps a demonstration running here, if there is one."""
         try:
             process = psutil.Process(int(self._pid.read_text()))
-            return process if "cli.demo.supervise" in process.cmdline() else None
+            return process if str(self.folder) in process.cmdline() else None
         except (OSError, ValueError, psutil.Error):
             return None
 

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.roles import roles
-from agents.supervisor import Supervisor, worker_command
+from agents.supervisor import Supervisor
+from agents.worker_process import command
 from cli.demo.folder import Place
 from settings.loading import load_settings
 
@@ -58,16 +59,13 @@ def _start(place: Place) -> Supervisor:
 
     *learners, ensemble = roles(settings)
     played = {"learners": learners, "ensemble": [ensemble]}
-    supervisor = Supervisor(list(played), lambda name: _command(place, played[name]), say)
+
+    def worker_command(name: str) -> Sequence[str]:
+        return command(place.settings, (), played[name], supervised=True)
+
+    supervisor = Supervisor(list(played), worker_command, say)
     supervisor.start()
     return supervisor
-
-
-def _command(place: Place, wanted: Sequence[str]) -> list[str]:
-    """Return the command of a worker for several roles."""
-    first, *others = wanted
-    more = [part for role in others for part in ("--role", role)]
-    return [*worker_command(str(place.settings), (), first), *more]
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from streams.broker.cluster import EmbeddedBroker
 def temporary_broker(**options: Any) -> Iterator[EmbeddedBroker]:
     """Run a broker of which nothing is left afterwards; options as for `EmbeddedBroker`."""
     folder = Path(mkdtemp(prefix="hb-broker-"))
-    command = [sys.executable, "-m", "streams.broker.reaper", str(folder)]
+    command = [sys.executable, "-m", __name__, str(folder)]
     # Our own module, in a session of its own: a Ctrl-C is for the parent to act on.
     keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
     try:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from user_kit import ensemble
 
 from agents.clients.client import Publisher
-from agents.supervisor import worker_command
+from agents.worker_process import command
 from settings.loading import load_settings
 
 PAUSE = 0.1
@@ -32,8 +32,7 @@ class Worker:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         sets = (f"worker.web_port={self.port}", f"worker.state={file.parent / roles[0]}")
-        self._command = worker_command(str(file), sets, roles[0])
-        self._command += [part for role in roles[1:] for part in ("--role", role)]
+        self._command = command(file, sets, roles)
         self._log = file.parent / f"{roles[0]}.log"
         self.page = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen | None = None

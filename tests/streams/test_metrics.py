@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agents.monitor.metrics_page import ALL
 from agents.monitor.watch import Watch
-from agents.supervisor import worker_command
+from agents.worker_process import command
 from audit import audit
 from audit.metric_values import read_page
 from settings.loading import load_settings
@@ -37,9 +37,8 @@ class Worker:
     """`hb worker` with all roles and a state folder of its own."""
 
     def __init__(self, file, name):
-        command = worker_command(str(file), [f"worker.state={file.parent / name}"], "ensemble")
         self._process = subprocess.Popen(
-            command[: command.index("--role")],
+            command(file, [f"worker.state={file.parent / name}"]),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

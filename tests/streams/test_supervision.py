@@ -12,14 +12,17 @@ import psutil
 import pytest
 from user_kit import HB, ensemble
 
+from agents.worker_pages import WorkerPage, worker_pages
+
 WITHIN = 90.0
-ROLES = ("local:imaging", "local:history", "ensemble")
+AGENTS = {"local.imaging", "local.history", "ensemble"}
 
 
 class Up:
     """A running `hb up`, its workers and what it has printed."""
 
     def __init__(self, file: Path) -> None:
+        self._state = file.parent / "state"
         self.process = subprocess.Popen(
             [*HB, "up", "--settings", str(file)],
             stdout=subprocess.PIPE,
@@ -35,6 +38,9 @@ class Up:
     def _read(self) -> None:
         self.lines.extend(self.process.stdout)
 
+    def pages(self) -> list[WorkerPage]:
+        return worker_pages(self._state)
+
     @property
     def output(self) -> str:
         return "".join(self.lines)
@@ -46,8 +52,8 @@ class Up:
         return [worker for worker in self._workers if alive(worker)]
 
     def await_running(self) -> list[psutil.Process]:
-        until(lambda: sum("worker runs" in line for line in self.lines) >= len(ROLES), self)
-        until(lambda: len(self.workers()) == len(ROLES), self)
+        until(lambda: {agent for page in self.pages() for agent in page.agents} == AGENTS, self)
+        until(lambda: len(self.workers()) == len(AGENTS), self)
         return self.workers()
 
     def end(self) -> None:
@@ -92,10 +98,14 @@ def test_workers_end_with_their_supervisor_and_a_second_one_is_refused(file):
     with running(file) as first:
         workers = first.await_running()
         second = subprocess.run(
-            [*HB, "up", "--settings", str(file)], capture_output=True, text=True, check=False
+            [*HB, "up", "--settings", str(file)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=WITHIN,
         )
-        assert second.returncode == 1
-        assert f"process {first.process.pid}" in second.stderr
+        assert second.returncode == 3
+        assert f"process {first.process.pid} runs the workers" in second.stderr
         assert [worker for worker in workers if not alive(worker)] == []
         first.process.kill()
         until(lambda: not first.workers(), first)
@@ -104,3 +114,5 @@ def test_workers_end_with_their_supervisor_and_a_second_one_is_refused(file):
         again.process.send_signal(signal.SIGTERM)
         assert again.process.wait(60) == 0
         assert again.workers() == []
+        assert again.pages() == []
+        assert "console: http://127.0.0.1:" in again.output

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from agents.supervisor import worker_command
+from agents.worker_process import command
 from settings.loading import load_settings
 from settings.model import Settings
 from streams.kafka.admin import create
@@ -110,10 +110,8 @@ def ensemble(folder: Path, address: str, name: str, **options) -> Path:
 @contextlib.contextmanager
 def worker_process(file: Path) -> Iterator[subprocess.Popen]:
     """Run `hb worker` with all roles until the block ends."""
-    command = worker_command(str(file), (), "ensemble")
-    command = command[: command.index("--role")]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=file.parent
+        command(file), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=file.parent
     )
     lines: list[str] = []
     for line in process.stdout:

@@ -2,7 +2,7 @@
 
 import logging
 
-from cli.worker_log import Calm
+from agents.worker_log import Calm
 
 
 def record(name, message, *values):
