@@ -19,8 +19,7 @@ from learners.arrays.types import Ints
 from learners.ensemble import EnsembleLearner, Outcome
 from learners.join import Codec, Event, JoinRules, Label, Prediction, Reject
 from schemas.errors import RecordError
-from schemas.labels import LabelReader
-from schemas.readers import Reader
+from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
 from schemas.records import Prediction as PredictionRecord
 from settings.building import fusion

@@ -9,8 +9,8 @@ from learners.arrays.types import Floats
 from learners.ensemble import Outcome
 from learners.fusion.base import Verdict
 from learners.join import Diagnose, Settle
-from schemas.codec import encode_all
 from schemas.records import Diagnosis, Feedback, Opinion
+from schemas.writing import encode_all
 from settings.model import Settings
 from streams.engine.outbox import Outbox
 from streams.kafka.topics import Topics

@@ -24,13 +24,13 @@ from learners.arrays.seeds import seeds_of
 from learners.arrays.types import Floats
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule, RuleError
-from schemas.codec import encode_all
 from schemas.errors import RecordError
-from schemas.readers import Batch as ReadBatch
-from schemas.readers import Reader
+from schemas.reading import Batch as ReadBatch
+from schemas.reading import Reader
 from schemas.reasons import Reason
 from schemas.records import Feedback
 from schemas.rows import Feature, RowReader
+from schemas.writing import encode_all
 from settings.building import local_learner
 from settings.model import Settings
 from streams.engine.api import AgentSpec, Processor, TaskContext

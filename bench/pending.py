@@ -24,8 +24,8 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from agents import ensemble_learner
 from bench.pipeline.job import LABELS, LEARNERS, write_settings
 from learners.join import Ledger
-from schemas.codec import encode_all
 from schemas.records import Label, Prediction
+from schemas.writing import encode_all
 from settings.model import Settings
 from streams.engine.api import TaskContext
 from streams.engine.changelogs.changelog import Changelogs

@@ -2,7 +2,7 @@
 
 Reading, in batches as the workers do, from the same bytes:
 
-    ours            the readers of `schemas`: msgspec, keys proven unique, names and ids checked
+    ours            the readers of `schemas`: msgspec, then names, ids and nesting checked
     msgspec_alone   msgspec's typed decoding and nothing else: what those checks cost
     orjson_by_hand  orjson, and checks by hand into frozen dataclasses
 
@@ -19,11 +19,10 @@ import orjson
 
 from bench.records_by_hand import FEATURES, LABELS, LEARNERS, READ, RefusedError
 from bench.timing import race
-from schemas.codec import encode, encode_all
-from schemas.labels import LabelReader
-from schemas.readers import Reader
+from schemas.reading import LabelReader, Reader
 from schemas.records import Instance, Label, Prediction, Record
 from schemas.rows import Feature, RowReader
+from schemas.writing import encode, encode_all
 
 BATCH = 2_000
 _AT = 1_760_000_000_000

@@ -73,7 +73,7 @@ def diagnoses(
 
 async def _latest(settings: "Settings", count: int) -> "list[Diagnosis]":
     from agents.clients.topic_reader import TopicReader
-    from schemas.readers import Reader
+    from schemas.reading import Reader
     from schemas.records import Diagnosis
     from streams.kafka.topics import Topics
 
@@ -109,7 +109,7 @@ async def _coming(settings: "Settings", limit: int | None) -> "AsyncGenerator[Di
 
 
 async def _print_lines(stream: "AsyncIterator[Diagnosis]") -> None:
-    from schemas.codec import encode
+    from schemas.writing import encode
 
     async for diagnosis in stream:
         sys.stdout.write(encode(diagnosis).decode() + "\n")

@@ -5,6 +5,7 @@ ids and cubes it could check by regular expression only, which is slow: the read
 `extra_json_schema` tells other languages.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
@@ -14,7 +15,10 @@ VERSION = 1
 """The version that these records are written in, and the only one that is read."""
 
 MAX_BYTES = 256 * 1024
-"""Longest value that readers parse unless told otherwise: thousands of features fit."""
+"""Longest value that readers parse: thousands of features fit."""
+
+MAX_DEPTH = 500
+"""Deepest nesting that readers parse, well below the limit of every parser on every Python."""
 
 MAX_TEXT = 200
 MAX_CUBE = 2**63 - 1
@@ -69,7 +73,7 @@ def has_control_characters(text: str) -> bool:
     (False, True)
     """
     # Every control character is unprintable, so printable text, the usual case, needs no search.
-    return not text.isprintable() and any(c < " " or "\x7f" <= c <= "\x9f" for c in text)
+    return not text.isprintable() and re.search(CONTROL_CHARACTERS, text) is not None
 
 
 def are_cubes(texts: Sequence[str]) -> bool:

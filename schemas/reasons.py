@@ -27,7 +27,6 @@ class Reason(StrEnum):
     TOO_LARGE = "too_large", "the value is longer than the reader's limit; it was not parsed"
     NOT_UTF8 = "not_utf8", "the value is not UTF-8"
     MALFORMED = "malformed", "the value is not JSON: cut off, wrongly written or nested too deeply"
-    DUPLICATE_KEY = "duplicate_key", "an object names the same key twice"
     WRONG_VERSION = "wrong_version", "`v` names a version that this reader does not know"
     MISSING_FIELD = "missing_field", "a required field is absent"
     WRONG_TYPE = "wrong_type", "a field holds another type of value than its own"

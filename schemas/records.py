@@ -160,7 +160,6 @@ class Feedback(Record, frozen=True):
     rule: RuleName
     at: At
     votes: Votes = None
-    learner: Annotated[Name | None, Meta(description="The learner, if the topic is shared.")] = None
     others: Annotated[
         LogOdds,
         Meta(

@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct, inspect
 
 from schemas.examples import EXAMPLES
+from schemas.explain import in_words
 from schemas.kinds import VERSION
 from schemas.reasons import Reason
 from schemas.records import TOPICS, Opinion
-from schemas.words import wanted
 
 BEGIN = "<!-- written by `hb schema --docs`: begin -->"
 END = "<!-- written by `hb schema --docs`: end -->"
@@ -35,7 +35,7 @@ def reference() -> str:
 def fields(record: type[Struct]) -> list[tuple[str, str, bool, str]]:
     """Return name, expected value, whether it is required, and meaning of each field."""
     kind = cast("inspect.StructType", inspect.type_info(record))
-    rows = [(f.encode_name, wanted(f.type), f.required, _meaning(f.type)) for f in kind.fields]
+    rows = [(f.encode_name, in_words(f.type), f.required, _meaning(f.type)) for f in kind.fields]
     version = ("v", str(VERSION), True, "Version of the record.")
     return [version, *rows] if kind.tag_field else rows
 

@@ -13,8 +13,8 @@ from audit.evidence import Evidence
 from audit.live import LiveState
 from audit.recording.partition import empty_logs
 from audit.recording.recording import Span
-from schemas.codec import encode
 from schemas.records import Context, Instance, Label
+from schemas.writing import encode
 from settings.loading import load_settings
 from streams.engine.api import TaskContext
 from streams.engine.outbox import Outbox

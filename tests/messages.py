@@ -5,10 +5,10 @@ from copy import deepcopy
 
 from hypothesis import strategies as st
 
-from schemas.codec import encode
 from schemas.kinds import MAX_CUBE, MAX_INTEGER, MAX_MILLIS
 from schemas.records import Context, Diagnosis, Feedback, Instance, Label, Opinion, Prediction
 from schemas.rows import Feature
+from schemas.writing import encode
 
 LABELS = ["benign", "malignant", "a:b"]
 FEATURES = [Feature("age"), Feature("sex", ("f", "m")), Feature("dose: mg")]
@@ -68,7 +68,6 @@ records = st.one_of(
         id=ids,
         label=names,
         predicted=names,
-        learner=st.none() | names,
         others=odds,
         **counting,
     ),

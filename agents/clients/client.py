@@ -22,7 +22,7 @@ from uuid import uuid4
 from agents.clients.sender import Sender
 from agents.clients.splitting import PatientError, Splitter, label_value
 from agents.clients.topic_reader import TopicReader
-from schemas.readers import Reader
+from schemas.reading import Reader
 from schemas.records import Diagnosis
 from settings.errors import HbError, InputError
 from settings.loading import load_settings

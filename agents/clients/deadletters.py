@@ -16,10 +16,9 @@ import orjson
 
 from agents.clients.sender import Sender
 from agents.clients.topic_reader import TopicReader
-from schemas.batches import BatchReader
 from schemas.deadletters import from_message
 from schemas.errors import RecordError
-from schemas.readers import Reader
+from schemas.reading import BatchReader, Reader
 from schemas.records import DeadLetter, Label
 from schemas.rows import Feature, RowReader
 from settings.errors import InputError

@@ -21,8 +21,8 @@ from agents.clients.label_delays import Delay, fixed
 from agents.clients.patient_files import Patients, Source, gathered
 from agents.clients.sender import Sender
 from agents.clients.splitting import ID, Split, Splitter
-from schemas.codec import encode_all
 from schemas.records import Label
+from schemas.writing import encode_all
 from settings.errors import InputError
 from settings.model import Settings
 from streams.clock import wall

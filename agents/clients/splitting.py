@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any, TypeAlias
 
-from schemas.codec import encode_all
 from schemas.kinds import MAX_TEXT, has_control_characters
 from schemas.records import Context, Instance, Label
+from schemas.writing import encode_all
 from settings.errors import InputError
 from settings.model import Settings
 from settings.sections.features import FeatureSettings

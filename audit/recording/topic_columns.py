@@ -17,8 +17,7 @@ from learners.local.features import FeatureSpace
 from learners.local.partition import Partition
 from schemas.deadletters import from_message
 from schemas.errors import RecordError
-from schemas.labels import LabelReader
-from schemas.readers import Reader
+from schemas.reading import LabelReader, Reader
 from schemas.records import Diagnosis, Feedback, Prediction
 from schemas.rows import RowReader
 from settings.model import Settings

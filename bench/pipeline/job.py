@@ -16,8 +16,8 @@ from aiokafka import AIOKafkaProducer
 
 from agents.clients.splitting import Splitter
 from agents.worker_process import command
-from schemas.codec import encode_all
 from schemas.records import Label
+from schemas.writing import encode_all
 from settings.loading import load_settings
 from settings.model import Settings
 from streams.kafka.topics import Topics

@@ -30,7 +30,7 @@ from agents.worker_pages import worker_pages
 from cli.demo import supervise
 from cli.demo.folder import Place
 from cli.demo.late_labels import LateLabels
-from schemas.readers import Reader
+from schemas.reading import Reader
 from schemas.records import Diagnosis
 from settings.errors import HbError
 from settings.loading import load_settings

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from agents.clients.sender import Sender
-from schemas.codec import encode_all
 from schemas.records import Label
+from schemas.writing import encode_all
 from settings.model import Settings
 from streams.clock import wall
 from streams.kafka.topics import Topics

@@ -9,15 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from schemas.codec import checked, encode, encode_all
 from schemas.examples import EXAMPLES
 from schemas.kinds import CONTROL_CHARACTERS, has_control_characters
-from schemas.labels import LabelReader
 from schemas.published import json_schema
-from schemas.readers import Reader
+from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
 from schemas.records import Context, DeadLetter, Diagnosis, Feedback, Instance, Label, Prediction
 from schemas.rows import RowReader
+from schemas.writing import encode, encode_all
 from tests.messages import (
     FEATURES,
     LABELS,
@@ -46,7 +45,6 @@ READERS = {
 def test_what_is_written_is_read(record):
     value = encode(record)
     assert Reader(type(record)).one(value) == record
-    assert checked(record) == value
     assert encode_all([record, record]) == [value, value]
 
 
@@ -54,39 +52,22 @@ def test_what_is_written_is_read(record):
 @given(batches)
 @example([b'{"v":1,"id":"a","label":"b","at":5,"z":' + b"[" * 300 + b"]" * 300 + b"}"])
 @example([b'{"v":1,"id":"a","label":"b","at":5,"z":' + b"[" * 5000 + b"]" * 5000 + b"}"])
-@example([b'{"id":"a","id":"a","label":"b","at":5}', b'{"v":1,"id":"a","label":"b","at":5,"at":5}'])
-@example([b'{"id":"a:b","label":"b","at":5}', b'{"v":1,"id":"a\\u003a","id":"a\\u003a","at":5}'])
-def test_the_fast_way_and_the_slow_way_agree(batch):
-    for reader in READERS.values():
-        read = reader.read(batch)
-        faults = [reader.fault(value) for value in batch]
-        assert read.positions == [p for p, fault in enumerate(faults) if fault is None]
-        assert [(p, str(error)) for p, error in read.errors] == [
-            (p, str(fault)) for p, fault in enumerate(faults) if fault is not None
-        ]
-        assert all(isinstance(error.reason, Reason) for _, error in read.errors)
-
-
-@given(batches)
 def test_a_batch_reads_as_its_values_one_by_one(batch):
     for reader in READERS.values():
         whole, single = reader.read(batch), [reader.read([value]) for value in batch]
         for column in set(type(whole).__dataclass_fields__) - {"positions", "errors"}:
             assert getattr(whole, column) == [x for one in single for x in getattr(one, column)]
+        assert whole.positions == [i for i, one in enumerate(single) if not one.errors]
+        assert [(i, str(error)) for i, error in whole.errors] == [
+            (i, str(error)) for i, one in enumerate(single) for _, error in one.errors
+        ]
 
 
 @given(mutated() | garbled())
-def test_a_label_that_is_read_is_the_only_meaning_of_its_bytes(value):
-    batch = READERS["Label"].read([value])
-    for record in batch.records:
-        pairs = json.loads(value, object_pairs_hook=lambda pairs: pairs)
-        assert sorted(key for key, _ in pairs if key in {"v", "id", "label", "at"}) == [
-            "at",
-            "id",
-            "label",
-            "v",
-        ]
-        assert dict(pairs) | msgspec.to_builtins(record) == dict(pairs)
+def test_a_label_is_read_as_any_json_parser_would_read_it(value):
+    for record in READERS["Label"].read([value]).records:
+        document = json.loads(value.decode(errors="replace"))
+        assert document | msgspec.to_builtins(record) == document
 
 
 @given(st.lists(mutated(), max_size=4))
@@ -102,8 +83,8 @@ def test_rows_are_finite_and_as_long_as_the_features(batch):
 def test_the_published_schema_accepts_what_the_reader_accepts(kind, document):
     value = write(as_pairs(plain(document))).encode(errors="surrogatepass")
     fault = READERS[kind.__name__].fault(value)
-    if fault is not None and fault.reason in {Reason.DUPLICATE_KEY, Reason.NOT_FINITE}:
-        return  # JSON Schema speaks of documents in which neither can occur
+    if fault is not None and fault.reason is Reason.NOT_FINITE:
+        return  # JSON Schema speaks of documents in which that cannot occur
     valid = Draft202012Validator(json_schema(kind.__name__.lower())).is_valid(json.loads(value))
     # The schema takes 5.0 for an integer and cannot bound a number that is written as text.
     assert valid or fault is not None
@@ -139,7 +120,7 @@ def test_unknown_fields_are_ignored(record, more):
     if fault is None:
         assert reader.one(value) == record
     else:
-        assert fault.reason in {Reason.NOT_FINITE, Reason.MALFORMED}
+        assert fault.reason is Reason.MALFORMED
 
 
 SECRET = "sEcReT-31.4159"

@@ -16,7 +16,7 @@ from experiments.single_pass.locals import Task, listen
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
 from experiments.single_pass.passes import fuse
 from learners.fusion.registry import make_fusion
-from schemas.codec import encode
+from schemas.writing import encode
 from settings.loading import load_settings
 from streams.kafka.topics import Topics
 

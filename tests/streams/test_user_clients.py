@@ -10,11 +10,11 @@ from user_kit import PATIENT, ensemble, worker_process, write_settings
 
 from agents.clients.client import Client, Diagnoses, NoDiagnosisError, PatientError, Publisher
 from agents.clients.sender import partition_of
-from schemas.codec import encode
 from schemas.examples import EXAMPLES
-from schemas.readers import Reader
+from schemas.reading import Reader
 from schemas.records import Context, Diagnosis, Instance, Label
 from schemas.rows import Feature, RowReader
+from schemas.writing import encode
 from settings.errors import BrokerError, InputError
 from settings.loading import load_settings
 from streams.kafka.topics import Topics

@@ -14,7 +14,7 @@ from agents.clients.topic_reader import TopicReader
 from agents.monitor.local_state import OwnState
 from agents.monitor.overview import Overview
 from schemas.errors import RecordError
-from schemas.readers import Reader
+from schemas.reading import Reader
 from schemas.records import Diagnosis
 from settings.model import Settings
 from streams.kafka.topics import ENSEMBLE, Topics

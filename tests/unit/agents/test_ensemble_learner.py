@@ -1,8 +1,8 @@
 """The ensemble learner's agent: what it does with records that its ledger has no room for."""
 
 from agents import ensemble_learner
-from schemas.codec import encode
 from schemas.records import Prediction
+from schemas.writing import encode
 from streams.engine.api import TaskContext
 from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics

@@ -14,8 +14,8 @@ from audit.findings import Kind
 from audit.recording.recording import Span
 from audit.settling_order import merged_order
 from learners.join import COUNTERS
-from schemas.codec import encode
 from schemas.records import Instance, Label
+from schemas.writing import encode
 from tests.inline_pipeline import JOINT, Inline, configured, lived
 
 N, LABELLED = 40, 30

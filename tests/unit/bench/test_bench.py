@@ -14,7 +14,7 @@ from bench.pipeline.benchmark import RIVALS, steps
 from bench.pipeline.job import outputs, patients, write_settings
 from bench.pipeline.peers.plain_faust import choose, diagnosis
 from bench.pipeline.peers.raw_relay import Relay
-from schemas.labels import LabelReader
+from schemas.reading import LabelReader
 from schemas.rows import Feature, RowReader
 from streams.engine.observer import Observer
 from streams.kafka.topics import Topics

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 from bench import records
 from bench.records_by_hand import READ
 from cli.main import app
-from schemas.codec import encode
 from schemas.examples import EXAMPLES
-from schemas.labels import LabelReader
+from schemas.reading import LabelReader
 from schemas.records import Prediction
+from schemas.writing import encode
 from tests.unit.schemas.test_bad_input import CASES, LABEL
 
 
@@ -47,7 +47,7 @@ def test_the_peer_reads_good_labels_and_refuses_bad_ones():
     good = json.dumps(LABEL).encode()
     read, refused = records.by_hand(READ["label"], [good])
     assert (len(read), refused) == (1, 0)
-    skipped = {"empty", "too_large", "duplicate_key", "not_finite", "wrong_version"}
+    skipped = {"empty", "too_large", "not_finite", "wrong_version"}
     bad = [v for kind, v, reason, _ in CASES if kind == "label" and reason.value not in skipped]
     assert records.by_hand(READ["label"], bad) == ([], len(bad))
     assert LabelReader(["benign", "malignant"]).read(bad).ids == []

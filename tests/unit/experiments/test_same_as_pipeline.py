@@ -10,8 +10,8 @@ from experiments.paper.protocol import make_runs
 from experiments.paper.stream_form import instances, labels, learner_name, settings_text
 from learners.fusion.registry import make_fusion
 from learners.local.iup import Feedback
-from schemas.codec import encode
 from schemas.records import Diagnosis, Label, Prediction
+from schemas.writing import encode
 from settings.loading import load_settings
 from tests.inline_pipeline import Inline, configured, lived
 

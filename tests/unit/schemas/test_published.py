@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import schemas
 from cli.main import app
-from schemas.codec import encode
 from schemas.examples import EXAMPLES
 from schemas.published import RECORDS, json_schema
 from schemas.reference import replace_generated
+from schemas.writing import encode
 from settings.errors import InputError
 from tests.unit.schemas.test_bad_input import FEEDBACK, INSTANCE, LABEL, PREDICTION
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.clients.splitting import PatientError, Splitter, label_value
-from schemas.readers import Reader
+from schemas.reading import Reader
 from schemas.records import Context, Instance, Label
 from schemas.rows import Feature, RowReader
 from tests.unit.agents.toy import SETTINGS

@@ -1,16 +1,16 @@
 """What readers give back: records, columns and rows, with their positions."""
 
 import json
-import sys
 
 import pytest
 
-from schemas.codec import encode
 from schemas.examples import EXAMPLES
-from schemas.labels import LabelReader
-from schemas.readers import Reader
+from schemas.kinds import MAX_DEPTH
+from schemas.reading import LabelReader, Reader
+from schemas.reasons import Reason
 from schemas.records import DeadLetter, Feedback, Label, Prediction
 from schemas.rows import Feature, RowReader
+from schemas.writing import encode
 
 RECORDS = {kind: record for kind, record in EXAMPLES.items() if kind is not DeadLetter}
 
@@ -86,9 +86,9 @@ def test_an_empty_batch_is_empty():
 
 
 def test_rows_come_in_the_order_of_the_features_from_both_forms():
-    reader = RowReader([Feature("age"), Feature("site: side", ("left", "right")), Feature("größe")])
+    reader = RowReader([Feature("age"), Feature("site: side", ("left", "süß")), Feature("größe")])
     named = {"größe": -2, "age": 1e3, "site: side": "left"}
-    batch = reader.read([value(x=[41, "right", 0.5]), value(id="urn:b:1", x=named, at=9)])
+    batch = reader.read([value(x=[41, "süß", 0.5]), value(id="urn:b:1", x=named, at=9)])
     assert batch.errors == []
     assert batch.ids == ["a", "urn:b:1"]
     assert batch.at == [5, 9]
@@ -115,6 +115,11 @@ def test_a_reader_of_rows_needs_different_features(features):
         RowReader(features)
 
 
+def test_a_feature_with_categories_has_at_least_one():
+    with pytest.raises(ValueError, match="at least one"):
+        Feature("p", ())
+
+
 @pytest.mark.parametrize("name", ["", "p" * 201])
 def test_names_that_no_record_may_hold_are_refused_beforehand(name):
     with pytest.raises(ValueError, match="1 to 200 characters"):
@@ -135,19 +140,61 @@ def test_names_that_are_not_known_beforehand_are_taken_as_they_are():
     assert Reader(Prediction).one(encode(record)) == record
 
 
-def test_a_stack_that_is_nearly_full_never_makes_a_reader_raise():
-    """How deep a decoder may go is up to the Python stack, or to its own, by the Python version."""
-    flat = value(label="benign")
-    nested = value(label="benign", more=json.loads("[" * 100 + "]" * 100))
-    reader = LabelReader(["benign"])
+def test_of_two_equal_keys_the_last_counts():
+    labels = LabelReader(["b", "c"]).read([b'{"v":1,"id":"a","label":"b","at":5,"label":"c"}'])
+    assert labels.labels == [1]
+    doubled = b'{"v":1,"v":1,"id":"a","x":{"p":1,"p":2},"at":5,"at":6}'
+    batch = RowReader([Feature("p")]).read([doubled])
+    assert (batch.rows, batch.at) == ([(2.0,)], [6])
+    record = json.loads(encode(EXAMPLES[Prediction]))
+    del record["votes"]
+    voted = json.dumps(record).encode()[:-1] + b', "votes": {"r": "benign", "r": "malignant"}}'
+    assert Reader(Prediction).one(voted).votes == {"r": "malignant"}
 
-    def deeper(frames: int):
-        return reader.read([flat, nested]) if frames == 0 else deeper(frames - 1)
 
-    assert deeper(0).positions == [0, 1]
-    depth, frame = 0, sys._getframe()
-    while frame is not None:
-        depth, frame = depth + 1, frame.f_back
-    batch = deeper(sys.getrecursionlimit() - depth - 60)
-    assert batch.positions in ([0], [0, 1])
-    assert [error.reason.value for _, error in batch.errors] in ([], ["malformed"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"v":1,"id":7,"id":"a","label":"b","at":5}',
+        b'{"v":1,"id":"a","id":7,"label":"b","at":5}',
+        b'{"v":2,"v":1,"id":"a","label":"b","at":5}',
+        b'{"v":1,"v":2,"id":"a","label":"b","at":5}',
+    ],
+)
+def test_each_of_two_equal_keys_is_checked(value):
+    assert Reader(Label).fault(value) is not None
+
+
+@pytest.mark.parametrize("more", [b"1e999", b'"\xed\xa0\x80"', b'{"a":1,"a":1}', b"[[[]],{}]"])
+def test_fields_that_a_record_does_not_have_are_skipped(more):
+    read = Reader(Label).one(b'{"v":1,"id":"a","more":' + more + b',"label":"b","at":5}')
+    assert read == Label("a", "b", 5)
+
+
+def nested(depth, filling=b""):
+    """A label with another field, so that arrays and objects are nested so deep altogether."""
+    arrays, objects = (depth - 1) // 2, depth // 2
+    opening, closing = b"[" * arrays + b'{"a":' * objects, b"}" * objects + b"]" * arrays
+    return b'{"v":1,"id":"a","label":"b","at":5,"z":' + opening + b"0" + closing + filling + b"}"
+
+
+BRACKETS = b',"y":"' + b'[{\\"' * MAX_DEPTH + b'","x":[' + b"[]," * MAX_DEPTH + b"[]]"
+
+
+@pytest.mark.parametrize("filling", [b"", BRACKETS], ids=["alone", "with brackets in a text"])
+def test_how_deep_a_value_may_be_nested_is_the_same_on_every_python(filling):
+    for reader in (Reader(Label), LabelReader(["b"])):
+        good = [nested(1), nested(MAX_DEPTH, filling), nested(MAX_DEPTH - 1, filling)]
+        assert reader.read(good).errors == []
+        for depth in (MAX_DEPTH + 1, 900, 1_100, 5_000, 60_000):
+            batch = reader.read([*good, nested(depth, filling)])
+            assert batch.positions == [0, 1, 2]
+            [(_, error)] = batch.errors
+            assert error.reason is Reason.MALFORMED
+            assert error.detail == f"expected arrays and objects nested at most {MAX_DEPTH} deep"
+
+
+@pytest.mark.parametrize("value", [b"[" * 100_000, b'{"a":' * 50_000, b"[" * 501, b"[" * 500])
+def test_what_is_never_closed_is_refused_on_every_python(value):
+    for reader in (Reader(Label), RowReader([Feature("p")])):
+        assert reader.fault(value).reason is Reason.MALFORMED
