@@ -16,6 +16,10 @@ case "${1:-}" in
     test | check | dashboards | experiments | screenshots) layer=dev ;;
     *) layer=run ;;
 esac
+# `hb plan --plot` draws with what the experiments draw with.
+case "$*" in
+    plan\ *--plot*) layer=dev ;;
+esac
 
 stamp_of() { cksum <"$root/requirements/$1.lock" && cksum <"$root/pyproject.toml"; }
 stamped() { [ -f "$venv/.hb-$1" ] && [ "$(cat "$venv/.hb-$1")" = "$(stamp_of "$1")" ]; }

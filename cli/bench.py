@@ -1,4 +1,4 @@
-"""`hb bench`: speed, measured against peers in the same run. The work is in `bench`."""
+"""`hb bench`: speed and faults, measured beside peers in the same run; the code is in `bench`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.dev import need_clone
 from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 
-group = typer.Typer(no_args_is_help=True, help="Measure speed against peers, in the same run.")
+group = typer.Typer(no_args_is_help=True)
 Rounds = Annotated[int, typer.Option(min=1, help="How often each rival runs; its best run counts.")]
 Seed = Annotated[int, typer.Option(help="Which patients.")]
 Quick = Annotated[bool, typer.Option("--quick", help="One short round.")]
@@ -17,6 +18,12 @@ Quick = Annotated[bool, typer.Option("--quick", help="One short round.")]
 def register(app: typer.Typer) -> None:
     """Add the commands to `hb`."""
     app.add_typer(group, name="bench", rich_help_panel="Development")
+
+
+@group.callback()
+def _need_benchmarks() -> None:
+    """Measure speed and faults beside peers, in the same run."""
+    need_clone("bench", "bench")
 
 
 @group.command()

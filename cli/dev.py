@@ -1,4 +1,4 @@
-"""`hb test`, `hb check` and `hb dashboards`: for those who change the code."""
+"""`hb test`, `hb check` and `hb dashboards`: for those who change the code, in a clone."""
 
 import subprocess
 import sys
@@ -19,10 +19,10 @@ CHECKS = {
     "types": ["mypy"],
     "imports": ["lint-imports", "--no-cache"],
 }
-"""What holds of the source without running it, each a program beside this Python."""
+"""What is checked without running the code; each is a program installed beside this Python."""
 
 SPREAD = ["--numprocesses=2", "--dist=loadfile"]
-"""The whole suite waits for brokers about as long as it computes, so two processes share it."""
+"""Two processes, because the suite spends about as much time waiting for brokers as computing."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,15 +34,15 @@ def register(app: typer.Typer) -> None:
 
 def test(context: typer.Context) -> None:
     """Run the whole suite on two cores, or what you name (`hb test -k ledger`, as for pytest)."""
-    _need_checkout()
+    _need_checkout("test")
     arguments = context.args or SPREAD
-    # What the user types goes to pytest, as he asked.
+    # pytest gets what the user typed, unchanged.
     sys.exit(subprocess.call([sys.executable, "-m", "pytest", *arguments], cwd=ROOT))  # noqa: S603
 
 
 def check() -> None:
     """Run everything that must hold before a commit: ruff, mypy, import-linter, tests, coverage."""
-    _need_checkout()
+    _need_checkout("check")
     steps = {
         **CHECKS,
         "tests": ["pytest", *SPREAD, "-m", "not checks", "--cov", "--cov-report=term"],
@@ -55,8 +55,8 @@ def check() -> None:
 
 
 def dashboards() -> None:
-    """Write Grafana's dashboards (`deploy/grafana/dashboards`) anew from their Python."""
-    _need_checkout()
+    """Regenerate Grafana's dashboards (`deploy/grafana/dashboards`) from their Python."""
+    _need_checkout("dashboards")
     sys.exit(subprocess.call([sys.executable, "-m", "deploy.grafana"], cwd=ROOT))
 
 
@@ -66,8 +66,21 @@ def _passes(name: str, step: list[str]) -> bool:
     return subprocess.call([program, *step[1:]], cwd=ROOT) == 0  # noqa: S603 - our own list
 
 
-def _need_checkout() -> None:
-    if not (ROOT / "tests").is_dir():
-        raise InputError("the tests are not part of an installed hb; run this in its source tree")
+def in_clone(folder: str) -> bool:
+    """Tell whether this hb runs from a clone that has the folder."""
+    return (ROOT / folder).is_dir()
+
+
+def need_clone(what: str, command: str) -> None:
+    """Refuse a command whose code an installed hb does not have."""
+    if not in_clone(what):
+        raise InputError(
+            f"the installed hb does not include its {what}; run ./hb {command} in a clone of its"
+            " repository"
+        )
+
+
+def _need_checkout(command: str) -> None:
+    need_clone("tests", command)
     if find_spec("pytest") is None:
-        raise InputError("pytest is not installed here; start it as ./hb test, which installs it")
+        raise InputError("pytest is not installed here; run ./hb test, which installs it")

@@ -1,4 +1,4 @@
-"""`hb experiments`: the evidence, from one command. The work is in `experiments`."""
+"""`hb experiments`: the evidence, from one command; the code is in `experiments`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.dev import PASS_ON, in_clone, need_clone
 from cli.experiment_progress import bars
 from cli.output import JsonOption, err, out, print_json, table
 
@@ -26,8 +27,17 @@ QUICK_RUNS = 4
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `hb`."""
-    app.add_typer(group, name="experiments", rich_help_panel="Evidence")
+    """Add the commands to `hb`: one per experiment, or in an install without them a sentence."""
+    if in_clone("experiments"):
+        _register_each()
+        app.add_typer(group, name="experiments", rich_help_panel="Evidence")
+    else:
+        app.command("experiments", context_settings=PASS_ON, rich_help_panel="Evidence")(_missing)
+
+
+def _missing() -> None:
+    """Reproduce the paper's evaluation, in a clone of the repository."""
+    need_clone("experiments", "experiments")
 
 
 @group.command(name="list")
@@ -180,6 +190,3 @@ def _rich(one: "Table") -> Any:
     for row in one.rows:
         made.add_row(*(cell(value, one.digits) for value in row))
     return made
-
-
-_register_each()

@@ -129,13 +129,14 @@ def _print_curves(made: "Plan") -> None:
 
 
 def _draw(made: "Plan", file: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    from matplotlib.figure import Figure
-
     from settings.errors import InputError
 
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise InputError(
+            "--plot needs matplotlib; install the extra: pip install 'hedged-bandits[experiments]'"
+        ) from None
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     for name, curve in made.curves.items():

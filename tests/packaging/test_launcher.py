@@ -136,6 +136,16 @@ def test_first_use_sets_up_and_later_uses_start_at_once(project, installer):
     assert "setting up" in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "layer"),
+    [(["plan"], "run"), (["plan", "--plot", "a b.png"], "dev"), (["experiments", "all"], "dev")],
+)
+def test_what_a_command_needs_decides_which_lock_is_installed(project, arguments, layer):
+    done = run(project, *arguments, **with_installer("uv"))
+    assert done.stdout == f"tiny {' '.join(arguments)}\n", done.stderr
+    assert [file.name for file in (project / ".venv").glob(".hb-*")] == [f".hb-{layer}"]
+
+
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_a_package_with_another_hash_is_refused(project, installer):
     lock = project / "requirements" / "run.lock"

@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUN = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["build"]]
-DEV = [*RUN, *PROJECT["dependency-groups"]["dev"]]
+EXPERIMENTS = PROJECT["project"]["optional-dependencies"]["experiments"]
+DEV = [*RUN, *EXPERIMENTS, *PROJECT["dependency-groups"]["dev"]]
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+?)(?:\s*;.*?)?\s*\\$", re.MULTILINE)
 
 
@@ -36,6 +37,11 @@ def test_every_requirement_is_pinned_to_a_version_that_satisfies_it(name, wanted
         versions = pinned[canonicalize_name(requirement.name)]
         assert versions, f"{text} is not locked; run requirements/relock"
         assert all(map(requirement.specifier.contains, versions)), f"{text}: locked at {versions}"
+
+
+def test_users_do_not_install_what_only_the_experiments_need():
+    needed = {canonicalize_name(Requirement(text).name) for text in EXPERIMENTS}
+    assert not needed & set(pins("run"))
 
 
 def test_the_tests_run_on_the_versions_that_users_get():

@@ -1,24 +1,24 @@
-"""The built wheel holds all packages and runs without the source tree."""
+"""The built wheel holds the product, nothing else, and runs without the source tree."""
 
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from sysconfig import get_path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {
-    "schemas",
-    "learners",
-    "settings",
-    "streams",
-    "agents",
-    "audit",
-    "experiments",
-    "bench",
-    "cli",
-}
+PRODUCT = {"schemas", "learners", "settings", "streams", "agents", "audit", "cli"}
+ALONE = """
+import sys
+sys.path[:] = [sys.argv.pop(1), *(p for p in sys.path if not p.endswith("site-packages"))]
+sys.path.append(sys.argv.pop(1))
+from cli.main import main
+main()
+"""
+"""Runs `hb` from a folder with the packages of this Python, but without its editable install: the
+`.pth` files of a folder that is appended later are not read."""
 
 
 @pytest.fixture(scope="module")
@@ -32,24 +32,51 @@ def wheel(tmp_path_factory):
 def test_it_holds_every_module_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
-    assert tops == PACKAGES
-    modules = {str(p.relative_to(ROOT)) for top in PACKAGES for p in (ROOT / top).rglob("*.py")}
+    assert tops == PRODUCT
+    modules = {str(p.relative_to(ROOT)) for top in PRODUCT for p in (ROOT / top).rglob("*.py")}
     assert modules <= set(names)
     assert any(name.endswith("LICENSE") for name in names)
     page = ROOT / "agents/monitor/console/static"
     assert {str(file.relative_to(ROOT)) for file in page.iterdir()} <= set(names)
 
 
-def test_hb_runs_from_the_wheel_alone(wheel, tmp_path):
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Return a function that runs `hb` as the wheel alone provides it."""
+    folder = tmp_path_factory.mktemp("installed")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path)
-    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); import cli, cli.main; cli.main.main()"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code, str(tmp_path), "--version"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
+        archive.extractall(folder)
+
+    def hb(*arguments):
+        code = [sys.executable, "-I", "-S", "-c", ALONE, str(folder), get_path("platlib")]
+        return subprocess.run(
+            [*code, *arguments], capture_output=True, text=True, cwd=folder, check=False
+        )
+
+    return hb
+
+
+def test_hb_runs_from_the_wheel_alone(installed):
+    version = installed("--version")
+    assert version.returncode == 0, version.stderr
+    assert version.stdout.startswith("hb ")
+    reference = installed("settings", "reference")
+    assert reference.returncode == 0, reference.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        (["bench", "core"], "bench"),
+        (["experiments", "list"], "experiments"),
+        (["experiments", "table1"], "experiments"),
+        (["test"], "tests"),
+    ],
+)
+def test_what_is_only_in_a_clone_says_so_in_one_sentence(installed, command, missing):
+    done = installed(*command)
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"hb: the installed hb does not include its {missing}; run ./hb {command[0]} in a clone of"
+        " its repository\n"
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("hb ")
