@@ -1,0 +1,1 @@
+"""Odd records on every topic, by several clients, while good patients flow."""

@@ -1,0 +1,117 @@
+"""The clients that write odd records: aiokafka with bytes of our own, confluent-kafka, kcat."""
+
+import asyncio
+import shutil
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from agents.sending import partition_of
+from bench.hostile.kinds import Odd
+from bench.hostile.wire import record_batch
+from streams.clock import wall
+from streams.errors import HbError
+
+_RECORD_END, _KEY_END = "\\x01\\x02\\x03", "\\x04\\x05\\x06"
+_UNDER_WAY = 64
+_LARGEST = 8 << 20
+_ENDS = tuple(bytes(end, "ascii").decode("unicode_escape").encode() for end in (_RECORD_END, _KEY_END))
+
+
+def place(odd: Odd, partitions: int) -> int:
+    """Return the partition that a record goes to."""
+    own = partition_of(odd.id.encode(), partitions)
+    return (own + 1) % partitions if odd.misplaced else own
+
+
+async def by_aiokafka(address: str, records: Sequence[Odd], partitions: int) -> set[int]:
+    """Write records one by one as bytes of our own; return the numbers that were refused."""
+    refused: set[int] = set()
+    free = asyncio.Semaphore(_UNDER_WAY)
+
+    async def write(producer: Any, odd: Odd) -> None:
+        at = wall() if odd.timestamp is None else odd.timestamp
+        batch = producer.create_batch()
+        batch._buffer = record_batch(at, odd.key, odd.value, odd.headers)
+        batch._relative_offset = 1
+        batch.close()
+        try:
+            await (await producer.send_batch(batch, odd.topic, partition=place(odd, partitions)))
+        except KafkaError:
+            refused.add(odd.number)
+        finally:
+            free.release()
+
+    async with AIOKafkaProducer(bootstrap_servers=address, max_request_size=_LARGEST) as producer:
+        async with asyncio.TaskGroup() as group:
+            for odd in records:
+                await free.acquire()
+                group.create_task(write(producer, odd))
+    return refused
+
+
+def by_confluent(address: str, records: Sequence[Odd], partitions: int) -> set[int]:
+    """Write records with librdkafka, each with its own codec; return what was refused."""
+    from confluent_kafka import KafkaException, Producer
+
+    refused: set[int] = set()
+    producers: dict[str, Any] = {}
+    for odd in records:
+        if odd.codec not in producers:
+            producers[odd.codec] = Producer(
+                {
+                    "bootstrap.servers": address,
+                    "compression.type": odd.codec,
+                    "message.max.bytes": _LARGEST,
+                    "linger.ms": 5,
+                    "log_level": 0,
+                }
+            )
+        producer = producers[odd.codec]
+
+        def heard(error: Any, _message: Any, number: int = odd.number) -> None:
+            if error is not None:
+                refused.add(number)
+
+        try:
+            producer.produce(
+                odd.topic,
+                odd.value,
+                odd.key,
+                place(odd, partitions),
+                on_delivery=heard,
+                timestamp=odd.timestamp or 0,
+                headers=[(name.decode(), content) for name, content in odd.headers],
+            )
+        except (KafkaException, BufferError):
+            refused.add(odd.number)
+        producer.poll(0)
+    for producer in producers.values():
+        producer.flush()
+    return refused
+
+
+async def by_kcat(address: str, records: Sequence[Odd], partitions: int) -> set[int]:
+    """Write records with kcat, a process for all that share topic, partition, codec and headers."""
+    program = shutil.which("kcat")
+    if program is None:
+        raise HbError("kcat is not installed; it is the Debian package kcat")
+    groups: dict[Any, list[Odd]] = defaultdict(list)
+    for odd in records:
+        groups[odd.topic, place(odd, partitions), odd.codec, odd.headers].append(odd)
+    refused: set[int] = set()
+    for (topic, partition, codec, headers), odds in groups.items():
+        command = [program, "-P", "-q", "-b", address, "-t", topic, "-p", str(partition), "-Z"]
+        command += ["-D", _RECORD_END, "-K", _KEY_END, "-z", codec]
+        named = [part for name, content in headers for part in (b"-H", name + b"=" + (content or b""))]
+        process = await asyncio.create_subprocess_exec(
+            *command, *named, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        lines = [(odd.key or b"") + _ENDS[1] + (odd.value or b"") for odd in odds]
+        await process.communicate(_ENDS[0].join(lines))
+        if process.returncode:
+            refused |= {odd.number for odd in odds}
+    return refused
