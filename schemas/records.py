@@ -173,7 +173,8 @@ class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v
     """A record that could not be used. Topic `deadletter`.
 
     On the topic the fields travel as headers, `hb-reason`, `hb-topic` and so on, in UTF-8 text; key
-    and value are the original bytes. The JSON form here is what `hb` prints.
+    and value are the original bytes. A record that is too large for a dead letter leaves its digest
+    in place of its value. The JSON form here is what `hb` prints.
     """
 
     reason: Annotated[Name, Meta(description="The reason code.")]
@@ -184,6 +185,12 @@ class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v
     at: Annotated[Millis, Meta(description="When it was refused, in milliseconds since 1970.")]
     key: Annotated[bytes | None, Meta(description="The original key, base64.")] = None
     value: Annotated[bytes | None, Meta(description="The original value, base64.")] = None
+    size: Annotated[
+        Count | None, Meta(description="Bytes of a value that was too large to be kept here.")
+    ] = None
+    sha256: Annotated[
+        Text | None, Meta(description="SHA-256 of that value, in hexadecimal digits.")
+    ] = None
 
 
 TOPICS: dict[str, type[Struct]] = {

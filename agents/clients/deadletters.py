@@ -79,6 +79,7 @@ def line_of(letter: DeadLetter) -> dict[str, Any]:
         "partition": letter.partition,
         "offset": letter.offset,
         "at": letter.at,
+        **({} if letter.sha256 is None else {"size": letter.size, "sha256": letter.sha256}),
         **_value(letter.value),
     }
 

@@ -8,7 +8,7 @@ a header, so it is found again on its topic whoever wrote it.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import cycle
 from random import Random
 from typing import Any
@@ -68,8 +68,8 @@ class Kind:
     outcomes: frozenset[str]
     roles: tuple[str, ...]
     value: Change
-    shape: Shape = field(default=lambda odd, _site: odd)
-    clients: tuple[str, ...] = ("aiokafka", "confluent", "kcat")
+    shape: Shape
+    clients: tuple[str, ...]
 
 
 INPUTS = ("instances", "contexts", "labels", "predictions", "feedback")
@@ -82,6 +82,10 @@ _ONE = ("aiokafka",)
 def plain(document: Document) -> bytes:
     """Write a document as it is."""
     return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _as_it_is(odd: Odd, _site: Site) -> Odd:
+    return odd
 
 
 def _with(**fields: Any) -> Change:
@@ -141,122 +145,188 @@ def _replaced(odd: Odd, **changes: Any) -> Odd:
     return Odd(**{**odd.__dict__, **changes})
 
 
-def _kinds() -> Iterator[Kind]:
-    def kind(
-        name: str,
-        outcomes: str,
-        value: Change = plain,
-        shape: Shape | None = None,
-        roles: tuple[str, ...] = INPUTS,
-        clients: tuple[str, ...] = ("aiokafka", "confluent", "kcat"),
-    ) -> Kind:
-        extra = {} if shape is None else {"shape": shape}
-        return Kind(name, frozenset(outcomes.split()), roles, value, clients=clients, **extra)
+CODECS = ("gzip", "snappy", "lz4", "zstd")
 
+
+def kind(
+    name: str,
+    outcomes: str,
+    value: Change = plain,
+    shape: Shape = _as_it_is,
+    *,
+    roles: tuple[str, ...] = INPUTS,
+    clients: tuple[str, ...] = ("aiokafka", "confluent", "kcat"),
+) -> Kind:
+    """Return a kind; `outcomes` are names with blanks between them."""
+    return Kind(name, frozenset(outcomes.split()), roles, value, shape, clients)
+
+
+_ALL = (
     # Values that are no record.
-    yield kind("tombstone", "empty", _raw(None))
-    yield kind("empty_value", "empty", _raw(b""), clients=_NO_KCAT)
-    yield kind("binary", "not_utf8 malformed", _raw(b"\x00\xff\xfe\x80"))
-    yield kind("text", "malformed", _raw(b"the patient is ill"))
-    yield kind("cut_off", "malformed", lambda document: plain(document)[:-9])
-    yield kind("two_objects", "malformed", lambda document: 2 * plain(document))
-    yield kind("array", "wrong_type malformed", _raw(b"[1,2,3]"))
-    yield kind("number", "wrong_type malformed", _raw(b"17"))
-    yield kind("null", "wrong_type malformed", _raw(b"null"))
-    yield kind("utf16", "not_utf8 malformed", lambda document: plain(document).decode().encode("utf-16"))
-    yield kind("byte_order_mark", "malformed not_utf8", lambda d: b"\xef\xbb\xbf" + plain(d))
-    yield kind("deep", "malformed used", _nested)
-    yield kind("duplicate_key", "duplicate_key used", _spliced(b'"id"', b'"id":"other","id"'))
-    yield kind("nan", "not_finite malformed", _spliced(b'"at":', b'"more":NaN,"at":'))
-    yield kind("infinite", "not_finite malformed", _spliced(b'"at":', b'"more":1e999,"at":'))
-    yield kind("lone_surrogate", "malformed bad_id used", _spliced(b'"id":"', b'"id":"\\ud800'))
+    kind("tombstone", "empty", _raw(None)),
+    kind("empty_value", "empty", _raw(b""), clients=_NO_KCAT),
+    kind("binary", "not_utf8 malformed", _raw(b"\x00\xff\xfe\x80")),
+    kind("text", "malformed", _raw(b"the patient is ill")),
+    kind("cut_off", "malformed", lambda document: plain(document)[:-9]),
+    kind("two_objects", "malformed", lambda document: 2 * plain(document)),
+    kind("array", "wrong_type malformed", _raw(b"[1,2,3]")),
+    kind("number", "wrong_type malformed", _raw(b"17")),
+    kind("null", "wrong_type malformed", _raw(b"null")),
+    kind("utf16", "not_utf8 malformed", lambda document: plain(document).decode().encode("utf-16")),
+    kind("byte_order_mark", "malformed not_utf8", lambda d: b"\xef\xbb\xbf" + plain(d)),
+    kind("deep", "malformed used", _nested),
+    kind("duplicate_key", "duplicate_key used", _spliced(b'"id"', b'"id":"other","id"')),
+    kind("nan", "not_finite malformed", _spliced(b'"at":', b'"more":NaN,"at":')),
+    kind("infinite", "not_finite malformed", _spliced(b'"at":', b'"more":1e999,"at":')),
+    kind("lone_surrogate", "malformed bad_id used", _spliced(b'"id":"', b'"id":"\\ud800')),
     # Fields that are not as they should be.
-    yield kind("version_2", "wrong_version", _with(v=2))
-    yield kind("version_text", "wrong_version wrong_type", _with(v="1"))
-    yield kind("no_version", "missing_field", _without("v"))
-    yield kind("no_id", "missing_field", _without("id"))
-    yield kind("no_time", "missing_field", _without("at"))
-    yield kind("id_number", "wrong_type", _with(id=17))
-    yield kind("id_empty", "bad_id", _with(id=""))
-    yield kind("id_long", "bad_id", _with(id="i" * 201))
-    yield kind("id_line_break", "bad_id", _with(id="a\nb"))
-    yield kind("id_zero_byte", "bad_id", _with(id="a\x00b"))
-    yield kind("id_null", "wrong_type missing_field", _with(id=None))
-    yield kind("time_negative", "out_of_range", _with(at=-1))
-    yield kind("time_fraction", "wrong_type", _with(at=1.5))
-    yield kind("time_micros", "out_of_range", _with(at=1_760_000_000_000_000))
-    yield kind("unknown_field", "used", _with(note="seen", more={"a": [1, 2]}))
-    yield kind("spaced", "used", lambda document: json.dumps(document, indent=2).encode())
+    kind("version_2", "wrong_version", _with(v=2)),
+    kind("version_text", "wrong_version wrong_type", _with(v="1")),
+    kind("no_version", "missing_field", _without("v")),
+    kind("no_id", "missing_field", _without("id")),
+    kind("no_time", "missing_field", _without("at")),
+    kind("id_number", "wrong_type", _with(id=17)),
+    kind("id_empty", "bad_id", _with(id="")),
+    kind("id_long", "bad_id", _with(id="i" * 201)),
+    kind("id_line_break", "bad_id", _with(id="a\nb")),
+    kind("id_zero_byte", "bad_id", _with(id="a\x00b")),
+    kind("id_null", "wrong_type missing_field", _with(id=None)),
+    kind("time_negative", "out_of_range", _with(at=-1)),
+    kind("time_fraction", "wrong_type", _with(at=1.5)),
+    kind("time_micros", "out_of_range", _with(at=1_760_000_000_000_000)),
+    kind("unknown_field", "used", _with(note="seen", more={"a": [1, 2]})),
+    kind("spaced", "used", lambda document: json.dumps(document, indent=2).encode()),
     # Sizes and codecs.
-    yield kind("over_limit", "too_large", _padded(OVER_LIMIT))
-    for name in ("gzip", "snappy", "lz4", "zstd"):
-        yield kind(f"huge_{name}", "too_large", _padded(HUGE), _codec(name), clients=("confluent",))
-        yield kind(f"small_{name}", "used", plain, _codec(name), clients=("confluent", "kcat"))
-    yield kind(
-        "beyond_broker", REFUSED, _padded(BEYOND_BROKER), roles=("labels",), clients=_NO_KCAT
-    )
+    kind("over_limit", "too_large", _padded(OVER_LIMIT)),
+    *(
+        kind(f"huge_{name}", "too_large", _padded(HUGE), _codec(name), clients=("confluent",))
+        for name in CODECS
+    ),
+    *(
+        kind(f"small_{name}", "used", plain, _codec(name), clients=("confluent",))
+        for name in CODECS
+    ),
+    kind("beyond_broker", REFUSED, _padded(BEYOND_BROKER), roles=("labels",), clients=_NO_KCAT),
     # Keys and partitions.
-    yield kind("no_key", "used", plain, _key(lambda _: None), clients=_NO_KCAT)
-    yield kind("other_key", "used", plain, _key(lambda odd: b"not " + odd.id.encode()))
-    yield kind("binary_key", "used", plain, _key(lambda _: b"\x00\xff\xfe"), clients=_NO_KCAT)
-    yield kind("huge_key", "used", plain, _key(lambda _: b"k" * (100 << 10)), clients=_NO_KCAT)
-    yield kind("huge_key_bad", "malformed", _raw(b"{"), _key(lambda _: b"k" * (100 << 10)), clients=_NO_KCAT)
-    yield kind("wrong_partition", "wrong_partition", plain, _misplaced)
+    kind("no_key", "used", plain, _key(lambda _: None), clients=_NO_KCAT),
+    kind("other_key", "used", plain, _key(lambda odd: b"not " + odd.id.encode())),
+    kind("binary_key", "used", plain, _key(lambda _: b"\x00\xff\xfe"), clients=_NO_KCAT),
+    kind("huge_key", "used", plain, _key(lambda _: b"k" * (100 << 10)), clients=_NO_KCAT),
+    kind(
+        "huge_key_bad",
+        "malformed",
+        _raw(b"{"),
+        _key(lambda _: b"k" * (100 << 10)),
+        clients=_NO_KCAT,
+    ),
+    kind("wrong_partition", "wrong_partition", plain, _misplaced),
     # Headers.
-    yield kind("header_not_utf8", "used", plain, _headers((b"\xff\xfe", b"1")), clients=("aiokafka", "kcat"))
-    yield kind("header_not_utf8_bad", "malformed", _raw(b"{"), _headers((b"\xc3\x28", b"1")), clients=("aiokafka", "kcat"))
-    yield kind("header_null", "used", plain, _headers((b"nothing", None)), clients=_NO_KCAT)
-    yield kind("header_empty_key", "used", plain, _headers((b"", b"1")), clients=_ONE)
-    yield kind("many_headers", "used", plain, _headers(*[(b"h", b"1")] * 500), clients=_NO_KCAT)
-    yield kind("huge_header", "used", plain, _headers((b"h", b"1" * (400 << 10))), clients=_NO_KCAT)
-    yield kind("huge_header_bad", "malformed", _raw(b"{"), _headers((b"h", b"1" * (400 << 10))), clients=_NO_KCAT)
-    yield kind("own_headers", "malformed", _raw(b"{"), _headers((b"hb-reason", b"\xff"), (b"hb-offset", b"x")))
+    kind(
+        "header_not_utf8",
+        "used",
+        plain,
+        _headers((b"\xff\xfe", b"1")),
+        clients=("aiokafka", "kcat"),
+    ),
+    kind(
+        "header_not_utf8_bad",
+        "malformed",
+        _raw(b"{"),
+        _headers((b"\xc3\x28", b"1")),
+        clients=("aiokafka", "kcat"),
+    ),
+    kind("header_null", "used", plain, _headers((b"nothing", None)), clients=_NO_KCAT),
+    kind("header_empty_key", "used", plain, _headers((b"", b"1")), clients=_ONE),
+    kind("many_headers", "used", plain, _headers(*[(b"h", b"1")] * 500), clients=_NO_KCAT),
+    kind("huge_header", "used", plain, _headers((b"h", b"1" * (400 << 10))), clients=_NO_KCAT),
+    kind(
+        "huge_header_bad",
+        "malformed",
+        _raw(b"{"),
+        _headers((b"h", b"1" * (400 << 10))),
+        clients=_NO_KCAT,
+    ),
+    kind(
+        "own_headers",
+        "malformed",
+        _raw(b"{"),
+        _headers((b"hb-reason", b"\xff"), (b"hb-offset", b"x")),
+    ),
     # Times.
-    yield kind("stamp_none", "used", plain, _at(None, -1), clients=_ONE)
-    yield kind("stamp_zero", "used", plain, _at(None, 0), clients=_ONE)
-    yield kind("stamp_2001", "used", plain, _at(None, YEAR_2001), clients=_NO_KCAT)
-    yield kind("stamp_ahead", "used", plain, _at(HOUR - 5 * MINUTE), clients=_NO_KCAT)
-    yield kind("stamp_2100", f"used {REFUSED}", plain, _at(None, YEAR_2100), clients=_NO_KCAT)
+    kind("stamp_none", "used", plain, _at(None, -1), clients=_ONE),
+    kind("stamp_zero", "used", plain, _at(None, 0), clients=_ONE),
+    kind("stamp_2001", "used", plain, _at(None, YEAR_2001), clients=_NO_KCAT),
+    kind("stamp_ahead", "used", plain, _at(HOUR - 5 * MINUTE), clients=_NO_KCAT),
+    kind("stamp_2100", f"used {REFUSED}", plain, _at(None, YEAR_2100), clients=_NO_KCAT),
     # Rows.
-    yield kind("short_row", "wrong_dimension", _x(lambda x: x[:-1]), roles=ROWS)
-    yield kind("long_row", "wrong_dimension", _x(lambda x: [*x, 0.5]), roles=ROWS)
-    yield kind("row_text", "wrong_type", _x(lambda x: ["high", *x[1:]]), roles=ROWS)
-    yield kind("row_null", "wrong_type", _x(lambda x: [None, *x[1:]]), roles=ROWS)
-    yield kind("row_bool", "wrong_type", _x(lambda x: [True, *x[1:]]), roles=ROWS)
-    yield kind("row_object", "missing_feature", _x(lambda _: {"unheard": 1.0}), roles=ROWS)
-    yield kind("row_number", "wrong_type", _x(lambda _: 5), roles=ROWS)
-    yield kind("row_extreme", "used", _x(lambda x: [1e308, *x[1:]]), roles=ROWS)
-    yield kind("row_integer", "used not_finite out_of_range", _x(lambda x: [10**300, *x[1:]]), roles=ROWS)
-    yield kind("row_infinite", "not_finite malformed", _x(lambda x: [float("inf"), *x[1:]]), roles=ROWS)
+    kind("short_row", "wrong_dimension", _x(lambda x: x[:-1]), roles=ROWS),
+    kind("long_row", "wrong_dimension", _x(lambda x: [*x, 0.5]), roles=ROWS),
+    kind("row_text", "wrong_type", _x(lambda x: ["high", *x[1:]]), roles=ROWS),
+    kind("row_null", "wrong_type", _x(lambda x: [None, *x[1:]]), roles=ROWS),
+    kind("row_bool", "wrong_type", _x(lambda x: [True, *x[1:]]), roles=ROWS),
+    kind("row_object", "missing_feature", _x(lambda _: {"unheard": 1.0}), roles=ROWS),
+    kind("row_number", "wrong_type", _x(lambda _: 5), roles=ROWS),
+    kind("row_extreme", "used", _x(lambda x: [1e308, *x[1:]]), roles=ROWS),
+    kind(
+        "row_integer", "used not_finite out_of_range", _x(lambda x: [10**300, *x[1:]]), roles=ROWS
+    ),
+    kind("row_infinite", "not_finite malformed", _x(lambda x: [float("inf"), *x[1:]]), roles=ROWS),
     # Names.
-    yield kind("unknown_label", "unknown_label", _with(label="unsure"), roles=("labels", *COUNTING))
-    yield kind("label_number", "wrong_type", _with(label=1), roles=("labels", *COUNTING))
-    yield kind("unknown_learner", "unknown_learner", _with(learner="nobody"), roles=("predictions",))
-    yield kind("unknown_rule", "unknown_rule", _with(rule="by_heart"), roles=COUNTING)
-    yield kind("unknown_vote", "unknown_label", _with(votes={"benign": "unsure"}), roles=COUNTING)
-    yield kind("many_votes", "unknown_rule", _with(votes={f"r{i}": "benign" for i in range(5_000)}), roles=COUNTING)
-    yield kind("cube_beyond", "out_of_range", _with(cube="9223372036854775808"), roles=COUNTING)
-    yield kind("cube_text", "out_of_range", _with(cube="one"), roles=COUNTING)
-    yield kind("phase_far", "out_of_range", _with(phase=9_000), roles=("feedback",))
-    yield kind("accuracy_two", "out_of_range", _with(accuracy=2.0), roles=("predictions",))
-    yield kind("odds_of_three", "wrong_dimension", _with(log_odds=[1.0, 2.0, 3.0]), roles=("predictions",))
-    yield kind("others_of_three", "wrong_dimension", _with(others=[1.0, 2.0, 3.0]), roles=("feedback",))
+    kind("unknown_label", "unknown_label", _with(label="unsure"), roles=("labels", *COUNTING)),
+    kind("label_number", "wrong_type", _with(label=1), roles=("labels", *COUNTING)),
+    kind("unknown_learner", "unknown_learner", _with(learner="nobody"), roles=("predictions",)),
+    kind("unknown_rule", "unknown_rule", _with(rule="by_heart"), roles=COUNTING),
+    kind("unknown_vote", "unknown_label", _with(votes={"benign": "unsure"}), roles=COUNTING),
+    kind(
+        "many_votes",
+        "unknown_rule",
+        _with(votes={f"r{i}": "benign" for i in range(5_000)}),
+        roles=COUNTING,
+    ),
+    kind("cube_beyond", "out_of_range", _with(cube="9223372036854775808"), roles=COUNTING),
+    kind("cube_text", "out_of_range", _with(cube="one"), roles=COUNTING),
+    kind("phase_far", "out_of_range", _with(phase=9_000), roles=("feedback",)),
+    kind("accuracy_two", "out_of_range", _with(accuracy=2.0), roles=("predictions",)),
+    kind(
+        "odds_of_three", "wrong_dimension", _with(log_odds=[1.0, 2.0, 3.0]), roles=("predictions",)
+    ),
+    kind("others_of_three", "wrong_dimension", _with(others=[1.0, 2.0, 3.0]), roles=("feedback",)),
     # On the outputs.
-    yield kind("output_text", UNREAD, _raw(b"no record"), roles=("diagnoses", "deadletter"))
-    yield kind("output_tombstone", UNREAD, _raw(None), roles=("diagnoses", "deadletter"))
-    yield kind("output_header", UNREAD, _raw(b"{}"), _headers((b"\xff", b"1")), roles=("diagnoses", "deadletter"), clients=("aiokafka", "kcat"))
+    kind("output_text", UNREAD, _raw(b"no record"), roles=("diagnoses", "deadletter")),
+    kind("output_tombstone", UNREAD, _raw(None), roles=("diagnoses", "deadletter")),
+    kind(
+        "output_header",
+        UNREAD,
+        _raw(b"{}"),
+        _headers((b"\xff", b"1")),
+        roles=("diagnoses", "deadletter"),
+        clients=("aiokafka", "kcat"),
+    ),
+)
 
-
-KINDS: dict[str, Kind] = {each.name: each for each in _kinds()}
-BULKY = frozenset({"over_limit", "beyond_broker", "huge_header", "huge_header_bad", "huge_key",
-                   "huge_key_bad", "many_votes", "huge_gzip", "huge_snappy", "huge_lz4", "huge_zstd"})
+KINDS: dict[str, Kind] = {each.name: each for each in _ALL}
+BULKY = frozenset(
+    {
+        "over_limit",
+        "beyond_broker",
+        "huge_header",
+        "huge_header_bad",
+        "huge_key",
+        "huge_key_bad",
+        "many_votes",
+        "huge_gzip",
+        "huge_snappy",
+        "huge_lz4",
+        "huge_zstd",
+    }
+)
 """Kinds of which a few are enough: each record takes as much room as thousands of others."""
 
 
 def odd_records(site: Site, count: int, seed: int) -> Iterator[tuple[str, Odd]]:
     """Yield `count` records of all kinds in turn, each with the client that shall write it."""
     random = Random(seed)  # noqa: S311 - a seed that repeats a run, no secret
-    left = {name: 1 + count // 1_000 for name in BULKY}
+    left = dict.fromkeys(BULKY, 1 + count // 1000)
     turns = {name: cycle(each.clients) for name, each in KINDS.items()}
     roles = {name: cycle(each.roles) for name, each in KINDS.items()}
     made = 0

@@ -32,7 +32,8 @@ class EngineConfig:
     `client` holds the connection arguments that every aiokafka client takes (`bootstrap_servers`,
     security). `max_records` is the most records in one transaction, `chunk_records` the most that
     are processed before the event loop gets a turn; with fewer than `ahead_records` at hand a task
-    waits for its commit before it processes more. `backlog_bytes` bounds what a task holds
+    waits for its commit before it processes more. `changelog_bytes` is the most that one row of
+    a table may take, and the changelogs are made for it. `backlog_bytes` bounds what a task holds
     undone. `linger` is how long work that nobody waits for (it sends nothing urgent) waits for some
     that is urgent, to share its transaction. `slack` (of the stream's time) and `patience` say how
     a task that catches up keeps its inputs together; see `streams.engine.tasks.inbox`.
@@ -49,6 +50,7 @@ class EngineConfig:
     backlog_bytes: int = 8 << 20
     batch_bytes: int = 512 << 10
     fetch_bytes: int = 2 << 20
+    changelog_bytes: int = 16 << 20
     request_timeout: float = 30.0
     transaction_timeout: float = 60.0
     commit_timeout: float = 45.0

@@ -7,22 +7,34 @@ that sending is only a matter of handing buffers to the sockets.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from schemas.deadletters import PREFIX, headers, refused
+from schemas.deadletters import PREFIX, Digest, Message, fitted, headers, refused
 from schemas.errors import RecordError
 from streams.clock import wall
+from streams.engine.errors import RecordTooLargeError
 from streams.engine.measurements import Notes
 from streams.kafka.batch import Batch, Headers
+
+LARGEST = 1_000_000
+"""Bytes that one output may take; a broker's own default lets some more pass."""
 
 
 class Outbox:
     """Outputs of one transaction, by topic and partition.
 
     `create` makes an empty record batch of the producer. Outputs go to the task's own partition
-    number unless another is named, because one partition follows the patient.
+    number unless another is named, because one partition follows the patient. A record of more than
+    `largest` bytes raises RecordTooLargeError.
     """
 
-    def __init__(self, create: Callable[[], Any], partition: int, deadletters: str) -> None:
+    def __init__(
+        self,
+        create: Callable[[], Any],
+        partition: int,
+        deadletters: str,
+        largest: int = LARGEST,
+    ) -> None:
         self._create = create
+        self._largest = largest
         self._partition = partition
         self._deadletters = deadletters
         self.batches: dict[tuple[str, int], list[Any]] = {}
@@ -62,7 +74,10 @@ class Outbox:
         self._append(topic, partition, zip(timestamps, keys, values, strict=True), [])
 
     def dead(self, batch: Batch, index: int, error: RecordError) -> None:
-        """Send a record that cannot be used to the dead letters, as it came, and say why."""
+        """Send a record that cannot be used to the dead letters, and say why.
+
+        It goes as it came, or, where it is too large for that, with a digest for its value.
+        """
         # What an earlier refusal said of a record that is tried again is no longer true.
         own = [pair for pair in batch.headers.get(index, ()) if not pair[0].startswith(PREFIX)]
         self.dead_record(
@@ -81,7 +96,7 @@ class Outbox:
         offset: int,
         *,
         key: bytes | None,
-        value: bytes | None,
+        value: bytes | Digest | None,
         extra: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
         """Send a record of this partition that was read, perhaps long ago, to the dead letters.
@@ -91,8 +106,11 @@ class Outbox:
         reason = error.reason.value
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
         now = wall()
-        letter = refused(error, topic=topic, partition=self._partition, offset=offset, at=now)
-        record = (now, key, value)
+        key, kept, extra = fitted(Message(key, value, extra))
+        letter = refused(
+            error, topic=topic, partition=self._partition, offset=offset, at=now, value=kept
+        )
+        record = (now, key, letter.value)
         self._append(self._deadletters, None, (record,), [*headers(letter), *extra])
 
     def _append(
@@ -110,14 +128,22 @@ class Outbox:
         before = count
         for timestamp, key, value in records:
             if append(count, timestamp, key, value, extra) is None:
+                self._check_size(builder, topic)
                 self._close(builder, count)
                 self.records += count - before
                 builder = self._add(batches)
                 append, count, before = builder._builder.append, 0, 0
                 append(count, timestamp, key, value, extra)
             count += 1
+        self._check_size(builder, topic)
         builder._relative_offset = count
         self.records += count - before
+
+    def _check_size(self, builder: Any, topic: str) -> None:
+        """Refuse a record that no request can carry; only one that is alone in its batch is so."""
+        size = builder._builder.size()
+        if size > self._largest:
+            raise RecordTooLargeError(topic, size, self._largest)
 
     def _add(self, batches: list[Any]) -> Any:
         builder = self._create()

@@ -21,7 +21,11 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from settings.errors import BrokerError
 from settings.sections.broker import BrokerSettings
+from streams.kafka.client.record_batches import install
 from streams.kafka.security import client_arguments, located
+
+# Every client of ours is made by way of this module.
+install()
 
 PATIENCE = 10.0
 _PAUSE = 0.25

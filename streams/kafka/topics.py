@@ -34,6 +34,8 @@ _LARGE_RECORD = 2 * 2**20
 # A worker that was away for less than this still learns which keys are gone.
 _TOMBSTONES = timedelta(days=30)
 _CHANGELOG_SEGMENT = 64 * 2**20
+# A learner's model is one record; settings whose models are larger are refused (hb settings check).
+CHANGELOG_RECORD = 16 * 2**20
 
 
 def local(learner: str) -> str:
@@ -156,4 +158,5 @@ def _compacted() -> dict[str, str]:
         "cleanup.policy": "compact",
         "delete.retention.ms": str(milliseconds(_TOMBSTONES)),
         "segment.bytes": str(_CHANGELOG_SEGMENT),
+        "max.message.bytes": str(CHANGELOG_RECORD),
     }

@@ -18,7 +18,9 @@ from faust.transport.drivers import aiokafka as driver
 from faust.web import base
 from mode import Service, threads
 
+from bench.hostile import wire
 from streams.faust.transport import Transport
+from streams.kafka.client import record_batches
 from tests.streams.engine_kit import config, create_topics, ids, produce, spec
 
 
@@ -175,6 +177,17 @@ async def test_fetched_records_wait_in_the_fetcher_as_compiled_batches(
         assert [record.value for record in batch] == ids(range(3))
         state = result._assignment.state_value(place)
         assert (state.lso, state.highwater) == (3, 3)
+
+
+def test_compiled_reading_ends_at_a_header_key_that_is_not_utf8():
+    """So `streams.kafka.client.record_batches` stands in for aiokafka's `MemoryRecords`."""
+    assert fetcher.MemoryRecords is record_batches.ReadableRecords
+    odd = wire.record_batch(7, b"k", b"v", ((b"\xff", b"1"),))
+    with pytest.raises(UnicodeDecodeError):
+        list(record_batches.CompiledRecords(odd).next_batch())
+    (read,) = fetcher.MemoryRecords(odd).next_batch()
+    assert (read.offset, read.timestamp, read.key, read.value) == (0, 7, b"k", b"v")
+    assert read.headers == [("\\xff", b"1")]
 
 
 async def test_a_commit_does_not_notice_a_failed_batch(broker_address, prefix, tmp_path):

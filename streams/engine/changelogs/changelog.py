@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from streams.clock import wall
-from streams.engine.outbox import Outbox
+from streams.engine.outbox import LARGEST, Outbox
 from streams.engine.state.store import Store
 from streams.engine.state.table import Change, StateError, Table, split_key
 from streams.kafka.batch import Batch
@@ -24,8 +24,16 @@ class Changelogs:
     """Writes the changes of one task to its changelog topics and to its store."""
 
     def __init__(
-        self, tables: Sequence[Table], store: Store, partition: int, private: str, shared: str
+        self,
+        tables: Sequence[Table],
+        store: Store,
+        partition: int,
+        private: str,
+        shared: str,
+        *,
+        largest: int = LARGEST,
     ) -> None:
+        self._largest = largest
         self.partition = partition
         self.store = store
         self.private = private
@@ -56,7 +64,7 @@ class Changelogs:
         create: Callable[[], Any],
     ) -> dict[str, list[Any]]:
         """Return record batches per changelog topic; the private one ends with the positions."""
-        out = Outbox(create, self.partition, "")
+        out = Outbox(create, self.partition, "", self._largest)
         now = wall()
         for name, pairs in changes.items():
             prefix = self._prefixes[name]

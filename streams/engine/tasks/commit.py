@@ -22,12 +22,15 @@ never ahead: the next open reads the difference. An error whose outcome is unkno
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from aiokafka.errors import MessageSizeTooLargeError
+
 from streams.engine.changelogs.changelog import Changelogs
+from streams.engine.errors import RecordTooLargeError
 from streams.engine.observer import At, Committed
 from streams.engine.outbox import Outbox
 from streams.engine.state.table import Change
@@ -102,7 +105,7 @@ async def commit(work: Work, producer: Any, changelogs: Changelogs, hook: Hook) 
     }
     await hook(Step.CHANGELOG)
     # 5. Delivered. aiokafka would commit even if a batch failed, so all must be in before.
-    await asyncio.gather(*[future for futures in [*sent, *logs.values()] for future in futures])
+    await _delivered([*zip(work.outbox.batches, sent, strict=True), *logs.items()])
     await hook(Step.DELIVERED)
     # 6. Committed.
     await producer.commit_transaction()
@@ -116,6 +119,17 @@ async def commit(work: Work, producer: Any, changelogs: Changelogs, hook: Hook) 
 async def _send(producer: Any, topic: str, partition: int, batches: list[Any]) -> list[Any]:
     """Queue record batches of one partition; a later one waits until the one before is taken."""
     return [await producer.send_batch(batch, topic, partition=partition) for batch in batches]
+
+
+async def _delivered(sent: Iterable[tuple[Any, list[Any]]]) -> None:
+    """Wait until the brokers have everything; say which topic does not take what is too large."""
+    futures = {future: place for place, batches in sent for future in batches}
+    try:
+        await asyncio.gather(*futures)
+    except MessageSizeTooLargeError as error:
+        refused = next(f for f in futures if f.done() and f.exception() is error)
+        place = futures[refused]
+        raise RecordTooLargeError(place if isinstance(place, str) else place[0]) from error
 
 
 def _end(future: Any, batch: Any) -> int | None:

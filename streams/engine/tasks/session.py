@@ -22,6 +22,7 @@ from streams.engine.cancellation import in_thread
 from streams.engine.changelogs.changelog import Changelogs
 from streams.engine.changelogs.restore import Restored, restore
 from streams.engine.config import EngineConfig
+from streams.engine.errors import FinalError
 from streams.engine.observer import At, Observer, Opened
 from streams.engine.outbox import Outbox
 from streams.engine.state.store import Store
@@ -66,6 +67,7 @@ class Session:
             partition,
             config.changelog(spec.name),
             config.shared_changelog(spec.name),
+            largest=config.changelog_bytes,
         )
         self._processor: Processor | None = None
         self._inbox = self._new_inbox(dict.fromkeys(spec.inputs, 0))
@@ -189,6 +191,8 @@ class Session:
     def _call(self, work: Callable[[Outbox], None]) -> None:
         try:
             work(self._outbox)
+        except FinalError:
+            raise
         except Exception as error:
             raise ProcessingError(f"{type(error).__name__} in agent {self.spec.name}") from error
 

@@ -23,6 +23,7 @@ from aiokafka.errors import ProducerFenced
 from settings.errors import HbError
 from streams.engine.api import AgentSpec, ProcessingError
 from streams.engine.config import EngineConfig
+from streams.engine.errors import FinalError
 from streams.engine.observer import SILENT, Observer
 from streams.engine.state.table import StateError
 from streams.engine.tasks import garbage as heap
@@ -158,7 +159,7 @@ class Task:
         self.reason = describe(error)
         if isinstance(error, ProcessingError):
             self._bugs += 1
-        final = isinstance(error, StateError) or self._bugs > self._config.retries
+        final = isinstance(error, StateError | FinalError) or self._bugs > self._config.retries
         self._observer.interrupted(self.spec.name, self.partition, self.reason, final)
         if final:
             self.phase = Phase.FAILED

@@ -16,6 +16,9 @@ from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult
 from aiokafka.errors import CorruptRecordException
 
 from streams.kafka.batch import Batch, Headers
+from streams.kafka.client.record_batches import install
+
+install()
 
 
 def take_batches(consumer: Any, wanted: Collection[Any], max_bytes: int) -> list[Batch]:
@@ -117,7 +120,8 @@ def _append(batch: Batch, headers: dict[int, Headers], raw: Any, first: int) -> 
             continue  # a fetch starts at the record batch that holds the wanted offset
         key, value = record.key, record.value
         if record.headers:
-            headers[len(offsets)] = tuple(record.headers)
+            own = headers[len(offsets)] = tuple(record.headers)
+            size += sum(len(name) + len(content or b"") for name, content in own)
         offsets.append(offset)
         timestamps.append(record.timestamp)
         keys.append(key)

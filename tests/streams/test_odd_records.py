@@ -1,0 +1,143 @@
+"""What a stranger may write: it is read or goes to the dead letters, and patients go on."""
+
+import dataclasses
+import hashlib
+
+import engine_kit
+import orjson
+import pytest
+from aiokafka import AIOKafkaProducer
+from engine_kit import Counting, committed, until
+from pipeline_kit import arrive, await_count, await_raw, create_topics, patients, running, settings
+
+from bench.hostile.wire import record_batch
+from schemas.deadletters import from_message
+from streams.clock import wall
+from streams.engine.tasks.task import Phase
+from streams.kafka.topics import Topics, declared
+
+LABEL = b'{"v":1,"id":"%s","label":"benign","at":5}'
+
+
+@pytest.fixture
+async def config(broker_address, prefix, tmp_path):
+    made = settings(tmp_path, broker_address, prefix.strip(".-_"))
+    await create_topics(made)
+    return made
+
+
+async def write(config, topic, key, value, *, at=None, headers=(), partition=0):
+    """Write one record with bytes of our own."""
+    async with AIOKafkaProducer(bootstrap_servers=config.broker.bootstrap) as producer:
+        batch = producer.create_batch()
+        batch._buffer = record_batch(wall() if at is None else at, key, value, headers)
+        batch._relative_offset = 1
+        batch.close()
+        await (await producer.send_batch(batch, topic, partition=partition))
+
+
+async def compressed(config, topic, codec, *values):
+    """Write values in one compressed batch."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=config.broker.bootstrap,
+        compression_type=codec,
+        max_request_size=1 << 30,
+        max_batch_size=1 << 30,
+    )
+    async with producer:
+        batch = producer.create_batch()
+        for value in values:
+            batch.append(timestamp=wall(), key=b"k", value=value)
+        await (await producer.send_batch(batch, topic, partition=0))
+
+
+async def letters(config, count):
+    found = await await_raw(config, Topics.of(config).deadletter, count)
+    return [from_message(record.headers, record.key, record.value) for record in found]
+
+
+async def diagnosed(config, count, seed):
+    """Let patients come, and wait for their diagnoses."""
+    ids, features, _ = patients(count, seed)
+    ids = [f"{seed}-{one}" for one in ids]
+    topics = Topics.of(config)
+    before = len(await committed(config.broker.bootstrap, topics.diagnoses))
+    await arrive(config, ids, features)
+    await await_count(config, topics.diagnoses, before + count)
+
+
+async def test_no_header_codec_or_size_ends_the_reading(config):
+    topics = Topics.of(config)
+    row = b'{"v":1,"id":"h","x":[0.1,0.2],"at":5}'
+    large = LABEL % (b"a" * (3 << 20))
+    async with running(config) as app:
+        await write(config, topics.instances("a"), b"h", row, headers=((b"\xff\xfe", b"1"),))
+        await write(config, topics.labels, b"h", b"{", headers=((b"\xc3\x28", None),))
+        await write(config, topics.labels, b"h", b"{", headers=((b"h", bytes(600 << 10)),))
+        for codec in ("gzip", "snappy", "lz4", "zstd"):
+            await compressed(config, topics.labels, codec, large, LABEL % codec.encode())
+        await compressed(config, topics.labels, "zstd", LABEL % b"b", bytes(70 << 20))
+        await diagnosed(config, 20, seed=1)
+        found = await letters(config, 2 + 4 + 2)
+        predictions = await await_count(config, topics.predictions, 61)
+        await until(lambda: not app.engine.trouble())
+    assert "h" in {prediction["id"] for prediction in predictions}
+    assert [letter.reason for letter in found] == ["malformed"] * 2 + ["too_large"] * 6
+    for letter in found[2:6]:
+        assert letter.value is None
+        assert letter.size == len(large)
+        assert letter.sha256 == hashlib.sha256(large).hexdigest()
+    assert found[7].size < 100_000  # of a batch that was never unpacked: as it was fetched
+
+
+class Growing(Counting):
+    """Writes an output, or a row, as long as a record asks for."""
+
+    def process(self, batch, out):
+        for value in batch.values:
+            asked = orjson.loads(value)
+            if "row" in asked:
+                self.seen.put(b"row", bytes(asked["row"]))
+            else:
+                out.emit_many(self.output, [b"k"], [bytes(asked["out"])], [wall()])
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"out": 2 << 20}, "larger than the 1000000 bytes"),
+        ({"row": 17 << 20}, "larger than the 16777216 bytes"),
+        ({"row": 2 << 20}, "hb topics check --alter"),  # this changelog is not as declared
+    ],
+)
+async def test_what_cannot_be_written_stops_its_task_with_a_sentence(
+    broker_address, prefix, tmp_path, asked, reason
+):
+    conf = engine_kit.config(broker_address, prefix, tmp_path)
+    agent = dataclasses.replace(
+        engine_kit.spec(prefix), processor=lambda context: Growing(context, prefix + "out")
+    )
+    await engine_kit.create_topics(broker_address, conf, [agent], prefix + "out")
+    await engine_kit.produce(broker_address, prefix + "in", [orjson.dumps(asked)])
+    async with engine_kit.running(conf, agent) as group:
+        await until(lambda: group.statuses()[0].phase is Phase.FAILED)
+        assert reason in group.statuses()[0].reason
+        assert prefix in group.statuses()[0].reason
+        assert group.statuses()[0].reopenings == 0
+
+
+async def test_rows_larger_than_a_brokers_default_are_written_and_restored(
+    broker_address, prefix, tmp_path
+):
+    config = settings(tmp_path, broker_address, prefix.strip(".-_"))
+    await create_topics(config)
+    changelog = Topics.of(config).changelog("ensemble")
+    assert next(t for t in declared(config) if t.name == changelog).config["max.message.bytes"]
+    async with AIOKafkaProducer(bootstrap_servers=broker_address) as producer:
+        batch = producer.create_batch()
+        batch._buffer = record_batch(wall(), b"k", bytes(15 << 20))
+        batch._relative_offset = 1
+        batch.close()
+        await (await producer.send_batch(batch, changelog, partition=0))
+    (found,) = await committed(broker_address, changelog)
+    assert len(found.value) == 15 << 20
