@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from agents.clients.sending import partition_of
+from agents.clients.sender import partition_of
 from bench.hostile.kinds import KINDS, REFUSED, Odd
 from bench.hostile.wire import record_batch
 from settings.errors import HbError
