@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import aiokafka
 from aiokafka import TopicPartition
 from aiokafka.errors import ConsumerStoppedError
 from aiokafka.structs import OffsetAndMetadata
@@ -28,6 +27,7 @@ from settings.errors import HbError
 from streams.engine.tasks.group import TaskGroup
 from streams.faust.assignor import TogetherAssignor
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
+from streams.kafka.client.membership import GroupMember
 
 _DAY_MS = 86_400_000
 _log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
         if self.app.tables.changelog_topics:
             raise HbError("Faust's own tables are not supported beside the engine's")
         conf, config = self.app.conf, self.engine.config
-        return aiokafka.AIOKafkaConsumer(
+        return GroupMember(
             **config.client,
             client_id=conf.broker_client_id,
             group_id=conf.id,
@@ -169,6 +169,11 @@ class Fetching(driver.AIOKafkaConsumerThread):
             return None
         state = assignment.state_value(place)
         return state.position if state.has_valid_position else None
+
+    async def confirmed(self) -> None:
+        """Return when the group's coordinator has confirmed from now on that this is a member."""
+        consumer: GroupMember = self._ensure_consumer()
+        await consumer.confirmed()
 
     async def seek_committed(self, partitions: Collection[Any]) -> Any:
         """Seek some partitions to the group's committed offsets."""

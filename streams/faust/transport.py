@@ -200,6 +200,10 @@ class Consumer(driver.Consumer):
             return None  # not assigned any more
         return end
 
+    async def confirmed(self) -> None:
+        """Return when the group's coordinator has confirmed from now on that this is a member."""
+        await self._thread.confirmed()
+
     def wake(self) -> None:
         """Take note that a task has room again."""
         self._awake.set()

@@ -210,6 +210,9 @@ class DirectSource:
         end: int | None = self._consumer.last_stable_offset(TopicPartition(topic, partition))
         return end
 
+    async def confirmed(self) -> None:
+        pass  # it belongs to no group
+
     def wake(self) -> None:
         pass
 

@@ -7,9 +7,10 @@ import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, admin
 from aiokafka.client import AIOKafkaClient
-from aiokafka.consumer import fetcher
+from aiokafka.consumer import fetcher, group_coordinator
 from aiokafka.errors import ProducerFenced
 from aiokafka.producer import message_accumulator, sender, transaction_manager
+from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from faust.tables import recovery
 from faust.transport import by_url, conductor
@@ -133,6 +134,18 @@ def test_the_producer_sends_a_request_again_that_was_not_answered():
         assert hasattr(transaction_manager.TransactionManager, part)
     not_sent = source(AIOKafkaClient.send)
     assert not_sent.index("raise NodeNotReadyError(") < not_sent.index("].send(")
+
+
+def test_heartbeats_pass_the_one_place_where_their_answers_are_noted():
+    """So a member knows whether the group's present generation holds it."""
+    heartbeat = source(group_coordinator.GroupCoordinator._do_heartbeat)
+    assert "HeartbeatRequest(self.group_id, self.generation, self.member_id)" in heartbeat
+    assert "await self._send_req(request)" in heartbeat
+    assert "await self._do_heartbeat()" in source(
+        group_coordinator.GroupCoordinator._heartbeat_routine
+    )
+    assert HeartbeatRequest("group", 7, "member")._generation_id == 7
+    assert "self._coordinator = GroupCoordinator(" in source(AIOKafkaConsumer.start)
 
 
 async def test_builders_take_raw_records_and_refuse_the_one_that_is_too_much(broker_address):

@@ -118,7 +118,21 @@ class TaskGroup:
             hook=self._hook,
             observer=self.observers,
             others=others,
+            unconfirmed=self._give_up,
         )
+
+    def _give_up(self) -> None:
+        """Close all sessions: the coordinator has been silent for so long that others may own them.
+
+        Tasks open again when it has answered; if the worker has lost them, that is a rebalance.
+        """
+        running = [task for task in self.tasks.values() if task.session is not None]
+        if running:
+            _log.warning(
+                "the group's coordinator does not answer; giving %d tasks up", len(running)
+            )
+        for task in running:
+            task.give_up()
 
     async def _others(self, spec: AgentSpec, partition: int) -> Others:
         """Return what the other partitions counted, after reading it up to now."""

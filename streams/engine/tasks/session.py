@@ -82,6 +82,7 @@ class Session:
         self._idle = asyncio.Event()
         self._idle.set()
         self._paused = False
+        self._interruption: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     async def restore(self, others: Any) -> None:
         """Bring store and tables up to date, and make the processor."""
@@ -147,9 +148,18 @@ class Session:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._process_loop())
                 group.create_task(self._commit_loop())
+                group.create_task(self._await_interruption())
         except BaseExceptionGroup as errors:
             first = errors.exceptions[0]
             raise first from first.__cause__
+
+    def interrupt(self, error: Exception) -> None:
+        """End it with an error from outside."""
+        if not self._interruption.done():
+            self._interruption.set_result(error)
+
+    async def _await_interruption(self) -> None:
+        raise await self._interruption
 
     async def _process_loop(self) -> None:
         while True:

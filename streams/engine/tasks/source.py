@@ -13,5 +13,11 @@ class Source(Protocol):
     def end_of(self, topic: str, partition: int) -> int | None:
         """Return the end of what is committed in a partition as last heard, None if not heard."""
 
+    async def confirmed(self) -> None:
+        """Return when it is certain, from now on, that this worker holds its partitions.
+
+        The coordinator of the consumer group has to say so in the group's present generation.
+        """
+
     def wake(self) -> None:
         """Take note that a task has room again."""

@@ -6,8 +6,10 @@
              └─────> FAILED (a bug, or state that cannot be read: it would fail again)
 
 An error of the broker or of the disk is tried again for as long as it lasts, with growing pauses:
-the task recovers by itself when the cause is gone. A bug is tried again a few times and then stops
-the task, loudly, with the positions where they were; other tasks go on.
+the task recovers by itself when the cause is gone. It opens again only after the coordinator of the
+consumer group has confirmed that this worker still holds the partition: opening fences whoever
+writes for the partition now, and that must not be the rightful owner. A bug is tried again a few
+times and then stops the task, loudly, with the positions where they were; other tasks go on.
 """
 
 import asyncio
@@ -20,7 +22,7 @@ from typing import Any
 
 from aiokafka.errors import ProducerFenced
 
-from settings.errors import HbError
+from settings.errors import BrokerError, HbError
 from streams.engine.api import AgentSpec, ProcessingError
 from streams.engine.config import EngineConfig
 from streams.engine.errors import FinalError
@@ -34,6 +36,9 @@ from streams.engine.tasks.source import Source
 from streams.kafka.batch import Batch
 
 _log = logging.getLogger(__name__)
+
+
+SILENCE = "the group's coordinator does not answer; others may hold the partition by now"
 
 
 class Phase(Enum):
@@ -79,13 +84,14 @@ class Task:
         hook: Hook = no_hook,
         observer: Observer = SILENT,
         others: Callable[[], Awaitable[Any]] | None = None,
+        unconfirmed: Callable[[], None] = lambda: None,
     ) -> None:
         self.spec, self.partition = spec, partition
         self.phase, self.reason = Phase.OPENING, ""
         self.reopenings = -1
         self.session: Session | None = None
         self._config, self._source, self._hook, self._others = config, source, hook, others
-        self._observer = observer
+        self._observer, self._unconfirmed = observer, unconfirmed
         self._bugs = self._commits = self._records = 0
         self._pause = config.backoff
         self._life: asyncio.Task[None] | None = None
@@ -171,12 +177,18 @@ class Task:
         self.phase = Phase.WAITING
         pause = self._pause
         self._pause = min(2 * self._pause, self._config.max_backoff)
-        if isinstance(error, ProducerFenced):
-            # Perhaps another worker owns the partition now, and this one has not heard yet. Opening
-            # at once would fence the rightful owner; a heartbeat tells who is right.
-            pause = max(pause, 3 * self._config.heartbeat)
         _log.warning("task %s opens again in %.1f s: %s", self.name, pause, self.reason)
-        await asyncio.sleep(pause)
+        await asyncio.gather(asyncio.sleep(pause), self._await_confirmation())
+
+    async def _await_confirmation(self) -> None:
+        """Wait until it is certain that this worker holds the partition."""
+        try:
+            async with asyncio.timeout(self._config.session_timeout):
+                await self._source.confirmed()
+        except TimeoutError:
+            self.reason = SILENCE
+            self._unconfirmed()
+            await self._source.confirmed()
 
     # What the group asks for.
 
@@ -189,6 +201,11 @@ class Task:
         """Tell whether batches of a topic can be delivered now."""
         session = self.session
         return self.phase is Phase.RUNNING and session is not None and session.wants(topic)
+
+    def give_up(self) -> None:
+        """Close the session; the task opens again when the group's coordinator has answered."""
+        if self.session is not None:
+            self.session.interrupt(BrokerError(SILENCE))
 
     def deliver(self, batch: Batch) -> bool:
         """Take a batch in; False if it was not taken."""
@@ -254,6 +271,8 @@ def describe(error: BaseException) -> str:
         return f"{error}{where}"
     if isinstance(error, HbError):
         return str(error)
+    if isinstance(error, ProducerFenced):
+        return "another producer writes under the task's name (ProducerFenced)"
     if isinstance(error, TimeoutError):
         return "the broker did not answer in time"
     return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,0 +1,47 @@
+"""A member of a consumer group that knows when the coordinator has last confirmed it.
+
+aiokafka keeps that to itself. All requests to the coordinator of a group pass `_send_req`; a
+heartbeat that is answered without an error says that the group's present generation holds the
+member, and with it the partitions that it was given.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.protocol.group import HeartbeatRequest
+
+
+class GroupMember(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is untyped
+    """A consumer that takes note of the answers to its heartbeats."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._confirmed_at = -float("inf")
+        self._answered = asyncio.Event()
+
+    async def start(self) -> None:
+        """Connect, and watch what the coordinator answers."""
+        await super().start()
+        coordinator: Any = self._coordinator
+        send = coordinator._send_req
+
+        async def send_and_note(request: Any) -> Any:
+            sent = time.monotonic()
+            response = await send(request)
+            if isinstance(request, HeartbeatRequest):
+                current = request._generation_id == coordinator.generation
+                if current and response.error_code == 0:
+                    self._confirmed_at = sent
+                    self._answered.set()
+            return response
+
+        coordinator._send_req = send_and_note
+
+    async def confirmed(self) -> None:
+        """Return when a heartbeat that was sent from now on is answered without an error."""
+        asked = time.monotonic()
+        while self._confirmed_at < asked:
+            self._answered.clear()
+            await self._answered.wait()
