@@ -1,21 +1,36 @@
 """What comes out of the ledger: things to do, in the order in which they became due."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from learners.join.events import Event, record
-from learners.join.rules import Reason
+
+
+class Reason(StrEnum):
+    """Why an event was rejected or a diagnosis expired."""
+
+    CONFLICT = "conflict"
+    """The instance already has a different label."""
+    UNKNOWN = "unknown"
+    """No prediction came for the instance while its label or context was parked."""
+    EXPIRED = "expired"
+    """No label came within `label_ttl` of the diagnosis."""
+    EVICTED = "evicted"
+    """The diagnosis gave way to newer instances at `max_pending`."""
+    PENDING_FULL = "pending_full"
+    """The instance is new, `max_pending` others are waiting, and none of them can give way."""
 
 
 @record
 class Diagnose:
-    """Fuse what the local learners said.
+    """Fuse what the local learners predicted.
 
     labels    label index by learner, MISSING where none came
     payloads  what came with each prediction, None where none came
     context   the context's payload, None where none came
-    missing   the learners that were not heard; `complete` is false if there are any, or if a
-              contextual ensemble learner goes without its context
+    missing   the learners whose prediction did not come; `complete` is false if there are any, or
+              if a contextual ensemble learner goes without its context
     """
 
     id: str
@@ -32,7 +47,7 @@ class Settle:
     """Learn: the label of a diagnosed instance is known.
 
     labels, payloads   as in Diagnose, with the predictions that came after it
-    late               the learners that were heard only after the diagnosis
+    late               the learners whose prediction came only after the diagnosis
     decision           what the caller handed back for the diagnosis
     diagnosed_at       when it was made, so that `at - diagnosed_at` is the label's delay
     """
@@ -51,7 +66,7 @@ class Settle:
 
 @record
 class Expire:
-    """Nothing will be learned from a diagnosed instance: no label came in time, or it gave way."""
+    """Nothing will be learned from a diagnosed instance: it expired or was evicted."""
 
     id: str
     at: int
@@ -60,7 +75,7 @@ class Expire:
 
 @record
 class Reject:
-    """An event that cannot be used, and why. A parked event is rejected long after it came."""
+    """An event that cannot be used, and why. A parked event may be rejected long after it came."""
 
     event: Event
     reason: Reason

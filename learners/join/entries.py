@@ -1,10 +1,10 @@
 """What the ledger keeps of an instance.
 
-A `Case` gathers what comes before the diagnosis. Once the decision is known it becomes plain data,
-packed by the caller's codec, and in that form it waits for its label, is written down, and is read
-back. A million instances may wait like this, so the form matters: packed into bytes, an instance
-takes a third less memory, the garbage collector has nothing to follow in it, and a label that comes
-days later finds all it needs in one place of cold memory.
+A `Case` gathers what comes before the diagnosis. Once the decision is known it becomes an entry:
+plain data, packed by the caller's codec. In that form it waits for its label, is written down, and
+is read back. A million instances may wait like this, so the form matters: packed into bytes, an
+instance takes a third less memory, the garbage collector has nothing to follow in it, and a label
+that comes days later finds all it needs in one stretch of cold memory.
 
 A stamp numbers the moments at which instances change their state, and dates them: stamps grow
 strictly, and the upper bits are milliseconds of stream time (a hybrid logical clock, Kulkarni et
@@ -13,7 +13,7 @@ al. 2014). Waits of one kind are equally long, so the order of stamps is the ord
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from learners.arrays.types import MISSING
 from learners.errors import LearnerError
@@ -23,17 +23,61 @@ STAMP_BITS = 20
 
 EXPIRED = -1
 EVICTED = -2
+"""What an `OverEntry` holds in place of a label."""
 
-Plain: TypeAlias = tuple[Any, ...]
-"""An entry as plain data. The tag comes first, then the stamp; payloads are the caller's own.
 
-("open", stamp, labels, payloads, context, label, label payload)
-("diagnosed", stamp, labels, payloads, late, context, complete, decision)
-("over", stamp, label, or EXPIRED or EVICTED in its place)
-"""
+class OpenEntry(NamedTuple):
+    """An instance before its diagnosis, parked or open; `label` is MISSING if none is parked."""
+
+    tag: str
+    stamp: int
+    labels: Sequence[int]
+    payloads: Sequence[Any]
+    context: Any
+    label: int
+    label_payload: Any
+
+
+class DiagnosedEntry(NamedTuple):
+    """An instance that waits for its label; see `effects.Settle` for the fields."""
+
+    tag: str
+    stamp: int
+    labels: Sequence[int]
+    payloads: Sequence[Any]
+    late: Sequence[int]
+    context: Any
+    complete: bool
+    decision: Any
+
+
+class OverEntry(NamedTuple):
+    """An instance that is over: `outcome` is its label, or EXPIRED or EVICTED."""
+
+    tag: str
+    stamp: int
+    outcome: int
+
+
+Entry: TypeAlias = OpenEntry | DiagnosedEntry | OverEntry
+"""An entry as plain data: the tag comes first, then the stamp; payloads are the caller's own."""
 
 Packed: TypeAlias = Any
-"""Whatever the codec makes of plain data."""
+"""Whatever the codec makes of an entry."""
+
+_KINDS: dict[str, type[Entry]] = {
+    "open": OpenEntry,
+    "diagnosed": DiagnosedEntry,
+    "over": OverEntry,
+}
+
+
+def entry_of(fields: Sequence[Any]) -> Entry:
+    """Return the entry whose fields the codec has unpacked."""
+    kind = _KINDS.get(fields[0])
+    if kind is None:
+        raise LearnerError("ledger: an entry was not written by this ledger")
+    return kind(*fields)
 
 
 def _same(data: Any) -> Any:
@@ -42,11 +86,11 @@ def _same(data: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How entries are kept and written down; as they are, unless told otherwise.
+    """How entries are packed; left as they are unless told otherwise.
 
     pack, unpack   `unpack` may return lists where `pack` was given tuples
-    keep           what of a prediction's payload is of use after the diagnosis; what it returns is
-                   returned unchanged if it is asked again
+    keep           what of a prediction's payload is needed after the diagnosis; given its own
+                   result, it returns it unchanged
     """
 
     pack: Callable[[Any], Packed] = _same
@@ -86,20 +130,41 @@ class Case:
         self.complete = False
         self.decision: Any = None
 
+    @classmethod
+    def of(cls, entry: OpenEntry | DiagnosedEntry) -> "Case":
+        """Return the case that became this entry."""
+        case = cls(entry.stamp, len(entry.labels))
+        case.labels, case.payloads = list(entry.labels), list(entry.payloads)
+        case.heard = len(case.labels) - case.labels.count(MISSING)
+        case.context = entry.context
+        if isinstance(entry, OpenEntry):
+            case.label, case.label_payload = entry.label, entry.label_payload
+        else:
+            case.late = tuple(entry.late)
+            case.complete, case.decision = entry.complete, entry.decision
+        return case
+
     def missing(self) -> tuple[int, ...]:
-        """Return the learners that were not heard."""
+        """Return the learners whose prediction has not come."""
         if self.heard == len(self.labels):
             return ()
         return tuple(i for i, label in enumerate(self.labels) if label == MISSING)
 
-    def plain_open(self) -> Plain:
-        """Return the case before its diagnosis as plain data."""
-        votes = tuple(self.labels), tuple(self.payloads)
-        return "open", self.stamp, *votes, self.context, self.label, self.label_payload
+    def open_entry(self) -> OpenEntry:
+        """Return the entry of the case before its diagnosis."""
+        return OpenEntry(
+            "open",
+            self.stamp,
+            tuple(self.labels),
+            tuple(self.payloads),
+            self.context,
+            self.label,
+            self.label_payload,
+        )
 
-    def plain_diagnosed(self, keep: Callable[[Any], Any]) -> Plain:
-        """Return the case after its diagnosis as plain data."""
-        return (
+    def diagnosed_entry(self, keep: Callable[[Any], Any]) -> DiagnosedEntry:
+        """Return the entry of the case after its diagnosis."""
+        return DiagnosedEntry(
             "diagnosed",
             self.stamp,
             tuple(self.labels),
@@ -108,29 +173,4 @@ class Case:
             self.context,
             self.complete,
             self.decision,
-        )
-
-
-def case_of(data: Sequence[Any]) -> Case:
-    """Return the case that was made into plain data."""
-    tag, stamp, labels, payloads, *rest = data
-    case = Case(stamp, len(labels))
-    case.labels, case.payloads = list(labels), list(payloads)
-    case.heard = len(labels) - case.labels.count(MISSING)
-    if tag == "open":
-        case.context, case.label, case.label_payload = rest
-    else:
-        late, case.context, case.complete, case.decision = rest
-        case.late = tuple(late)
-    return case
-
-
-def check(data: Sequence[Any], learners: int) -> None:
-    """Refuse plain data that this ledger cannot continue with."""
-    if data[0] not in {"open", "diagnosed", "over"}:
-        raise LearnerError("ledger: an entry was not written by this ledger")
-    if data[0] != "over" and len(data[2]) != learners:
-        raise LearnerError(
-            f"ledger: an entry was written for {len(data[2])} local learners, "
-            f"and the settings name {learners}"
         )

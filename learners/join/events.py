@@ -14,10 +14,10 @@ _T = TypeVar("_T")
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[_T]) -> type[_T]:
-    """Make a slotted dataclass that the type checker holds to be frozen.
+    """Make a slotted dataclass that the type checker treats as frozen.
 
-    Freezing it at run time makes building one four times slower, and these are built for every
-    record of the stream.
+    Freezing it at run time as well makes construction four times slower, and these are constructed
+    for every record of the stream.
     """
     return dataclass(slots=True)(cls)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learners.join.rules import Reason as JoinReason
+from learners.join.effects import Reason as JoinReason
 from schemas.deadletters import from_message, headers, refused
 from schemas.errors import RecordError
 from schemas.kinds import MAX_DETAIL, MAX_INTEGER, MAX_MILLIS

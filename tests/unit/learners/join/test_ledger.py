@@ -23,6 +23,7 @@ from learners.join import (
     Reject,
     Settle,
 )
+from learners.join.ledger import TRANSITIONS, WAITS, Arrival, State
 
 
 def rules(**changes):
@@ -462,13 +463,13 @@ def test_a_batch_is_settled_before_the_next_begins():
         ledger.settle([])
     ledger.apply(BOTH)
     with pytest.raises(LearnerError, match="settle the last batch"):
-        ledger.advance(5)
+        ledger.apply((), 5)
     with pytest.raises(LearnerError, match="before it is written down"):
         ledger.touched()
     with pytest.raises(LearnerError, match="one decision per diagnosis"):
         ledger.settle([])
     ledger.settle(["d"])
-    assert ledger.advance(5).diagnoses == []
+    assert ledger.apply((), 5).diagnoses == []
 
 
 @pytest.mark.parametrize(
@@ -505,14 +506,78 @@ def test_rules_that_make_no_sense_are_refused(change):
 
 
 def test_more_changes_than_a_stamp_can_number_in_a_millisecond_keep_their_order(monkeypatch):
-    monkeypatch.setattr("learners.join.book.STAMP_BITS", 2)
-    monkeypatch.setattr("learners.join.transitions.STAMP_BITS", 2)
+    monkeypatch.setattr("learners.join.ledger.STAMP_BITS", 2)
     drive = Driver(learners=1)
     names = [f"p{i}" for i in range(20)]
     drive(*(said(0, name=name) for name in names))
     assert [each.id for each in drive(now=1000)] == names
 
 
+PAGE = (Path(__file__).parents[4] / "docs" / "join.md").read_text()
+
+ROWS = {
+    "a learner's first prediction": (Prediction, Arrival.FIRST),
+    "the same prediction again": (Prediction, Arrival.SAME),
+    "a different one of that learner": (Prediction, Arrival.OTHER),
+    "first context": (Context, Arrival.FIRST),
+    "the same context again": (Context, Arrival.SAME),
+    "a different context": (Context, Arrival.OTHER),
+    "first label": (Label, Arrival.FIRST),
+    "the same label again": (Label, Arrival.SAME),
+    "a different label": (Label, Arrival.OTHER),
+}
+
+
+def documented_transitions():
+    """The page's table, as {(event, arrival, state): what the cell says}."""
+    table = re.search(r"^\| event \|.*?(?=\n\n)", PAGE, re.MULTILINE | re.DOTALL)[0]
+    header, _, *rows = table.splitlines()
+    columns = [
+        [State(name) for name in cell.strip().split(" or ")] for cell in header.split("|")[2:-1]
+    ]
+    cells = {}
+    for row in rows:
+        first, *rest = (cell.strip() for cell in row.split("|")[1:-1])
+        for states, cell in zip(columns, rest, strict=True):
+            for state in states:
+                cells[(*ROWS[first], state)] = cell
+    return cells
+
+
+def test_the_page_has_the_transitions_of_the_table():
+    cells = documented_transitions()
+    assert len(cells) == len(ROWS) * (len(State) - 1)
+    for (event, arrival, state), cell in cells.items():
+        move = TRANSITIONS[event][state].get(arrival)
+        if "`" not in cell:
+            assert move is None
+            continue
+        assert f"`{move.counter}`" in cell
+        assert ("rejected" in cell) == (move.reason is not None)
+        assert ("dropped" in cell) == (not move.keeps and move.reason is None)
+        if move.enters in {State.PARKED, State.SETTLED}:
+            assert {State.PARKED: "parked", State.SETTLED: "settles"}[move.enters] in cell
+
+
+def test_the_table_has_a_move_for_every_event_in_every_state_and_counts_each_kind_by_its_name():
+    for event, states in TRANSITIONS.items():
+        assert set(states) == set(State)
+        for moves in states.values():
+            assert moves
+            for move in moves.values():
+                assert move.counter in COUNTERS
+                assert move.counter.startswith(event.__name__.lower())
+    assert all(wait.rule in JoinRules.__slots__ for wait in WAITS.values())
+
+
+def test_entries_that_do_not_fit_leave_a_new_ledger_as_it_was():
+    drive, ledger = Driver(), Ledger(rules(learners=3))
+    drive(*BOTH, now=7)
+    before = ledger.dump_head()
+    with pytest.raises(LearnerError, match="3"):
+        ledger.restore(drive.ledger.dump_head(), drive.ledger.dump_all())
+    assert ledger.dump_head() == before
+
+
 def test_every_counter_is_documented():
-    page = (Path(__file__).parents[4] / "docs" / "join.md").read_text()
-    assert set(re.findall(r"`([a-z_]+)`", page)) >= set(COUNTERS)
+    assert set(re.findall(r"`([a-z_]+)`", PAGE)) >= set(COUNTERS)

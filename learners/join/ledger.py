@@ -1,0 +1,708 @@
+"""The ledger: predictions, contexts and late labels of one partition, joined by instance id.
+
+Rules for this file:
+
+- It is pure: no input or output, no wall clock, no randomness. Time comes in with the events and as
+  `now`. Events come in, effects go out, and neither is changed afterwards.
+- `TRANSITIONS` says what an event does to an instance in each state, `WAITS` what the passing of
+  time does. Code below carries a move out; it never decides which one it is.
+- A call at the wrong moment raises and changes nothing. Nothing else is undone: a caller whose
+  batch fails drops the ledger and restores one from what it wrote down after the last batch that
+  succeeded, exactly as after a crash.
+- An event takes the same number of steps however many instances are pending.
+
+A batch takes two calls. `apply` takes the events and returns what they call for; the caller fuses
+all diagnoses of the batch at once, and `settle` takes those decisions and returns what can be
+learned. So a label that came before its decision, parked or in the same batch, is no special case.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from learners.arrays.types import MISSING
+from learners.errors import LearnerError
+from learners.join.effects import Diagnose, Expire, Reason, Reject, Settle, Step
+from learners.join.entries import (
+    EVICTED,
+    EXPIRED,
+    STAMP_BITS,
+    Case,
+    Codec,
+    DiagnosedEntry,
+    Entry,
+    OpenEntry,
+    OverEntry,
+    Packed,
+    entry_of,
+)
+from learners.join.events import Context, Event, Label, Prediction, record
+
+
+class State(StrEnum):
+    """What the ledger knows of an instance. The last three states are called *over*."""
+
+    NEW = "new"
+    """Nothing, or nothing any more."""
+    NO_ROOM = "no_room"
+    """Nothing, and `max_pending` others are waiting, none of which can give way."""
+    PARKED = "parked"
+    """A label or a context came, and no prediction yet."""
+    OPEN = "open"
+    """At least one prediction came."""
+    DIAGNOSED = "diagnosed"
+    """It waits for its label."""
+    SETTLED = "settled"
+    """Its label came and was learned from."""
+    EXPIRED = "expired"
+    """No label came in time."""
+    EVICTED = "evicted"
+    """It gave way to newer instances."""
+
+
+class Arrival(StrEnum):
+    """How an event compares with what its instance has of that kind, and of that learner."""
+
+    FIRST = "first"
+    SAME = "same"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What becomes of an event, and of its instance.
+
+    counter   counts the event
+    keeps     whether the instance keeps what the event says
+    enters    the state that the instance enters; a new wait begins. None: it stays where it is
+    reason    why the event is handed back; None if it is not
+    """
+
+    counter: str
+    keeps: bool = False
+    enters: State | None = None
+    reason: Reason | None = None
+
+
+def _keep(counter: str, enters: State | None = None) -> Move:
+    return Move(counter, keeps=True, enters=enters)
+
+
+def _drop(counter: str) -> Move:
+    return Move(counter)
+
+
+def _reject(counter: str, reason: Reason) -> Move:
+    return Move(counter, reason=reason)
+
+
+def _always(move: Move) -> dict[Arrival, Move]:
+    return dict.fromkeys(Arrival, move)
+
+
+NEW, NO_ROOM, PARKED, OPEN, DIAGNOSED = list(State)[:5]
+SETTLED = State.SETTLED
+FIRST, SAME, OTHER = Arrival
+
+_REPEATED_PREDICTION = {
+    SAME: _drop("prediction_duplicate"),
+    OTHER: _drop("prediction_conflict"),
+}
+_REPEATED_CONTEXT = {
+    SAME: _drop("context_duplicate"),
+    OTHER: _drop("context_conflict"),
+}
+_REPEATED_LABEL = {
+    SAME: _drop("label_duplicate"),
+    OTHER: _reject("label_conflict", Reason.CONFLICT),
+}
+
+TRANSITIONS: dict[type[Event], dict[State, Mapping[Arrival, Move]]] = {
+    Prediction: {
+        NEW: {FIRST: _keep("prediction_taken", OPEN)},
+        NO_ROOM: {FIRST: _reject("prediction_pending_full", Reason.PENDING_FULL)},
+        PARKED: {FIRST: _keep("prediction_taken", OPEN)},
+        OPEN: {FIRST: _keep("prediction_taken"), **_REPEATED_PREDICTION},
+        DIAGNOSED: {FIRST: _keep("prediction_late"), **_REPEATED_PREDICTION},
+        SETTLED: _always(_drop("prediction_settled")),
+        State.EXPIRED: _always(_drop("prediction_expired")),
+        State.EVICTED: _always(_drop("prediction_expired")),
+    },
+    Context: {
+        NEW: {FIRST: _keep("context_taken", PARKED)},
+        NO_ROOM: {FIRST: _reject("context_pending_full", Reason.PENDING_FULL)},
+        PARKED: {FIRST: _keep("context_taken", PARKED), **_REPEATED_CONTEXT},
+        OPEN: {FIRST: _keep("context_taken"), **_REPEATED_CONTEXT},
+        DIAGNOSED: _always(_drop("context_late")),
+        SETTLED: _always(_drop("context_late")),
+        State.EXPIRED: _always(_drop("context_late")),
+        State.EVICTED: _always(_drop("context_late")),
+    },
+    Label: {
+        NEW: {FIRST: _keep("label_parked", PARKED)},
+        NO_ROOM: {FIRST: _reject("label_pending_full", Reason.PENDING_FULL)},
+        PARKED: {FIRST: _keep("label_parked", PARKED), **_REPEATED_LABEL},
+        OPEN: {FIRST: _keep("label_parked"), **_REPEATED_LABEL},
+        DIAGNOSED: {FIRST: _keep("label_matched", SETTLED)},
+        SETTLED: _REPEATED_LABEL,
+        State.EXPIRED: _always(_reject("label_expired", Reason.EXPIRED)),
+        State.EVICTED: _always(_reject("label_evicted", Reason.EVICTED)),
+    },
+}
+"""By the kind of event and the state of its instance.
+
+What follows is decided by what the instance has, not by the event: an open instance that has all it
+needs is diagnosed, a diagnosed one that has its label is settled. At `max_pending` the oldest
+diagnosed one is evicted for a new one, at `max_remembered` the oldest that is over is forgotten.
+"""
+
+
+class Wait(NamedTuple):
+    """How long an instance may stay in a state, by the name of the rule, and what it becomes."""
+
+    rule: str
+    becomes: State
+
+
+WAITS = {
+    OPEN: Wait("fusion_timeout", DIAGNOSED),
+    DIAGNOSED: Wait("label_ttl", State.EXPIRED),
+    PARKED: Wait("label_ttl", NEW),
+}
+"""In this order if several end at the same time. Every queue holds waits of one length and time
+never goes back, so the oldest entry of a queue is always the next whose wait ends."""
+
+COUNTERS = (
+    # Every event adds one to exactly one of these …
+    "prediction_taken",
+    "prediction_late",
+    "prediction_duplicate",
+    "prediction_conflict",
+    "prediction_settled",
+    "prediction_expired",
+    "prediction_pending_full",
+    "context_taken",
+    "context_duplicate",
+    "context_conflict",
+    "context_late",
+    "context_pending_full",
+    "label_matched",
+    "label_parked",
+    "label_duplicate",
+    "label_conflict",
+    "label_expired",
+    "label_evicted",
+    "label_pending_full",
+    # … and these say what became of instances and of parked events.
+    "diagnosed_complete",
+    "diagnosed_incomplete",
+    "settled",
+    "expired",
+    "evicted",
+    "forgotten",
+    "parked_label_settled",
+    "parked_label_unknown",
+    "parked_context_unknown",
+)
+"""What the ledger counts, in the order in which counts are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRules:
+    """How long to wait and how much to keep. Times are milliseconds of stream time.
+
+    learners        how many local learners a complete diagnosis needs
+    fusion_timeout  from an instance's first prediction to the diagnosis without the rest
+    label_ttl       from the diagnosis until its label is given up; also how long a label or a
+                    context without any prediction is parked
+    contextual      a complete diagnosis needs a context as well
+    max_pending     instances waiting for a prediction, a diagnosis or a label
+    max_remembered  instances that are over, kept to tell a repeated label from a new one
+    """
+
+    learners: int
+    fusion_timeout: int
+    label_ttl: int
+    contextual: bool = False
+    max_pending: int = 1_000_000
+    max_remembered: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for name in ("learners", "fusion_timeout", "label_ttl", "max_pending"):
+            if getattr(self, name) < 1:
+                raise LearnerError(f"join: {name} must be at least 1")
+        if self.max_remembered < 0:
+            raise LearnerError("join: max_remembered must be 0 or greater")
+
+
+_Queue: TypeAlias = OrderedDict[str, Any]
+_PREDICTIONS, _CONTEXTS, _LABELS = TRANSITIONS.values()
+_OUTCOMES = {EXPIRED: State.EXPIRED, EVICTED: State.EVICTED}
+
+
+@record
+class _Closed:
+    """A settlement that waits for the decisions of its batch."""
+
+    name: str
+    at: int
+    label: int
+    entry: Case | Packed
+
+
+class Ledger:
+    """Joins predictions, contexts and labels by instance id under `rules`."""
+
+    def __init__(self, rules: JoinRules, codec: Codec | None = None) -> None:
+        self.rules = rules
+        self.codec = codec or Codec()
+        self.clock = 0
+        self.counts = dict.fromkeys(COUNTERS, 0)
+        # Each queue in the order of stamps, oldest first. OrderedDict and not dict: finding the
+        # oldest key of a dict walks over the holes that deleted keys left.
+        self._parked: OrderedDict[str, Case] = OrderedDict()
+        self._open: OrderedDict[str, Case] = OrderedDict()
+        # A Case until the batch that diagnosed it is settled, packed from then on.
+        self._diagnosed: OrderedDict[str, Case | Packed] = OrderedDict()
+        self._over: OrderedDict[str, Packed] = OrderedDict()
+        self._waits: list[tuple[_Queue, int, State]] = [
+            (queue, getattr(rules, WAITS[state].rule), WAITS[state].becomes)
+            for state, queue in zip(WAITS, (self._open, self._diagnosed, self._parked), strict=True)
+        ]
+        self._last_stamp = self._last_opened = self._last_parked = self._settled_at = 0
+        # The time of each learner's newest prediction.
+        self._newest = [0] * rules.learners
+        # No wait ends before this, not even one that has yet to begin.
+        self._due = 0
+        # The batch between `apply` and `settle`.
+        self._in_batch = False
+        self._step = Step()
+        self._undecided: list[tuple[str, Case]] = []
+        self._closed: list[_Closed] = []
+        self._touched: dict[str, None] = {}
+
+    # One batch.
+
+    def apply(
+        self, events: Iterable[Event], now: int = 0, *, live: int = 0, awaited: Sequence[int] = ()
+    ) -> Step:
+        """Take a batch of events, then move the clock to `now` if it is behind.
+
+        An event moves the clock to its time. But one from before `live` is read from a backlog,
+        where one learner may be far ahead of another: then the clock is how far all the `awaited`
+        learners have come. An event older than the clock counts as happening now. `settle` must
+        follow.
+        """
+        if self._in_batch:
+            raise LearnerError("ledger: settle the last batch before the next")
+        self._in_batch, self._step, newest = True, Step(), self._newest
+        for event in events:
+            if isinstance(event, Prediction):
+                if event.at > newest[event.learner]:  # noqa: PLR1730 - for every prediction
+                    newest[event.learner] = event.at
+                if event.at > self.clock:
+                    self._follow(event.at, live, awaited)
+                self._predict(event)
+                continue
+            if event.at > self.clock and event.at >= live:
+                self._move_clock(event.at)
+            if isinstance(event, Label):
+                self._label(event)
+            else:
+                self._place(event)
+        if now > self.clock:
+            self._move_clock(now)
+        return self._step
+
+    def settle(self, decisions: Sequence[Any]) -> list[Settle]:
+        """Take one decision per diagnosis of the batch, and return what its labels settle."""
+        if not self._in_batch or len(decisions) != len(self._undecided):
+            raise LearnerError("ledger: settle takes one decision per diagnosis of the last batch")
+        codec = self.codec
+        for (name, case), decision in zip(self._undecided, decisions, strict=True):
+            case.decision = decision
+            if self._diagnosed.get(name) is case:
+                self._diagnosed[name] = codec.pack(case.diagnosed_entry(codec.keep))
+        settled = [self._settlement(closed) for closed in self._closed]
+        self._in_batch, self._undecided, self._closed = False, [], []
+        return settled
+
+    # Time.
+
+    def due(self, now: int) -> bool:
+        """Tell whether a wait has ended by `now`, so that moving the clock there changes more."""
+        return now > self.clock and self._due <= now and self._next_deadline(now) <= now
+
+    def _follow(self, at: int, live: int, awaited: Sequence[int]) -> None:
+        """Let a prediction of time `at` move the clock."""
+        if at < live:
+            at = min((self._newest[learner] for learner in awaited), default=at)
+        if at > self.clock:
+            self._move_clock(at)
+
+    def _move_clock(self, now: int) -> None:
+        """Move the clock to `now`; on the way end every wait, in the order of their deadlines."""
+        while self._due <= now:
+            self._due = self._next_deadline(now)
+            if self._due <= now:
+                # Rules that became stricter between two runs may leave deadlines in the past.
+                self.clock = max(self.clock, self._due)
+                self._end_waits()
+        self.clock = now
+
+    def _next_deadline(self, now: int) -> int:
+        """Return the earliest deadline there is, or can be for what comes from `now` on."""
+        shortest = min(self.rules.fusion_timeout, self.rules.label_ttl)
+        deadlines = [self._oldest(queue) + length for queue, length, _ in self._waits if queue]
+        return min([now + shortest, *deadlines])
+
+    def _end_waits(self) -> None:
+        """End the waits whose deadline has come."""
+        for queue, length, becomes in self._waits:
+            since = self.clock - length
+            while queue and self._oldest(queue) <= since:
+                name, entry = queue.popitem(last=False)
+                if becomes is DIAGNOSED:
+                    self._diagnose(name, entry)
+                elif becomes is NEW:
+                    self._give_up(name, entry)
+                else:
+                    self._expire(name, Reason.EXPIRED)
+
+    def _oldest(self, queue: _Queue) -> int:
+        """Return when the oldest entry of a queue began to wait."""
+        return self._began(next(iter(queue.values())))
+
+    def _began(self, entry: Case | Packed) -> int:
+        """Return when an entry began to wait."""
+        stamp: int = entry.stamp if isinstance(entry, Case) else self.codec.unpack(entry)[1]
+        return stamp >> STAMP_BITS
+
+    # Stamps, larger than all before of their kind. In a backlog events are ahead of the clock, and
+    # what waits for others waits from its own time on.
+
+    def _stamp(self) -> int:
+        self._last_stamp = stamp = _after(self._last_stamp, self.clock)
+        return stamp
+
+    def _stamp_open(self, at: int) -> int:
+        self._last_opened = stamp = _after(self._last_opened, max(self.clock, at))
+        return stamp
+
+    def _stamp_parked(self, at: int) -> int:
+        self._last_parked = stamp = _after(self._last_parked, max(self.clock, at))
+        return stamp
+
+    # Events: find the instance, look the move up, carry it out.
+
+    def _find(self, name: str) -> tuple[State, Any]:
+        """Return the state of an instance and its entry, or its outcome if it is over.
+
+        A new instance makes room for itself, if it can.
+        """
+        case = self._open.get(name)
+        if case is not None:
+            return OPEN, case
+        entry = self._diagnosed.get(name)
+        if entry is not None:
+            return DIAGNOSED, entry
+        over = self._over.get(name)
+        if over is not None:
+            outcome: int = self.codec.unpack(over)[2]
+            return _OUTCOMES.get(outcome, SETTLED), outcome
+        case = self._parked.get(name)
+        if case is not None:
+            return PARKED, case
+        return (NEW if self._make_room() else NO_ROOM), None
+
+    def _take(self, event: Event, move: Move) -> bool:
+        """Count an event and hand it back if it is rejected; tell whether it is kept."""
+        self.counts[move.counter] += 1
+        if move.keeps:
+            self._touched[event.id] = None
+        elif move.reason is not None:
+            self._step.rejections.append(Reject(event, move.reason))
+        return move.keeps
+
+    def _predict(self, event: Prediction) -> None:
+        name, learner = event.id, event.learner
+        state, case = self._find(name)
+        packed = state is DIAGNOSED and not isinstance(case, Case)
+        if packed:
+            case = Case.of(DiagnosedEntry(*self.codec.unpack(case)))
+        arrival = FIRST
+        if (state is OPEN or state is DIAGNOSED) and case.labels[learner] != MISSING:
+            arrival = self._compare(event, case)
+        move = _PREDICTIONS[state][arrival]
+        if not self._take(event, move):
+            return
+        if move.enters is OPEN:
+            case = self._open_case(event, case)
+        case.labels[learner] = event.label
+        case.payloads[learner] = event.payload
+        if state is not DIAGNOSED:
+            case.heard += 1
+            if case.heard == self.rules.learners:
+                self._diagnose_if_complete(name, case)
+            return
+        # It missed the diagnosis; its learner still takes the loss.
+        case.late = (*case.late, learner)
+        if packed:
+            self._diagnosed[name] = self.codec.pack(case.diagnosed_entry(self.codec.keep))
+
+    def _compare(self, event: Prediction, case: Case) -> Arrival:
+        """Tell a repeated prediction from a different one of the same learner."""
+        if case.labels[event.learner] != event.label:
+            return OTHER
+        return SAME if self.codec.same(case.payloads[event.learner], event.payload) else OTHER
+
+    def _place(self, event: Context) -> None:
+        state, case = self._find(event.id)
+        arrival = FIRST
+        if (state is OPEN or state is PARKED) and case.context is not None:
+            arrival = SAME if case.context == event.payload else OTHER
+        move = _CONTEXTS[state][arrival]
+        if not self._take(event, move):
+            return
+        if move.enters is PARKED:
+            case = self._park_case(event, case)
+        case.context = event.payload
+        self._diagnose_if_complete(event.id, case)
+
+    def _label(self, event: Label) -> None:
+        if event.at > self.clock:
+            self._expire_before(event)
+        state, entry = self._find(event.id)
+        arrival = FIRST
+        if state is SETTLED:
+            arrival = SAME if entry == event.label else OTHER
+        elif (state is OPEN or state is PARKED) and entry.label != MISSING:
+            arrival = SAME if entry.label == event.label else OTHER
+        move = _LABELS[state][arrival]
+        if not self._take(event, move):
+            return
+        if move.enters is SETTLED:
+            del self._diagnosed[event.id]
+            self._settle(event.id, event.label, entry, event.at)
+            return
+        case = self._park_case(event, entry) if move.enters is PARKED else entry
+        case.label, case.label_payload = event.label, event.payload
+
+    def _expire_before(self, label: Label) -> None:
+        """Expire a diagnosis whose label comes too late, although the clock is not there yet."""
+        entry = self._diagnosed.get(label.id)
+        if entry is not None and self._began(entry) + self.rules.label_ttl <= label.at:
+            del self._diagnosed[label.id]
+            self._expire(label.id, Reason.EXPIRED)
+
+    # Moves into a state, each with its effect and its count.
+
+    def _open_case(self, event: Prediction, parked: Case | None) -> Case:
+        """Open an instance with its first prediction."""
+        stamp = self._stamp_open(event.at)
+        if parked is None:
+            case = Case(stamp, self.rules.learners)
+        else:
+            case = self._parked.pop(event.id)
+            case.stamp = stamp
+        self._open[event.id] = case
+        return case
+
+    def _park_case(self, event: Context | Label, parked: Case | None) -> Case:
+        """Park an instance without predictions; its wait begins, or begins again."""
+        if parked is None:
+            stamp = self._stamp_parked(event.at)
+            parked = self._parked[event.id] = Case(stamp, self.rules.learners)
+        parked.stamp = self._stamp_parked(event.at)
+        self._parked.move_to_end(event.id)
+        return parked
+
+    def _diagnose_if_complete(self, name: str, case: Case) -> None:
+        rules = self.rules
+        if case.heard == rules.learners and (case.context is not None or not rules.contextual):
+            del self._open[name]
+            self._diagnose(name, case)
+
+    def _diagnose(self, name: str, case: Case) -> None:
+        """Call for a diagnosis with what is there; a label that is there already settles it."""
+        missing, context = case.missing(), case.context
+        complete = not missing and (context is not None or not self.rules.contextual)
+        case.complete = complete
+        case.stamp = self._stamp()
+        self._touched[name] = None
+        self._undecided.append((name, case))
+        labels, payloads = tuple(case.labels), tuple(case.payloads)
+        self._step.diagnoses.append(
+            Diagnose(name, self.clock, labels, payloads, context, complete, missing)
+        )
+        self.counts["diagnosed_complete" if complete else "diagnosed_incomplete"] += 1
+        if case.label == MISSING:
+            self._diagnosed[name] = case
+        else:
+            self.counts["parked_label_settled"] += 1
+            self._settle(name, case.label, case)
+
+    def _settle(self, name: str, label: int, entry: Case | Packed, at: int = 0) -> None:
+        """Settle a diagnosed instance; the effect waits for the batch's decisions.
+
+        The times of settlements never decrease; in a backlog they are the times of their labels.
+        """
+        self._settled_at = max(self._settled_at, self.clock, at)
+        self.counts["settled"] += 1
+        self._closed.append(_Closed(name, self._settled_at, label, entry))
+        self._remember(name, label)
+
+    def _expire(self, name: str, reason: Reason) -> None:
+        """Give up a diagnosis that has left its queue."""
+        self.counts[reason] += 1
+        self._step.expiries.append(Expire(name, self.clock, reason))
+        self._remember(name, EXPIRED if reason is Reason.EXPIRED else EVICTED)
+
+    def _give_up(self, name: str, case: Case) -> None:
+        """Reject what was parked for an instance for which no prediction came."""
+        self._touched[name] = None
+        at = case.stamp >> STAMP_BITS
+        rejections = self._step.rejections
+        if case.context is not None:
+            self.counts["parked_context_unknown"] += 1
+            rejections.append(Reject(Context(at, name, case.context), Reason.UNKNOWN))
+        if case.label != MISSING:
+            self.counts["parked_label_unknown"] += 1
+            label = Label(at, name, case.label, case.label_payload)
+            rejections.append(Reject(label, Reason.UNKNOWN))
+
+    def _remember(self, name: str, outcome: int) -> None:
+        """Keep the outcome of an instance that is over; the oldest are forgotten."""
+        self._touched[name] = None
+        self._over[name] = self.codec.pack(OverEntry("over", self._stamp(), outcome))
+        while len(self._over) > self.rules.max_remembered:
+            self._touched[self._over.popitem(last=False)[0]] = None
+            self.counts["forgotten"] += 1
+
+    def _make_room(self) -> bool:
+        """Let the oldest diagnoses give way at `max_pending`: only learning is lost with them."""
+        while self.pending >= self.rules.max_pending:
+            if not self._diagnosed:
+                return False
+            name, _ = self._diagnosed.popitem(last=False)
+            self._expire(name, Reason.EVICTED)
+        return True
+
+    def _settlement(self, closed: _Closed) -> Settle:
+        """Return what can be learned from an instance."""
+        entry, codec = closed.entry, self.codec
+        fields = (
+            entry.diagnosed_entry(codec.keep) if isinstance(entry, Case) else codec.unpack(entry)
+        )
+        # Spelled out because building a DiagnosedEntry first takes as long as unpacking.
+        _, stamp, labels, payloads, late, context, complete, decision = fields
+        return Settle(
+            closed.name,
+            closed.at,
+            closed.label,
+            tuple(labels),
+            tuple(payloads),
+            tuple(late),
+            context,
+            complete,
+            decision,
+            stamp >> STAMP_BITS,
+        )
+
+    # How much there is.
+
+    @property
+    def pending(self) -> int:
+        """Return how many instances wait for a prediction, a diagnosis or a label."""
+        return len(self._parked) + len(self._open) + len(self._diagnosed)
+
+    def sizes(self) -> dict[str, int]:
+        """Return how many instances are in each state; `over` is the last three together."""
+        return {
+            "parked": len(self._parked),
+            "open": len(self._open),
+            "diagnosed": len(self._diagnosed),
+            "over": len(self._over),
+        }
+
+    @property
+    def parked_labels(self) -> int:
+        """Return how many labels wait for a diagnosis."""
+        resolved = self.counts["parked_label_settled"] + self.counts["parked_label_unknown"]
+        return self.counts["label_parked"] - resolved
+
+    # Writing it down: between batches, and only what has changed since.
+
+    def touched(self) -> list[str]:
+        """Return the ids whose entries were made, changed or dropped since it was last asked."""
+        if self._in_batch:
+            raise LearnerError("ledger: settle the batch before it is written down")
+        touched, self._touched = list(self._touched), {}
+        return touched
+
+    def dump(self, name: str) -> Packed | None:
+        """Return the entry of one id, None if there is none (any more)."""
+        case = self._open.get(name) or self._parked.get(name)
+        if case is not None:
+            return self.codec.pack(case.open_entry())
+        diagnosed = self._diagnosed.get(name)
+        return self._over.get(name) if diagnosed is None else diagnosed
+
+    def dump_all(self) -> Iterator[tuple[str, Packed]]:
+        """Return every id with its entry."""
+        for queue in (self._parked, self._open, self._diagnosed, self._over):
+            for name in queue:
+                yield name, self.dump(name)
+
+    def dump_head(self) -> dict[str, Any]:
+        """Return what belongs to no id, as plain data; every batch may change it."""
+        return {
+            "clock": self.clock,
+            "stamp": self._last_stamp,
+            "opened": self._last_opened,
+            "parked": self._last_parked,
+            "settled_at": self._settled_at,
+            "come": list(self._newest),
+            "counts": dict(self.counts),
+        }
+
+    def restore(self, head: Mapping[str, Any], entries: Iterable[tuple[str, Packed]]) -> None:
+        """Fill a new ledger with what was written down; the order of `entries` does not matter."""
+        if self._last_stamp:
+            raise LearnerError("ledger: only a new ledger can be restored")
+        waiting = [(self._checked(packed).stamp, name, packed) for name, packed in entries]
+        self.clock, self._last_stamp = head["clock"], head["stamp"]
+        self._last_opened, self._last_parked = head["opened"], head["parked"]
+        self._settled_at = head["settled_at"]
+        self._newest = list(head["come"])
+        self.counts.update(head["counts"])
+        for _, name, packed in sorted(waiting, key=lambda entry: entry[0]):
+            self._put_back(name, packed)
+
+    def _checked(self, packed: Packed) -> Entry:
+        """Return an entry that this ledger can go on with."""
+        entry, learners = entry_of(self.codec.unpack(packed)), self.rules.learners
+        if not isinstance(entry, OverEntry) and len(entry.labels) != learners:
+            raise LearnerError(
+                f"ledger: an entry was written for {len(entry.labels)} local learners, "
+                f"and the settings name {learners}"
+            )
+        return entry
+
+    def _put_back(self, name: str, packed: Packed) -> None:
+        entry = entry_of(self.codec.unpack(packed))
+        if isinstance(entry, OpenEntry):
+            case = Case.of(entry)
+            (self._open if case.heard else self._parked)[name] = case
+        elif isinstance(entry, DiagnosedEntry):
+            self._diagnosed[name] = packed
+        else:
+            self._over[name] = packed
+
+
+def _after(last: int, time: int) -> int:
+    """Return the stamp of a moment that is larger than the last one."""
+    stamp = time << STAMP_BITS
+    return stamp if stamp > last else last + 1
