@@ -1,7 +1,7 @@
-"""Metrics of the agents of this worker, counted when their batches are committed.
+"""Metrics of this worker's agents, counted when their batches are committed.
 
-An agent notes what it did; the notes reach this module with the commit, or never. They are of this
-process and begin anew with it: over several workers they add up.
+An agent notes what it did; the notes arrive here with the commit, or not at all. They count from 0
+in each process, and add up over several workers.
 """
 
 import time
@@ -25,13 +25,13 @@ PREDICTIONS = Spec(
 DIAGNOSES = Spec(
     "hb_diagnoses_total",
     "counter",
-    "Diagnoses that this worker sent, complete or made without somebody who was not heard in time.",
+    "Diagnoses that this worker sent, complete or made without a learner that was late.",
     ("complete",),
 )
 LABEL_DELAY = Spec(
     "hb_label_delay_seconds",
     "histogram",
-    "Time from a diagnosis to its label, by the times of the records.",
+    "Time from a diagnosis to its label, by the records' timestamps.",
     buckets=LONG_SECONDS,
 )
 END_TO_END = Spec(
@@ -42,7 +42,7 @@ END_TO_END = Spec(
 )
 PROCESS = (INSTANCES, PREDICTIONS, DIAGNOSES, LABEL_DELAY, END_TO_END)
 
-# What agents note. Times are in milliseconds.
+# The names of what agents note. Times are in milliseconds.
 READ, SAID = "read", "said"
 COMPLETE, INCOMPLETE = "complete", "incomplete"
 DELAYS, ARRIVED = "delays", "arrived"
@@ -73,7 +73,7 @@ class PipelineObserver(Observer):
         if DELAYS in values:
             self._delays.observe_all(_joined(values[DELAYS]) / 1000)
         if ARRIVED in values:
-            # Clocks of other machines may be a little ahead of ours.
+            # Clocks of other machines may be slightly ahead of ours.
             taken = np.maximum(time.time() - _joined(values[ARRIVED]) / 1000, 0.0)
             self._ends.observe_all(taken)
 

@@ -1,1 +1,1 @@
-"""Who watches: the state of the whole system, its metrics and its console."""
+"""Monitoring: the state of the whole system, its metrics and its console."""

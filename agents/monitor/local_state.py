@@ -1,8 +1,7 @@
-"""What this worker's own tasks have committed, heard from them and not read back from the broker.
+"""What this worker's own tasks have committed, as they report it, not read back from the broker.
 
-Whoever looks at the whole system from within a worker needs the changelogs only for what others
-hold. A task that is closed is somebody else's to go on with: from then on its changelogs are read,
-from where its last commit ended.
+To see the whole system, a worker needs the changelogs only for tasks of other workers. Once a task
+is closed another worker continues it, and its changelogs are read from where its last commit ended.
 """
 
 from collections import deque
@@ -17,11 +16,11 @@ from streams.engine.observer import At, Committed, Observer, Opened
 from streams.kafka.topics import Topics
 
 
-class OwnState(Observer):
+class LocalState(Observer):
     """Keeps a view of the tasks that this worker has open.
 
     view       their committed state
-    offsets    the changelog partitions that need not be read, and where each would go on
+    offsets    the changelog partitions that need not be read, and the end of each
     diagnoses  the latest ones of each partition, as they were sent
     """
 
@@ -32,7 +31,7 @@ class OwnState(Observer):
         self._names = names
 
     def opened(self, opened: Opened) -> None:
-        """Take over what the task starts from."""
+        """Copy the state that the task starts from."""
         for topic in self._topics(opened.agent):
             self.view.drop(topic, opened.partition)
             for table in self.view.wants(topic) & opened.rows.keys():
@@ -40,7 +39,7 @@ class OwnState(Observer):
         self._reached(opened.agent, opened.partition, opened.at)
 
     def committed(self, done: Committed) -> None:
-        """Take over what has changed."""
+        """Apply what has changed."""
         for topic in self._topics(done.agent):
             for table in self.view.wants(topic) & done.changes.keys():
                 self.view.put(topic, done.partition, table, done.changes[table])
@@ -50,7 +49,7 @@ class OwnState(Observer):
             kept.extend(done.notes.last[DIAGNOSED])
 
     def closed(self, agent: str, partition: int) -> None:
-        """Leave the task to the changelogs."""
+        """Let the task's changelogs be read again."""
         for topic in self._topics(agent):
             self.offsets.pop(TopicPartition(topic, partition), None)
 
@@ -60,7 +59,7 @@ class OwnState(Observer):
         return all(TopicPartition(topic, number) in self.offsets for number in range(partitions))
 
     def adopted(self, view: StateView) -> Mapping[TopicPartition, int]:
-        """Put everything that is here into another view; return the partitions as `offsets`."""
+        """Put everything into another view; return the partitions and their offsets."""
         for place in self.offsets:
             view.adopt(self.view, place.topic, place.partition)
         return self.offsets

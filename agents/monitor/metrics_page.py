@@ -1,8 +1,8 @@
 """`/metrics`: everything that a worker measures, in one registry of its own.
 
-A scrape first looks at the whole system, unless that was done just now. A broker that does not
-answer spoils no scrape: the figures of the state are then those of the last look, and their age
-says so; what this process measured itself is always there.
+A scrape first refreshes the overview of the whole system, unless it is recent. If the broker does
+not answer, the scrape still succeeds: the state's figures are then those of the last overview,
+whose age is among them, and what this process measured itself is always current.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from streams.engine.task_metrics import ENGINE, observe
 from streams.faust.app import EngineApp
 
 ALL = (*STATE, AGE, *PROCESS, *ENGINE)
-"""Every metric there is; docs/metrics.md explains each."""
+"""Every metric; docs/metrics.md explains each."""
 _PATIENCE = 2.0
 """How long a scrape waits for the broker; Prometheus gives up after ten seconds."""
 
 
 def register(app: EngineApp, watch: Watch) -> CollectorRegistry:
-    """Measure an application, and serve what is measured; before it starts."""
+    """Measure an application that has not started yet, and serve what is measured."""
     registry = CollectorRegistry(auto_describe=False)
     observe(registry, app.engine)
     app.engine.observers.listeners.append(PipelineObserver(registry))

@@ -1,9 +1,9 @@
 """The whole system at a glance: topics, tasks, lag, who holds what, waiting labels, the score.
 
 Everything is read from the broker: topics and their ends, the consumer group's members, and the
-agents' state on its changelogs. So it is the same from any machine, and true even when no worker
-runs. Lag is exact: the positions are those committed with the state. `agents.monitor.watch` does
-the reading.
+agents' state in its changelogs. So it is the same from any machine, and available even when no
+worker runs. Lag is exact: the positions are those committed with the state. `agents.monitor.watch`
+does the reading.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,13 +27,13 @@ _CONTROL = "fusion_fnr_control"
 
 @dataclass(frozen=True)
 class TopicView:
-    """A topic: how many records it keeps, about (marks of transactions count too)."""
+    """A topic and roughly how many records it holds (transaction markers count too)."""
 
     name: str
     partitions: int
     records: int
     ends: int = 0
-    """The sum of its partitions' ends: it never falls, so differences of it are rates."""
+    """The sum of its partitions' end offsets: it never falls, so its differences give rates."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TaskView:
 
 @dataclass(frozen=True)
 class Overview:
-    """All of it. `counts` are the join's counters, summed over its partitions (docs/join.md)."""
+    """The whole system. `counts` are the join's counters, summed over partitions (docs/join.md)."""
 
     topics: list[TopicView]
     members: list[str]
@@ -62,9 +62,9 @@ class Overview:
     board: Board
     limit: int
     pending: int = 0
-    """Patients that the join holds: without a diagnosis yet, or diagnosed and without a label."""
+    """Patients in the join: without a diagnosis yet, or diagnosed and without a label."""
     at: float = 0.0
-    """When it was looked at, in seconds since 1970."""
+    """When it was taken, in seconds since 1970."""
 
     @property
     def waiting(self) -> int:
@@ -81,7 +81,7 @@ class Overview:
 
 
 def state_view(names: Topics) -> StateView:
-    """Return an empty view of all tables that figures are made from."""
+    """Return an empty view of all tables that the figures need."""
     wanted: dict[str, tuple[str, ...]] = {names.changelog(agent): () for agent in names.agents}
     wanted |= {names.shared(local(learner)): ("totals",) for learner in names.learners}
     wanted[names.shared(ENSEMBLE)] = (
@@ -91,22 +91,22 @@ def state_view(names: Topics) -> StateView:
 
 
 def tails(names: Topics) -> dict[str, tuple[bytes, ...]]:
-    """Return the keys that are wanted of the changelogs that are not read as a whole."""
-    found: dict[str, tuple[bytes, ...]] = {
+    """Return the keys that are needed from changelogs that are not read as a whole."""
+    positions: dict[str, tuple[bytes, ...]] = {
         names.changelog(agent): (META_KEY,) for agent in names.agents
     }
-    return found | {names.shared(local(learner)): (_TOTALS,) for learner in names.learners}
+    return positions | {names.shared(local(learner)): (_TOTALS,) for learner in names.learners}
 
 
-def figures(settings: Settings, scorer: Scorer, found: Sums) -> Overview:
-    """Return what follows from sums of the state alone."""
-    totals = found.ensemble or EnsembleTotals(summed([], EnsembleTotals.width(settings)))
+def figures(settings: Settings, scorer: Scorer, sums: Sums) -> Overview:
+    """Return the figures that depend on sums of the state alone."""
+    totals = sums.ensemble or EnsembleTotals(summed([], EnsembleTotals.width(settings)))
     return Overview(
         topics=[],
         members=[],
         tasks=[],
         counts=totals.counts,
-        board=scorer.board(found),
+        board=scorer.board(sums),
         limit=settings.ensemble.max_pending * settings.topics.partitions,
         pending=sum(totals.waiting.values()),
     )
@@ -123,9 +123,9 @@ def overview(
     ends: Mapping[Any, int],
     at: float,
 ) -> Overview:
-    """Put together what was read.
+    """Assemble an overview from what was read.
 
-    `inputs` are the topics that each agent reads, `begins` and `ends` are of all but changelogs.
+    `inputs` are the topics that each agent reads; `begins` and `ends` cover all but changelogs.
     """
     kinds = Topics.of(settings).kinds
     return replace(
@@ -166,7 +166,7 @@ def _tasks(
 
 
 def sums(settings: Settings, view: StateView) -> Sums:
-    """Return what figures are made from, of all partitions together."""
+    """Return the rows that the figures need, summed over all partitions."""
     names = Topics.of(settings)
     shared, width = names.shared(ENSEMBLE), local_width(settings)
     return Sums(
@@ -186,13 +186,13 @@ def sums(settings: Settings, view: StateView) -> Sums:
 
 
 def _weights(view: StateView, shared: str) -> Ints | None:
-    """Return each expert's share of the latest diagnosis, of whichever partition."""
+    """Return each expert's share in the latest diagnosis of any partition."""
     rows = [(int(rows[0][0]), number, rows[0][1:]) for number, rows in view.parts(shared, "latest")]
     return max(rows, key=lambda row: row[:2])[2] if rows else None
 
 
 def _recent(settings: Settings, view: StateView, shared: str) -> Ints | None:
-    """Return the confusion counts of the last 1000 labelled of all partitions together."""
+    """Return the confusion counts of the last 1000 labelled instances of all partitions."""
     settled = {
         number: EnsembleTotals(rows[0]).counts["settled"]
         for number, rows in view.parts(shared, "totals")

@@ -1,9 +1,9 @@
-"""What theory promises an ensemble as it is set up, and nothing where it promises nothing.
+"""The regret bounds that theory gives for an ensemble as configured, None where it gives none.
 
 The ensemble learner: Theorem 2, or 4 with contexts, for modes whose weights are Hedge's with the
 paper's rate. A local learner: Theorem 1, for the paper's own IUP (c = 1, rules that do not learn,
-no weights, no back-off), phase by phase under the doubling trick. Both suppose that labels come at
-once; late ones make them approximate. They are bounds of expectations.
+no weights, no back-off), phase by phase under the doubling trick. Both assume that labels come at
+once; late ones make them approximate. They bound expectations.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _HEDGE = ("ah", "wm", "ch", "ch-vote", "odds", "committee")
 
 
 def hedge_bound(settings: Settings, labelled: int, experts: int, cubes: int) -> float | None:
-    """Return what the regret against the best expert (of each of some cubes) stays below."""
+    """Return the bound on regret against the best expert (in each of the context cubes)."""
     ensemble = settings.ensemble
     plain = ensemble.eta_scale in (None, 1.0) and "rate" not in ensemble.options
     if ensemble.mode not in _HEDGE or not plain:
@@ -30,7 +30,7 @@ def hedge_bound(settings: Settings, labelled: int, experts: int, cubes: int) -> 
 
 
 def local_bound(settings: Settings, name: str) -> Callable[[int], float | None]:
-    """Return what gives the bound of a local learner's regret after so many labelled instances."""
+    """Return a local learner's regret bound as a function of its labelled instances."""
     learner = local_learner(settings, name)
     config = learner.iup.config
     plain = config.exploration == 1.0 and not config.weights and not config.backoff
@@ -42,7 +42,7 @@ def local_bound(settings: Settings, name: str) -> Callable[[int], float | None]:
 def _sum_of_phases(learner: LocalLearner, labelled: int) -> float | None:
     clock = learner.iup.config.clock
     if isinstance(clock, Horizon) and labelled > clock.T:
-        return None  # it goes on past the horizon that its index was made for
+        return None  # beyond the horizon that its index was built for
     total, phase, left = 0.0, 1, labelled
     while left > 0:
         length = clock.length(phase)
@@ -52,12 +52,12 @@ def _sum_of_phases(learner: LocalLearner, labelled: int) -> float | None:
 
 
 def _phase_bound(learner: LocalLearner, phase: int, labelled: int) -> float:
-    made = learner.iup.phase(phase)
+    current = learner.iup.phase(phase)
     return local_regret(
-        made.horizon,
-        d=made.partition.d,
-        m=made.partition.m,
-        cubes=made.partition.size,
+        current.horizon,
+        d=current.partition.d,
+        m=current.partition.m,
+        cubes=current.partition.size,
         rules=len(learner.rules),
         L=learner.lipschitz,
         alpha=learner.iup.config.alpha,

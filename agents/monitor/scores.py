@@ -1,7 +1,7 @@
-"""The score so far: error rates, accuracies, weights, regret with its bounds. Pure arithmetic.
+"""Scores so far: error rates, accuracies, weights, regret with its bounds. Pure arithmetic.
 
-Everything comes from integers of the exactly-once state and so survives restarts; the weights are
-those of the latest diagnosis.
+Everything is computed from integers of the exactly-once state, so it survives restarts; the weights
+are those of the latest diagnosis.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ from settings.model import Settings
 
 ENSEMBLE = "ensemble"
 BEST, BEST_PER_CONTEXT, ORACLE = "best_learner", "best_learner_per_context", "local_oracle"
-"""What regret is against: see docs/metrics.md."""
+"""What regret is measured against: see docs/metrics.md."""
 
 
 @dataclass(frozen=True)
 class Regret:
-    """Errors beyond those of a comparator; `bound` is None where theory promises nothing.
+    """Errors beyond those of a comparator; `bound` is None where theory gives no bound.
 
     `learner` is empty except for the regret of a local learner against its own oracle.
     """
@@ -53,7 +53,7 @@ class Regret:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A share of right predictions, and an interval that holds it at all times with 95 %."""
+    """A share of right predictions, with an interval that covers the truth at all times at 95 %."""
 
     value: float
     low: float
@@ -62,25 +62,25 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Board:
-    """The figures. Rates are None where nothing was labelled yet.
+    """All scores. Rates are None where nothing was labelled yet.
 
     labels        the names of the labels, in the settings' order
     labelled      labels that were learned from
-    rates, recent by name, the ensemble first: PER, FPR and FNR, of all and of the last 1000
+    rates, recent by name, the ensemble first: PER, FPR and FNR, over all and over the last 1000
     confusion     by name: counts of truth by prediction, in the order of `labels`
     accuracy      by name, where anything was labelled
-    regret        had one expert been drawn by its weight each time: expected errors, less those of
+    regret        expected errors, had one expert been drawn by its weight each time, minus those of
                   the expert with the fewest (in each context cube)
-    bound         what theory allows it to be; None where the mode has no such promise
-    regrets       all regrets, that one among them
+    bound         its upper bound by theory; None where the mode has none
+    regrets       all regrets, including that one
     error_bounds  by comparator: the error rate that the bound on regret allows
-    exploration   the share of each learner's decisions that were explorations
+    exploration   the share of each learner's decisions that explored
     predicted     by name: how often each label was predicted, labelled or not
     thin          each learner's decisions from cubes with few trials
-    cubes         cubes that each learner has counts for, each partition's counted apart
+    cubes         cubes that each learner has counts for, counted once per partition
     disagreements diagnoses whose learners did not all agree
     targets       the rates that the settings ask for: `per`, `fnr`
-    threshold     the chance from which on FNR control says the positive label
+    threshold     the probability from which FNR control answers with the positive label
     """
 
     labels: list[str] = field(default_factory=list)
@@ -139,24 +139,24 @@ class Sums:
 
 
 class Scorer:
-    """Works out the figures of one ensemble; what only the settings decide is made once."""
+    """Computes the scores of one ensemble; what depends on the settings alone is computed once."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._labels = list(settings.labels)
         self._names = [ENSEMBLE, *settings.learners]
         self._positive = self._labels.index(settings.positive)
-        made = fusion(settings)
-        self._experts = made.experts(list(settings.learners))
-        self._control = made.control if isinstance(made, Controlled) else None
+        rule = fusion(settings)
+        self._experts = rule.experts(list(settings.learners))
+        self._control = rule.control if isinstance(rule, Controlled) else None
         self._bounds = {name: local_bound(settings, name) for name in settings.learners}
 
     def board(self, sums: Sums) -> Board:
-        """Return the figures of a state."""
+        """Return the scores of a state."""
         K = len(self._labels)
         empty = np.zeros(K * K, np.int64)
-        found = [sums.scores.get(i, empty) for i in range(len(self._names))]
-        counts = np.array(found).reshape(-1, K, K)
+        rows = [sums.scores.get(i, empty) for i in range(len(self._names))]
+        counts = np.array(rows).reshape(-1, K, K)
         totals = {name: sums.totals.get(name, self._nothing) for name in self._settings.learners}
         regrets = self._regrets(sums)
         main = next(iter(regrets), None)
@@ -191,8 +191,8 @@ class Scorer:
         return np.zeros(local_width(self._settings), np.int64)
 
     def _rates(self, counts: Ints) -> dict[str, dict[str, float | None]]:
-        found = rates(counts, self._positive)
-        columns = {"per": found.per, "fpr": found.fpr, "fnr": found.fnr}
+        errors = rates(counts, self._positive)
+        columns = {"per": errors.per, "fpr": errors.fpr, "fnr": errors.fnr}
         return {
             name: {key: _known(column[i]) for key, column in columns.items()}
             for i, name in enumerate(self._names)
@@ -221,7 +221,7 @@ class Scorer:
         }
 
     def _regrets(self, sums: Sums) -> list[Regret]:
-        """Return the ensemble's regrets, the one against the strongest comparator first."""
+        """Return the ensemble's regrets, against the strongest comparator first."""
         if not sums.regret:
             return []
         table = np.stack(list(sums.regret.values()))
@@ -229,11 +229,11 @@ class Scorer:
         wrong, expected = table[:, 2 : 2 + experts], table[:, 2 + experts :]
         bound = hedge_bound(self._settings, int(table[:, 0].sum()), experts, len(table))
         whole = awake_regret(expected.sum(axis=0), wrong.sum(axis=0))
-        found = [Regret(BEST, float(whole), bound)]
+        regrets = [Regret(BEST, float(whole), bound)]
         if self._settings.ensemble.context is not None:
             by_cube = awake_regret(expected, wrong).sum()
-            found.insert(0, Regret(BEST_PER_CONTEXT, float(by_cube), bound))
-        return found
+            regrets.insert(0, Regret(BEST_PER_CONTEXT, float(by_cube), bound))
+        return regrets
 
     def _oracles(self, totals: Mapping[str, Ints]) -> list[Regret]:
         return [
@@ -251,32 +251,32 @@ class Scorer:
         return {rate: target for rate, target in wanted.items() if target is not None}
 
     def _threshold(self, rows: Mapping[int, Ints]) -> float | None:
-        """Return the bar of FNR control; None if it is off, or if each context has its own."""
+        """Return FNR control's threshold; None if it is off, or if each context has its own."""
         if self._control is None or self._settings.ensemble.context is not None:
             return None
         cells = np.zeros(1, np.int64)
         if rows:
             self._control.table.put(cells, rows[0][None])
-        # It says the positive label where the log-odds are at least -ln h.
+        # The answer is the positive label where the log-odds are at least -ln h.
         return 1.0 / (1.0 + exp(float(self._control.log_h(cells)[0])))
 
 
 def score(settings: Settings, sums: Sums) -> Board:
-    """Work out the figures once."""
+    """Compute the scores once."""
     return Scorer(settings).board(sums)
 
 
 def _error_bounds(sums: Sums, regrets: list[Regret]) -> dict[str, float]:
-    """Return, by comparator, its errors and the bound on regret, as a rate.
+    """Return, by comparator, the sum of its errors and the bound on regret, as a rate.
 
-    Where an expert was silent the ensemble's own expected errors stand in for its errors.
+    Where an expert was silent, the ensemble's own expected errors replace its errors.
     """
     rows = list(sums.regret.values())
     labelled, expected = sum(int(r[0]) for r in rows), sum(int(r[1]) for r in rows) / UNIT
     return {
-        each.comparator: (expected - each.value + each.bound) / labelled
-        for each in regrets
-        if each.bound is not None and labelled
+        regret.comparator: (expected - regret.value + regret.bound) / labelled
+        for regret in regrets
+        if regret.bound is not None and labelled
     }
 
 

@@ -1,5 +1,7 @@
-"""Metrics of the whole system, from the exactly-once state: no restart and no second worker resets
-or doubles them. Every worker serves the same; over several of them take the maximum, not the sum.
+"""Metrics of the whole system, from the exactly-once state.
+
+Restarts do not reset them and several workers do not double them: every worker serves the same
+values, so aggregate over workers with the maximum, not the sum.
 """
 
 import time
@@ -23,14 +25,14 @@ _COMPARED = (
 )
 _OF_ORACLE = (
     "local_oracle: a learner against the best of its own rules in every cube, estimated from its"
-    " counts (of each partition apart, so rather too high with several)"
+    " counts (per partition, hence rather too high with several)"
 )
 
 ERRORS = {
     "per": Spec(
         "hb_prediction_error_rate",
         "gauge",
-        "Share of wrong predictions among the labelled ones: of all, or of the last 1000.",
+        "Share of wrong predictions among all labelled ones, or among the last 1000.",
         _RATE,
     ),
     "fpr": Spec(
@@ -49,48 +51,48 @@ ERRORS = {
 ERROR_BOUND = Spec(
     "hb_prediction_error_rate_bound",
     "gauge",
-    f"The comparator's errors and the bound on regret, as a share of the labelled; {_COMPARED}.",
+    f"The comparator's errors plus the bound on regret, as a share of the labelled; {_COMPARED}.",
     ("comparator",),
 )
 CONFUSION = Spec(
     "hb_confusion_total",
     "counter",
-    "Labelled predictions by truth and by what was predicted.",
+    "Labelled predictions by true and predicted label.",
     (*_WHO, "truth", "predicted"),
 )
 REGRET = Spec(
     "hb_regret",
     "gauge",
-    "Errors to expect beyond those of a comparator, had one expert been drawn by its weight each"
+    "Expected errors beyond those of a comparator, had one expert been drawn by its weight each"
     f" time; {_COMPARED}; {_OF_ORACLE}.",
     ("comparator", "learner"),
 )
 REGRET_BOUND = Spec(
     "hb_regret_bound",
     "gauge",
-    "What theory allows hb_regret to be on average, where it promises anything: Theorem 2 or 4 for"
+    "Upper bound by theory on the expectation of hb_regret, where there is one: Theorem 2 or 4 for"
     f" Hedge's weights, Theorem 1 for the paper's own local learner; {_COMPARED}; {_OF_ORACLE}.",
     ("comparator", "learner"),
 )
-WEIGHT = Spec("hb_weight", "gauge", "Share of each expert in the latest diagnosis.", ("expert",))
-ACCURACY = Spec("hb_accuracy", "gauge", "Share of right predictions among the labelled.", _WHO)
+WEIGHT = Spec("hb_weight", "gauge", "Each expert's share in the latest diagnosis.", ("expert",))
+ACCURACY = Spec("hb_accuracy", "gauge", "Share of right predictions among the labelled ones.", _WHO)
 ACCURACY_LOW = Spec(
     "hb_accuracy_low",
     "gauge",
-    "Lower end of an interval around hb_accuracy that holds at all times together, with 95 %.",
+    "Lower end of a 95 % confidence interval for accuracy that holds at all times together.",
     _WHO,
 )
 ACCURACY_HIGH = Spec("hb_accuracy_high", "gauge", "Upper end of that interval.", _WHO)
 EXPLORATION = Spec(
     "hb_exploration_ratio",
     "gauge",
-    "Share of a learner's decisions that tried a rule which does not look best.",
+    "Share of a learner's decisions that tried a rule other than the one that looks best.",
     ("learner",),
 )
 CUBES = Spec(
     "hb_cubes",
     "gauge",
-    "Cubes that a learner has labels from; one known to several partitions counts for each.",
+    "Cubes that a learner has labels from; one known to several partitions counts once for each.",
     ("learner",),
 )
 LABELLED = Spec(
@@ -99,34 +101,32 @@ LABELLED = Spec(
 LABELS = Spec(
     "hb_labels_total",
     "counter",
-    "Labels by what became of them: settled (learned from), duplicate (the same again), conflict"
-    " (another one for a patient that has one), unknown (nobody predicted that patient in time),"
-    " expired (came after its patient was given up), pending_full (no room to wait).",
+    "Labels by outcome: settled (learned from), duplicate (the same label again), conflict (a"
+    " different label for a patient that has one), unknown (no learner predicted for that patient"
+    " in time), expired (came after its patient had been dropped), pending_full (no room to wait).",
     ("outcome",),
 )
-EXPIRED = Spec(
-    "hb_expired_total", "counter", "Diagnoses that were given up because no label came in time."
-)
-PENDING = Spec(
-    "hb_pending", "gauge", "Patients that wait for a prediction, a diagnosis or a label."
-)
+EXPIRED = Spec("hb_expired_total", "counter", "Diagnoses dropped because no label came in time.")
+PENDING = Spec("hb_pending", "gauge", "Patients waiting for a prediction, a diagnosis or a label.")
 PENDING_LIMIT = Spec(
-    "hb_pending_limit", "gauge", "How many may wait; then the oldest diagnoses are given up."
+    "hb_pending_limit", "gauge", "How many may wait; beyond it the oldest diagnoses are dropped."
 )
 PARKED = Spec(
-    "hb_parked_labels", "gauge", "Labels that came before their patient's diagnosis, and wait."
+    "hb_parked_labels",
+    "gauge",
+    "Labels that came before their patient's diagnosis and are waiting for it.",
 )
-TARGET = Spec("hb_target", "gauge", "The rate that the settings ask for: per or fnr.", ("rate",))
+TARGET = Spec("hb_target", "gauge", "The target rate in the settings: per or fnr.", ("rate",))
 THRESHOLD = Spec(
     "hb_threshold",
     "gauge",
-    "The chance from which on FNR control says the positive label; absent without FNR control, or"
-    " if every context has its own.",
+    "The probability from which FNR control answers with the positive label; absent without FNR"
+    " control, or if every context has its own.",
 )
 PREDICTED = Spec(
     "hb_predicted_total",
     "counter",
-    "Predictions by label, labelled or not: a mix that shifts is an early sign of trouble.",
+    "Predictions by label, labelled or not: a shifting mix is an early sign of trouble.",
     (*_WHO, "label"),
 )
 DISAGREEMENTS = Spec(
@@ -142,17 +142,17 @@ DECISIONS = Spec("hb_decisions_total", "counter", "Instances that a learner deci
 FUSIONS = Spec(
     "hb_fusions_total",
     "counter",
-    "Diagnoses, complete or made without somebody who was not heard in time.",
+    "Diagnoses, complete or made without a learner that was late.",
     ("complete",),
 )
-AGE = Spec("hb_state_age_seconds", "gauge", "How old these figures are at this worker.")
+AGE = Spec("hb_state_age_seconds", "gauge", "Age of this worker's view of the state.")
 
 STATE = (
     *ERRORS.values(), ERROR_BOUND, CONFUSION, REGRET, REGRET_BOUND, WEIGHT, ACCURACY, ACCURACY_LOW,
     ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, LABELS, EXPIRED, PENDING, PENDING_LIMIT, PARKED,
     TARGET, THRESHOLD, PREDICTED, DISAGREEMENTS, THIN, DECISIONS, FUSIONS,
 )  # fmt: skip
-"""All that follows from the state alone; AGE does not."""
+"""Everything that depends on the state alone, unlike AGE."""
 
 OUTCOMES = {
     "settled": ("settled",),
@@ -166,7 +166,7 @@ OUTCOMES = {
 
 
 class StateCollector(Collector):
-    """Serves the latest look of a watch; nothing before the first."""
+    """Serves the latest overview of a watch; nothing before the first."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -179,9 +179,9 @@ class StateCollector(Collector):
             yield filled(AGE, [((), time.time() - latest.at)])
 
 
-def state_metrics(found: Overview) -> Iterator[Metric]:
-    """Return every metric that the state leads to."""
-    samples = {**_errors(found.board), **_learning(found.board), **_join(found)}
+def state_metrics(overview: Overview) -> Iterator[Metric]:
+    """Return every metric computed from the state."""
+    samples = {**_errors(overview.board), **_learning(overview.board), **_join(overview)}
     for spec in STATE:
         yield filled(spec, samples[spec])
 
@@ -203,16 +203,16 @@ def _errors(board: Board) -> dict[Spec, Samples]:
     }
     return {
         **rates,
-        ERROR_BOUND: [((each,), value) for each, value in board.error_bounds.items()],
+        ERROR_BOUND: [((name,), value) for name, value in board.error_bounds.items()],
         CONFUSION: [
-            ((*_who(name), board.labels[truth], board.labels[said]), float(count))
+            ((*_who(name), board.labels[truth], board.labels[predicted]), float(count))
             for name, matrix in board.confusion.items()
             for truth, row in enumerate(matrix.tolist())
-            for said, count in enumerate(row)
+            for predicted, count in enumerate(row)
         ],
-        ACCURACY: [(_who(name), each.value) for name, each in board.accuracy.items()],
-        ACCURACY_LOW: [(_who(name), each.low) for name, each in board.accuracy.items()],
-        ACCURACY_HIGH: [(_who(name), each.high) for name, each in board.accuracy.items()],
+        ACCURACY: [(_who(name), share.value) for name, share in board.accuracy.items()],
+        ACCURACY_LOW: [(_who(name), share.low) for name, share in board.accuracy.items()],
+        ACCURACY_HIGH: [(_who(name), share.high) for name, share in board.accuracy.items()],
         TARGET: [((rate,), target) for rate, target in board.targets.items()],
         THRESHOLD: [] if board.threshold is None else [((), board.threshold)],
     }
@@ -220,11 +220,11 @@ def _errors(board: Board) -> dict[Spec, Samples]:
 
 def _learning(board: Board) -> dict[Spec, Samples]:
     return {
-        REGRET: [((each.comparator, each.learner), each.value) for each in board.regrets],
+        REGRET: [((regret.comparator, regret.learner), regret.value) for regret in board.regrets],
         REGRET_BOUND: [
-            ((each.comparator, each.learner), each.bound)
-            for each in board.regrets
-            if each.bound is not None
+            ((regret.comparator, regret.learner), regret.bound)
+            for regret in board.regrets
+            if regret.bound is not None
         ],
         WEIGHT: [((expert,), weight) for expert, weight in board.weights.items()],
         EXPLORATION: [
@@ -246,9 +246,9 @@ def _by_learner(counts: dict[str, int]) -> Samples:
     return [((name,), float(count)) for name, count in counts.items()]
 
 
-def _join(found: Overview) -> dict[Spec, Samples]:
-    counts = found.counts
-    learned = {ENSEMBLE: counts["settled"], **found.board.learned}
+def _join(overview: Overview) -> dict[Spec, Samples]:
+    counts = overview.counts
+    learned = {ENSEMBLE: counts["settled"], **overview.board.learned}
     return {
         LABELLED: [(_who(name), float(count)) for name, count in learned.items()],
         LABELS: [
@@ -256,9 +256,9 @@ def _join(found: Overview) -> dict[Spec, Samples]:
             for outcome, names in OUTCOMES.items()
         ],
         EXPIRED: [((), float(counts["expired"] + counts["evicted"]))],
-        PENDING: [((), float(found.pending))],
-        PENDING_LIMIT: [((), float(found.limit))],
-        PARKED: [((), float(found.parked))],
+        PENDING: [((), float(overview.pending))],
+        PENDING_LIMIT: [((), float(overview.limit))],
+        PARKED: [((), float(overview.parked))],
         FUSIONS: [
             (("true",), float(counts["diagnosed_complete"])),
             (("false",), float(counts["diagnosed_incomplete"])),

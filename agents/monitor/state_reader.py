@@ -1,8 +1,8 @@
-"""Keeps a view of the agents' state up to date, with one consumer and little reading.
+"""Keeps a view of the agents' state up to date with one consumer, reading as little as possible.
 
-A small changelog is followed from its start. Of the others only a few keys are of interest, which
-every batch writes anew (positions, totals): they are near the end, so they are looked for from
-there, and what lies between two looks is passed over. A look reads nothing where nothing is new.
+A small changelog is followed from its start. Of the others only a few keys matter, which every
+batch rewrites (positions, totals): they are near the end, so the search starts there, and what lies
+between two readings is skipped. Nothing is read where nothing is new.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ _GROWTH = 8
 _CHUNK = 256 << 10
 _WAIT_MS = 100
 _PATIENCE = 15.0
-"""How long a look may take; the first one may have more to read, and gets as much for each piece"""
+"""How long a reading may take; the first may have more to read, and gets this for each batch."""
 
 
 class StateLostError(BrokerError):
-    """A changelog ends before the place up to which it was read: it was made anew."""
+    """A changelog ends before the offset up to which it was read: it was recreated."""
 
 
 class StateReader:
@@ -38,8 +38,8 @@ class StateReader:
     whole   topics that are read from their start
     tails   the keys that are wanted of each other topic
 
-    A key of `tails` that no batch has written yet is looked for in vain, back to the start of its
-    topic or to where the last look ended.
+    A key of `tails` that no batch has written yet is searched for back to the start of its topic,
+    or to where the last reading ended.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class StateReader:
         self._read_to: dict[Any, int] = {}
         self._consumer: Any = None
         self.busy = 0.0
-        """Seconds spent on taking records in, all looks together."""
+        """Processor seconds spent on applying records, over all readings."""
 
     async def __aenter__(self) -> Self:
         self._broker, self._consumer = await outside_consumer(
             self._settings,
             self._topics,
-            # A position that the log no longer has must be seen, not silently moved.
+            # A position that the log no longer has must be noticed, not moved silently.
             auto_offset_reset="none",
-            # A tail is one record batch of a transaction; more would be read for nothing.
+            # A tail is one record batch of a transaction; reading more would be wasted.
             max_partition_fetch_bytes=1 << 20,
-            # aiokafka has one fetch per broker under way: a look waits until it is answered.
+            # aiokafka keeps one fetch per broker in flight: a reading waits until it is answered.
             fetch_max_wait_ms=_WAIT_MS,
         )
         try:
@@ -104,7 +104,7 @@ class StateReader:
             raise explained(error, self._broker) from error
 
     async def look(self, known: Collection[Any] = ()) -> None:
-        """Bring the view up to the present, but for partitions that are known without reading."""
+        """Bring the view up to date, except for partitions that are known without reading."""
         places = [place for place in self._places if place not in known]
         if not places:
             return
@@ -113,18 +113,18 @@ class StateReader:
                 ends = await self._consumer.end_offsets(places)
             await self._catch_up(ends)
         except OffsetOutOfRangeError as error:
-            raise StateLostError("a changelog begins later than it did") from error
+            raise StateLostError("a changelog begins later than before") from error
         except (KafkaError, TimeoutError) as error:
             raise explained(error, self._broker) from error
 
     def skip(self, offsets: Mapping[Any, int]) -> None:
-        """Take note that the view knows some partitions up to these offsets by other means."""
+        """Note that the view has some partitions up to these offsets by other means."""
         for place, offset in offsets.items():
             self._read_to[place] = max(self._read_to[place], offset)
 
     async def _catch_up(self, ends: dict[Any, int]) -> None:
         if any(end < self._read_to[place] for place, end in ends.items()):
-            raise StateLostError("a changelog is shorter than it was")
+            raise StateLostError("a changelog is shorter than before")
         behind = [place for place, end in ends.items() if self._read_to[place] < end]
         wanted = {p: set(self._tails[p.topic]) for p in behind if p.topic in self._tails}
         first, step = {p: self._read_to[p] for p in behind}, _FIRST_STEP
@@ -139,7 +139,7 @@ class StateReader:
     async def _read(
         self, first: Mapping[Any, int], ends: Mapping[Any, int], wanted: Mapping[Any, set[bytes]]
     ) -> None:
-        """Take in everything from `first` to `ends`; strike out the wanted keys that were met."""
+        """Apply everything from `first` to `ends`; drop the keys that turn up from `wanted`."""
         left = dict(first)
         for place, offset in left.items():
             self._consumer.seek(place, offset)
@@ -154,11 +154,11 @@ class StateReader:
         finally:
             for place in first:
                 self._consumer.pause(place)
-                # What was fetched beyond the end would hold up the next look.
+                # What was fetched beyond the end would delay the next reading.
                 self._consumer.seek(place, ends[place])
 
     async def _take(self, places: list[Any], wanted: Mapping[Any, set[bytes]]) -> dict[Any, int]:
-        """Wait for records of some partitions and take them in; return where these go on."""
+        """Wait for records of some partitions and apply them; return where each continues."""
         began = time.thread_time()
         while not (batches := take_batches(self._consumer, places, _CHUNK)):
             await wait_for_fetch(self._consumer, 0.5)
@@ -171,6 +171,6 @@ class StateReader:
                 wanted[place] -= keys
             after[place] = batch.next
             self.busy += time.thread_time() - began
-            await asyncio.sleep(0)  # whoever else runs here shall not wait for all of it
+            await asyncio.sleep(0)  # lets other tasks of the event loop run in between
             began = time.thread_time()
         return after

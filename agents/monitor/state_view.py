@@ -1,4 +1,4 @@
-"""The agents' state as seen from outside: the last value of each key that somebody asked for.
+"""The agents' state as seen from outside: the latest value of each key in the wanted tables.
 
 `agents.monitor.state_reader` fills it from the changelogs, `agents.monitor.local_state` with what
 the worker's own tasks have committed.
@@ -18,7 +18,7 @@ from streams.kafka.batch import Batch
 
 
 class StateView:
-    """The last values of the wanted tables, by topic, table and partition."""
+    """The latest values of the wanted tables, by topic, table and partition."""
 
     def __init__(self, wanted: Mapping[str, Collection[str]]) -> None:
         """`wanted` names the tables to keep of each changelog topic."""
@@ -28,18 +28,18 @@ class StateView:
 
     @property
     def topics(self) -> list[str]:
-        """Return the changelog topics that it takes in."""
+        """Return the changelog topics that it is filled from."""
         return list(self._wanted)
 
     def take(self, records: Iterable[Any]) -> bool:
-        """Take in records of the changelogs, in their order; tell whether anything was new."""
+        """Apply records of the changelogs, in order; tell whether anything was new."""
         changed = False
         for record in records:
             changed |= self._take(record.topic, record.partition, record.key, record.value)
         return changed
 
     def take_batch(self, batch: Batch) -> AbstractSet[bytes | None]:
-        """Take in a piece of a changelog; return the keys that were in it."""
+        """Apply a batch of a changelog; return the keys in it."""
         latest = dict(zip(batch.keys, batch.values, strict=True))
         for key, value in latest.items():
             self._take(batch.topic, batch.partition, key, value)
@@ -68,7 +68,7 @@ class StateView:
     def put(
         self, topic: str, partition: int, table: str, rows: Iterable[tuple[bytes, bytes | None]]
     ) -> None:
-        """Take in rows of a table by the table's own keys; those of others are passed over."""
+        """Apply rows of a table by the table's own keys; unwanted tables are ignored."""
         if table not in self._wanted[topic]:
             return
         for key, value in rows:
@@ -81,9 +81,9 @@ class StateView:
             self._rows.get((topic, table), {}).pop(partition, None)
 
     def adopt(self, other: "StateView", topic: str, partition: int) -> None:
-        """Hold what another view holds of a partition of a changelog, and nothing else of it.
+        """Replace a partition of a changelog by what another view holds of it.
 
-        Rows are not copied: only one of the two may take more in until the other drops them.
+        Rows are shared, not copied: only one of the two may be changed until the other drops them.
         """
         self.drop(topic, partition)
         if (topic, partition) in other.positions:
@@ -94,7 +94,7 @@ class StateView:
                 self._rows.setdefault((topic, table), {})[partition] = held
 
     def wants(self, topic: str) -> AbstractSet[str]:
-        """Return the tables that it keeps of a changelog."""
+        """Return the wanted tables of a changelog."""
         return self._wanted[topic]
 
     def parts(self, topic: str, table: str) -> Iterator[tuple[int, dict[int, Ints]]]:

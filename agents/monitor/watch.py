@@ -25,7 +25,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from agents.monitor.local_state import OwnState
+from agents.monitor.local_state import LocalState
 from agents.monitor.overview import Overview, overview, state_view, tails
 from agents.monitor.scores import Scorer
 from agents.monitor.state_reader import StateLostError, StateReader
@@ -63,7 +63,7 @@ class Watch:
         self.told: list[Callable[[Overview], None]] = []
         """Called with every new overview, in the process's event loop."""
         self._settings, self._every = settings, every
-        self.own = OwnState(Topics.of(settings), state_view(Topics.of(settings)))
+        self.own = LocalState(Topics.of(settings), state_view(Topics.of(settings)))
         self._scorer: Scorer | None = None
         self._taken = -float("inf")
         self._cost = 0.0

@@ -1,4 +1,4 @@
 """The live console: one page per worker that shows the whole system, fed by server-sent events.
 
-`server.py` has its addresses, `console.py` feeds them; `static/` is the page itself.
+`server.py` has its addresses, `console.py` the data behind them; `static/` is the page itself.
 """

@@ -1,8 +1,8 @@
-"""Who may ask, and what a browser may do with the answer.
+"""Which requests are answered, and what a browser may do with the answer.
 
-The console shows nothing in full that identifies a patient, yet it is for those who run the system.
-So a page of another site must not read it: not by asking from the browser of somebody who can reach
-the worker (the checks of `Origin` and `Sec-Fetch-Site`), and not by a name of its own that leads to
+The console shows no patient id in full, yet it is meant only for those who run the system. So a
+page of another site must not read it: neither through the browser of somebody who can reach the
+worker (the checks of `Origin` and `Sec-Fetch-Site`), nor under a name of its own that resolves to
 this machine (DNS rebinding; the check of `Host` where only this machine is served).
 """
 
@@ -10,7 +10,7 @@ import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
-# Plotly makes an empty <style> element and fills it through the CSSOM; this is nothing's hash.
+# Plotly adds an empty <style> element and fills it through the CSSOM; this is the hash of nothing.
 _EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 _POLICY = {
     "default-src": "'none'",
@@ -38,17 +38,17 @@ def objection(headers: Any, served: str) -> str | None:
 
     >>> objection({"Host": "localhost:6066"}, "127.0.0.1")
     >>> objection({"Host": "evil.example"}, "127.0.0.1")
-    'only this machine is served: ask for localhost or 127.0.0.1'
+    'this worker serves its own machine only: use localhost or 127.0.0.1'
     >>> objection({"Host": "localhost:6066", "Origin": "http://evil.example"}, "127.0.0.1")
-    'a page of another site may not ask'
+    'pages of other sites are refused'
     """
     host = headers.get("Host", "")
     if _is_local(served) and not _is_local(_name(host)):
-        return "only this machine is served: ask for localhost or 127.0.0.1"
+        return "this worker serves its own machine only: use localhost or 127.0.0.1"
     origin = headers.get("Origin")
     other = origin is not None and urlsplit(origin).netloc != host
     if other or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-        return "a page of another site may not ask"
+        return "pages of other sites are refused"
     return None
 
 

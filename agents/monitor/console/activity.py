@@ -1,7 +1,7 @@
-"""How fast records flow, and who is silent: from what the last few looks at the system counted.
+"""How fast records flow and which agents are stuck, worked out from the last few overviews.
 
-Everything that is counted here comes from the exactly-once state, so a rate is a rate of what was
-committed, and the same on every worker's page.
+All counts come from the exactly-once state, so a rate counts committed records only and is the same
+on every worker's page.
 """
 
 from collections import deque
@@ -13,9 +13,9 @@ from agents.monitor.overview import Overview, TaskView
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 WINDOW = 5.0
-"""Seconds over which a rate is taken, and after which an agent without work is idle."""
+"""Seconds over which a rate is averaged, and after which an agent without work is idle."""
 SILENT_AFTER = 3.0
-"""Seconds without any progress, with work waiting, after which an agent is held for silent."""
+"""Seconds without progress, with work waiting, after which an agent counts as silent."""
 _BEHIND = 1_000
 
 State = Literal["working", "idle", "behind", "silent", "unfed", "unheld"]
@@ -23,73 +23,73 @@ State = Literal["working", "idle", "behind", "silent", "unfed", "unheld"]
 
 @dataclass(frozen=True)
 class Health:
-    """How an agent does; `text` says it in words."""
+    """The state of an agent; `text` describes it for people."""
 
     state: State
     text: str
 
     @property
     def well(self) -> bool:
-        """Tell whether nobody has to look after it."""
+        """Tell whether it needs no attention."""
         return self.state in ("working", "idle", "behind")
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Sample:
     at: float
     counts: Mapping[str, int]
 
 
-class Pulse:
-    """Takes in one overview after the other; knows rates and health as of the last one."""
+class Activity:
+    """Rates and health of the agents, from a series of overviews."""
 
     def __init__(self, names: Topics) -> None:
         self._names = names
-        self._looks: deque[_Look] = deque()
+        self._samples: deque[_Sample] = deque()
         self._moved: dict[str, float] = {}
         self._caught_up: dict[str, float] = {}
         self._tasks: list[TaskView] = []
 
-    def take(self, found: Overview, at: float) -> None:
-        """Take in what was found `at` so many seconds of a steady clock."""
-        counts = counted(self._names, found)
-        last = self._looks[-1].counts if self._looks else counts
-        self._tasks = found.tasks
+    def take(self, overview: Overview, at: float) -> None:
+        """Add an overview taken `at` this reading, in seconds, of a monotonic clock."""
+        counts = counted(self._names, overview)
+        last = self._samples[-1].counts if self._samples else counts
+        self._tasks = overview.tasks
         for agent in self._names.agents:
-            mine = [task for task in found.tasks if task.agent == agent]
+            mine = [task for task in overview.tasks if task.agent == agent]
             if work_of(agent, counts) != work_of(agent, last):
                 self._moved[agent] = at
             if not any(task.behind for task in mine):
                 self._caught_up[agent] = at
             self._caught_up.setdefault(agent, at)
-        self._looks.append(_Look(at, counts))
-        # The newest look outside the window stays: a rate is over the whole window, not less.
-        while len(self._looks) > 2 and at - self._looks[1].at >= WINDOW:
-            self._looks.popleft()
+        self._samples.append(_Sample(at, counts))
+        # The newest sample outside the window stays, so that a rate always covers the whole window.
+        while len(self._samples) > 2 and at - self._samples[1].at >= WINDOW:
+            self._samples.popleft()
 
     @property
     def passed(self) -> Mapping[str, int]:
-        """Return how many records went each way so far."""
-        return self._looks[-1].counts if self._looks else {}
+        """Return how many records each topic has carried so far."""
+        return self._samples[-1].counts if self._samples else {}
 
     def rates(self) -> dict[str, float]:
-        """Return records per second along each way through the system."""
-        if not self._looks:
+        """Return the records per second on each topic."""
+        if not self._samples:
             return {}
-        first, last = self._looks[0], self._looks[-1]
+        first, last = self._samples[0], self._samples[-1]
         seconds = last.at - first.at
         if seconds <= 0:
             return dict.fromkeys(last.counts, 0.0)
         return {
-            way: max(count - first.counts.get(way, 0), 0) / seconds
-            for way, count in last.counts.items()
+            topic: max(count - first.counts.get(topic, 0), 0) / seconds
+            for topic, count in last.counts.items()
         }
 
     def health(self) -> dict[str, Health]:
-        """Return how every agent does."""
-        if not self._looks:
+        """Return the health of every agent."""
+        if not self._samples:
             return {}
-        now = self._looks[-1].at
+        now = self._samples[-1].at
         return {agent: self._health(agent, now) for agent in self._names.agents}
 
     def _health(self, agent: str, now: float) -> Health:
@@ -98,7 +98,7 @@ class Pulse:
         behind = sum(task.behind for task in mine)
         if free:
             return Health("unheld", f"{_partitions(free)} held by no worker; {_waiting(behind)}")
-        still = now - self._moved.get(agent, self._looks[0].at)
+        still = now - self._moved.get(agent, self._samples[0].at)
         stuck = min(still, now - self._caught_up[agent])
         if stuck >= SILENT_AFTER:
             return Health("silent", f"has not moved for {stuck:.0f} s; {_waiting(behind)}")
@@ -111,32 +111,32 @@ class Pulse:
         return Health("idle", "idle")
 
     def _unfed(self, agent: str, still: float) -> bool:
-        """Tell whether the other learners decided lately, and this one did not."""
+        """Tell whether other learners get instances and this one does not."""
         if agent == ENSEMBLE or still < WINDOW:
             return False
-        ways = [f"instances.{name}" for name in self._names.learners]
+        instances = [f"instances.{name}" for name in self._names.learners]
         rates = self.rates()
         return not rates[f"instances.{agent.removeprefix('local.')}"] and any(
-            rates[way] for way in ways
+            rates[topic] for topic in instances
         )
 
 
-def counted(names: Topics, found: Overview) -> dict[str, int]:
-    """Return how many records went each way so far.
+def counted(names: Topics, overview: Overview) -> dict[str, int]:
+    """Return how many records each topic has carried so far.
 
-    instances.<ll>, feedback.<ll>    into a learner; as many predictions as instances come out
+    instances.<ll>, feedback.<ll>    into a learner, which sends one prediction per instance
     predictions, labels, contexts    into the ensemble
-    diagnoses                        out of it
+    diagnoses                        out of the ensemble
     """
-    counts, board = found.counts, found.board
-    ways = {f"instances.{name}": board.instances.get(name, 0) for name in names.learners}
-    ways |= {f"feedback.{name}": board.learned.get(name, 0) for name in names.learners}
-    for way, kind in (("predictions", "prediction_"), ("labels", "label_")):
-        ways[way] = _events(counts, kind)
+    counts, board = overview.counts, overview.board
+    carried = {f"instances.{name}": board.instances.get(name, 0) for name in names.learners}
+    carried |= {f"feedback.{name}": board.learned.get(name, 0) for name in names.learners}
+    for topic, kind in (("predictions", "prediction_"), ("labels", "label_")):
+        carried[topic] = _events(counts, kind)
     if names.contextual:
-        ways["contexts"] = _events(counts, "context_")
-    ways["diagnoses"] = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
-    return ways
+        carried["contexts"] = _events(counts, "context_")
+    carried["diagnoses"] = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
+    return carried
 
 
 def _events(counts: Mapping[str, int], kind: str) -> int:
@@ -144,9 +144,9 @@ def _events(counts: Mapping[str, int], kind: str) -> int:
 
 
 def work_of(agent: str, counts: Mapping[str, int]) -> tuple[int, ...]:
-    """Return what moves when an agent works."""
+    """Return the counts that grow while an agent works."""
     if agent == ENSEMBLE:
-        return tuple(counts.get(way, 0) for way in ("predictions", "labels", "contexts"))
+        return tuple(counts.get(topic, 0) for topic in ("predictions", "labels", "contexts"))
     name = agent.removeprefix(local(""))
     return counts[f"instances.{name}"], counts[f"feedback.{name}"]
 

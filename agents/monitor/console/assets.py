@@ -1,6 +1,6 @@
-"""The files of the page: ours, and the chart library out of its wheel.
+"""The files of the page: our own, and the chart library from its wheel.
 
-All are read and compressed once, on first use, and then served from memory.
+All are read and compressed on first use, then served from memory.
 """
 
 import gzip
@@ -48,13 +48,13 @@ class Asset:
 
 @cache
 def assets() -> Mapping[str, Asset]:
-    """Return all files of the page by name, but for the charts."""
+    """Return all files of the page by name, except the chart library."""
     folder = files("agents.monitor.console") / "static"
-    made = {each.name: Asset.of(each.name, each.read_bytes()) for each in folder.iterdir()}
-    # The address of the chart library holds its version: it may be kept for ever.
-    page = made[PAGE].body.replace(b"{charts}", f"{CHARTS}?v={version('plotly')}".encode())
+    files_ = {file.name: Asset.of(file.name, file.read_bytes()) for file in folder.iterdir()}
+    # The address of the chart library holds its version, so it may be cached for ever.
+    page = files_[PAGE].body.replace(b"{charts}", f"{CHARTS}?v={version('plotly')}".encode())
     page = page.replace(b"{placeholders}", _placeholders(charts().body))
-    return {**made, PAGE: Asset.of(PAGE, page)}
+    return {**files_, PAGE: Asset.of(PAGE, page)}
 
 
 @cache
@@ -64,15 +64,15 @@ def charts() -> Asset:
 
 
 def _placeholders(library: bytes) -> bytes:
-    """Return elements that keep the library from adding styles of its own, for maps.
+    """Return elements that keep the library from adding styles of its own, which are for maps.
 
-    It adds them unless an element of their name is there; the page's policy would refuse them.
+    It adds them unless an element with their name exists; the page's policy would refuse them.
     """
     return b"".join(b'<meta id="%s">' % name for name in dict.fromkeys(_STYLE.findall(library)))
 
 
 def _charts_path() -> Path:
-    # Found, not imported: a worker draws nothing itself.
+    # Located, not imported: a worker draws nothing itself.
     spec = find_spec("plotly")
     if spec is None or spec.origin is None:
         raise HbError("the console needs the chart library: pip install plotly")

@@ -1,6 +1,6 @@
-"""Server-sent events: each frame is made once, and the same bytes go to every open page.
+"""Server-sent events: each frame is built once, and the same bytes go to every open page.
 
-Frames are made only while pages are open. A page that reads slowly misses frames and gets the
+Frames are built only while pages are open. A page that reads slowly skips frames and gets the
 newest; nothing is queued for it.
 """
 
@@ -24,8 +24,8 @@ def event(kind: str, data: object) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), orjson.dumps(data))
 
 
-class Feed:
-    """Hands frames to pages. `make` returns the next frame; `idle` is awaited when nobody looks."""
+class EventStream:
+    """Sends frames to pages: `make` builds the next one, `idle` is awaited when no page is open."""
 
     def __init__(
         self,
@@ -37,23 +37,23 @@ class Feed:
         self._make, self._idle, self._every = make, idle, every
         self._frame = b""
         self._fresh = asyncio.Event()
-        self._maker: asyncio.Task[None] | None = None
+        self._builder: asyncio.Task[None] | None = None
         self.pages = 0
         self.made = 0
         self.closed = False
 
     @property
     def full(self) -> bool:
-        """Tell whether no further page can be served."""
+        """Tell whether no more pages can be served."""
         return self.pages >= MOST_PAGES
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
-        """Yield frames until the feed is closed: always the newest, those in between are missed."""
+        """Yield frames until the stream is closed: always the newest, skipping those in between."""
         self.pages += 1
         try:
             self._start()
             seen = self.made - 1 if self._frame else self.made
-            while self._maker is not None:
+            while self._builder is not None:
                 if seen == self.made:
                     await self._fresh.wait()
                     continue
@@ -63,14 +63,14 @@ class Feed:
             self.pages -= 1
 
     def _start(self) -> None:
-        if self._maker is None and not self.closed:
+        if self._builder is None and not self.closed:
             self._fresh = asyncio.Event()
-            self._maker = asyncio.create_task(self._run(), name="console feed")
-            self._maker.add_done_callback(self._ended)
+            self._builder = asyncio.create_task(self._run(), name="console events")
+            self._builder.add_done_callback(self._ended)
 
-    def _ended(self, maker: "asyncio.Task[None]") -> None:
-        if not maker.cancelled() and (error := maker.exception()) is not None:
-            _log.error("the console's feed failed; pages will ask again", exc_info=error)
+    def _ended(self, builder: "asyncio.Task[None]") -> None:
+        if not builder.cancelled() and (error := builder.exception()) is not None:
+            _log.error("the console's event stream failed; pages will reconnect", exc_info=error)
 
     async def _run(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -80,11 +80,11 @@ class Feed:
                     due = clock() + self._every
                     self._publish(await self._make())
                     await asyncio.sleep(due - clock())
-                self._frame = b""  # of the last second it is good to begin with, of an hour not
+                self._frame = b""  # good to open a page with while recent, wrong an hour later
                 await self._idle()
         finally:
-            # Also after an error: the streams end then, and the pages come back by themselves.
-            self._maker = None
+            # Also after an error: the streams end, and the pages reconnect by themselves.
+            self._builder = None
             self._fresh.set()
 
     def _publish(self, frame: bytes) -> None:
@@ -96,8 +96,8 @@ class Feed:
     async def close(self) -> None:
         """End all pages' streams."""
         self.closed = True
-        if self._maker is not None:
-            self._maker.cancel()
-            await asyncio.wait([self._maker])
-        self._maker = None
+        if self._builder is not None:
+            self._builder.cancel()
+            await asyncio.wait([self._builder])
+        self._builder = None
         self._fresh.set()

@@ -1,6 +1,6 @@
 """The curves so far: bounded, and always from the start.
 
-A point is one look at the score. When there are too many, every second one is dropped: a day of
+A point holds the scores at one time. When there are too many, every second one is dropped: a day of
 curves takes as much room as a minute, at a lower resolution.
 
     >>> history = History(most=4)
@@ -22,7 +22,7 @@ _DIGITS = 6
 
 
 class History:
-    """Points in the order they came; `most` is even, so that halving them keeps the newest."""
+    """Points in order of arrival; `most` is even, so that halving keeps the newest."""
 
     def __init__(self, most: int = MOST) -> None:
         self.points: list[Point] = []
@@ -31,7 +31,7 @@ class History:
         self._step = 1
 
     def add(self, point: Point) -> None:
-        """Take in a point, unless nothing has changed since the last one."""
+        """Add a point, unless nothing has changed since the last one."""
         if self.points and _same(self.points[-1], point):
             return
         # The newest point is always shown; it stays if its number is a multiple of the step.
@@ -49,10 +49,10 @@ def _same(a: Point, b: Point) -> bool:
 
 
 def point(settings: Settings, board: Board, at: int) -> Point:
-    """Return a board as a point of the curves.
+    """Return the scores as a point of the curves.
 
     t, n    when (milliseconds since 1970), and after how many labels
-    e, r    error rate of the ensemble and of each learner: of all, and of the last 1000
+    e, r    error rate of the ensemble and of each learner: over all labels, over the last 1000
     x       each learner's exploration
     w       weights by expert
     g, b    regret and its bound

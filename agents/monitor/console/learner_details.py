@@ -1,10 +1,10 @@
-"""One local learner from near: how its labels spread over cubes, and how good its rules are.
+"""One local learner in detail: how its labels spread over cubes, and how good its rules are.
 
     paper     here
     p_i       a cube; N_{f,p}, S_{f,p} its trials and successes per rule
     F_i       the rules; a rule's accuracy is its successes over its trials, in all cubes together
 
-A cube is shown as its number: what lies inside it is not.
+A cube is shown by its number only, never by what lies inside it.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,9 @@ _SHOWN = 5
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 1000)
 
 
-def near(settings: Settings, name: str, rows: Mapping[int, Ints], labelled: int) -> dict[str, Any]:
+def learner_details(
+    settings: Settings, name: str, rows: Mapping[int, Ints], labelled: int
+) -> dict[str, Any]:
     """Return a learner's cubes and rules.
 
     rows       its table of counts: N per rule, S per rule and, under full feedback, the hits of the
@@ -37,22 +39,20 @@ def near(settings: Settings, name: str, rows: Mapping[int, Ints], labelled: int)
     width = learner.iup.phase(1).table.width
     table = np.stack(list(rows.values())) if rows else np.zeros((0, width), np.int64)
     phase = learner.iup.config.clock.phase(labelled)
-    found = {number: (cubes, table[of]) for number, of, cubes in PhaseIds(learner).split(cells)}
-    cubes, counts = found.get(phase, (cells[:0], table[:0]))
+    by_phase = {number: (cubes, table[of]) for number, of, cubes in PhaseIds(learner).split(cells)}
+    cubes, counts = by_phase.get(phase, (cells[:0], table[:0]))
     return {
         "name": name,
         "labelled": labelled,
         "feedback": settings.learners[name].feedback,
         "phase": phase,
-        "phases": [_phase(learner, number, found.get(number), full) for number in _known(phase)],
+        "phases": [
+            _phase(learner, number, by_phase.get(number), full) for number in range(1, phase + 1)
+        ],
         "thin_below": FEW,
         **_cubes(learner, cubes, counts, full),
         "rules": _rules(settings, name, learner, table),
     }
-
-
-def _known(phase: int) -> range:
-    return range(1, phase + 1)
 
 
 def _phase(
@@ -64,7 +64,7 @@ def _phase(
         "phase": number,
         "horizon": phase.horizon,
         "cuts": phase.partition.m,
-        # As text: there may be more cubes than a page's numbers can tell apart.
+        # As text: JavaScript numbers cannot tell this many cubes apart.
         "cubes": str(phase.partition.size),
         "visited": 0 if found is None else len(found[0]),
         "labels": labels,
@@ -80,7 +80,7 @@ def _cubes(learner: LocalLearner, cubes: Ints, counts: Ints, full: bool) -> dict
     F = len(learner.rules)
     visits = _visits(counts, F, full)
     hits = counts[:, 2 * F] if full else counts[:, F : 2 * F].sum(axis=1)
-    # The number breaks ties, so that the order does not depend on how the counts were read.
+    # Ties go by number, so that the order does not depend on how the counts were read.
     order = np.lexsort((cubes, visits))
     low, high = accuracy_interval(visits, hits)
 

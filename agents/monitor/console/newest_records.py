@@ -1,8 +1,8 @@
 """The newest diagnoses, and why the newest dead letters were refused.
 
-Only the ends of the topics are read, only while somebody looks, and only if there is anything new:
-a page shows a few diagnoses, however many thousand there are a second. Those that this worker made
-itself are known to it.
+Only the ends of the topics are read, only while a page is open, and only if there is anything new:
+a page shows a few diagnoses, however many thousand there are per second. Diagnoses of this worker
+itself come from its local state.
 """
 
 from collections import Counter, deque
@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.clients.deadletters import as_letter
 from agents.clients.topic_reader import TopicReader
-from agents.monitor.local_state import OwnState
+from agents.monitor.local_state import LocalState
 from agents.monitor.overview import Overview
 from schemas.errors import RecordError
 from schemas.reading import Reader
@@ -21,19 +21,19 @@ from streams.kafka.topics import ENSEMBLE, Topics
 
 SHOWN = 8
 COUNTED = 5_000
-"""The dead letters whose reasons are counted: the newest ones."""
+"""How many of the newest dead letters have their reasons counted."""
 _STEP = 4 * SHOWN
 _AT_ONCE = 2_000
 _FETCH_BYTES = 64 << 10
 
 
-class Letters:
+class DeadLetterReasons:
     """Reasons and topics of the newest dead letters."""
 
     def __init__(self, most: int = COUNTED) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.all_counted = True
-        """Whether these are all dead letters that are kept."""
+        """Whether every dead letter on the topic was counted."""
         self._newest: deque[tuple[str, str]] = deque()
         self._most = most
 
@@ -43,7 +43,7 @@ class Letters:
         return len(self._newest)
 
     def add(self, reason: str, topic: str) -> None:
-        """Count one; the oldest gives way if there are too many."""
+        """Count one; the oldest is dropped if there are too many."""
         self._newest.append((reason, topic))
         self.counts[reason, topic] += 1
         if len(self._newest) > self._most:
@@ -54,8 +54,8 @@ class Letters:
             self.all_counted = False
 
 
-class Tail:
-    """Follows the ends of both topics; `look` brings it up to date."""
+class NewestRecords:
+    """Follows the ends of both topics; `read` brings it up to date."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -65,32 +65,32 @@ class Tail:
         self._topic: TopicReader | None = None
         self._next: dict[Any, int] = {}
         self._seen: dict[str, int] = {}
-        """Where topics ended at the look that led to the last reading."""
+        """Where topics ended in the overview that led to the last reading."""
         self.latest: list[Diagnosis] = []
         """The newest diagnoses, the newest first."""
-        self.letters = Letters()
+        self.letters = DeadLetterReasons()
 
     async def close(self) -> None:
-        """Let go of the broker; what is known stays."""
+        """Disconnect from the broker; what was read stays."""
         topic, self._topic = self._topic, None
         if topic is not None:
             await topic.__aexit__()
 
-    async def look(self, found: Overview, own: OwnState) -> None:
-        """Take in what is new; `found` is a look at the system, `own` the worker's own state."""
-        ends = {topic.name: topic.ends for topic in found.topics}
-        here = own.holds(ENSEMBLE, self._settings.topics.partitions)
+    async def read(self, overview: Overview, local: LocalState) -> None:
+        """Read what is new, given an overview and the state of the worker's own tasks."""
+        ends = {topic.name: topic.ends for topic in overview.topics}
+        here = local.holds(ENSEMBLE, self._settings.topics.partitions)
         wanted = [self._dead] if here and self._seen else [self._dead, self._diagnoses]
         if any(ends.get(name) != self._seen.get(name) for name in wanted) or not self._seen:
             await self._read_topics()
             self._seen = ends
-        self._show([self._reader.one(each) for kept in own.diagnoses.values() for each in kept])
+        self._show([self._reader.one(value) for kept in local.diagnoses.values() for value in kept])
 
     def _show(self, new: Iterable[Diagnosis]) -> None:
-        """Show some more, which come in their order; of those of one moment the last is first."""
-        known = {one.id: one for one in [*reversed(self.latest), *new]}
-        last_first = list(known.values())[::-1]
-        self.latest = sorted(last_first, key=lambda one: -one.at)[:SHOWN]
+        """Add diagnoses, which come in order; of several at one time the last is shown first."""
+        by_id = {diagnosis.id: diagnosis for diagnosis in [*reversed(self.latest), *new]}
+        last_first = list(by_id.values())[::-1]
+        self.latest = sorted(last_first, key=lambda diagnosis: -diagnosis.at)[:SHOWN]
 
     async def _read_topics(self) -> None:
         topic = self._topic
@@ -108,14 +108,14 @@ class Tail:
     async def _read(self, topic: TopicReader) -> None:
         first = {place: self._first(place, topic) for place in topic.ends}
         topic.seek(first)
-        found = []
+        read = []
         async for records in topic.present():
-            found += [self._taken(record) for record in records]
+            read += [self._taken(record) for record in records]
         self._next = dict(topic.ends)
-        self._show(one for one in found if one is not None)
+        self._show(diagnosis for diagnosis in read if diagnosis is not None)
 
     def _first(self, place: Any, topic: TopicReader) -> int:
-        """Return where to read on: where it was left, or later if that is too far back."""
+        """Return where to continue: where reading stopped, or later if that is too far back."""
         left = max(self._next.get(place, 0), topic.begins[place])
         if place.topic == self._diagnoses:
             return max(left, topic.ends[place] - _STEP)
@@ -132,4 +132,4 @@ class Tail:
         try:
             return self._reader.one(record.value)
         except RecordError:
-            return None  # somebody else's record; it is no diagnosis to show
+            return None  # not a diagnosis, so not shown

@@ -3,7 +3,7 @@
 /                   the page
 /console/<file>     its files
 /events             server-sent events
-/learner/<name>     one learner from near
+/learner/<name>     one learner in detail
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from settings.model import Settings
 from streams.faust.app import EngineApp
 
 _STALLED = 30.0
-"""Seconds after which a page that takes nothing any more is let go."""
+"""Seconds after which a page that no longer reads is dropped."""
 _GRACE = 0.5
 CONSOLE = web.AppKey("console", Console)
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def install(app: EngineApp, settings: Settings, watch: Watch) -> None:
 
 
 def add_pages(site: web.Application, console: Console, settings: Settings) -> None:
-    """Add a console to a web server; it lives and ends with it."""
+    """Add a console to a web server; it starts and ends with the server."""
     pages = Pages(console, settings)
     site[CONSOLE] = console
     site.router.add_get("/", pages.page)
@@ -49,14 +49,14 @@ def add_pages(site: web.Application, console: Console, settings: Settings) -> No
 
     async def close(_: web.Application) -> None:
         await console.close()
-        await pages.let_go()
+        await pages.drop_stalled()
 
     site.on_startup.append(start)
     site.on_shutdown.append(close)
 
 
 def guarded(handler: Callable[[Any, web.Request], Awaitable[web.StreamResponse]]) -> Any:
-    """Let a handler see only requests that nobody objects to."""
+    """Let a handler see only requests that are allowed."""
 
     async def checked(self: "Pages", request: web.Request) -> web.StreamResponse:
         reason = objection(request.headers, self.host)
@@ -88,7 +88,7 @@ class Pages:
             return _sent(request, await asyncio.to_thread(charts))
         found = (await asyncio.to_thread(assets)).get(name)
         if found is None:
-            return web.Response(status=404, text="there is no such file\n", headers=HEADERS)
+            return web.Response(status=404, text="no such file\n", headers=HEADERS)
         return _sent(request, found)
 
     @guarded
@@ -96,9 +96,9 @@ class Pages:
         """Send a learner's cubes and rules."""
         name = request.match_info["name"]
         if name not in self._settings.learners:
-            return _problem(404, "there is no such learner")
+            return _problem(404, "no such learner")
         try:
-            body = await self._console.details.of(name)
+            body = await self._console.learners.of(name)
         except HbError as error:
             return _problem(503, str(error))
         return web.Response(
@@ -110,9 +110,10 @@ class Pages:
     @guarded
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Send frames until the page, or the worker, goes away."""
-        feed = self._console.feed
-        if feed.full or feed.closed:
-            return _problem(503, "too many pages are open" if feed.full else "the worker stops")
+        events = self._console.events
+        if events.full or events.closed:
+            reason = "too many pages are open" if events.full else "the worker is stopping"
+            return _problem(503, reason)
         stream = web.StreamResponse(
             headers={
                 **HEADERS,
@@ -128,19 +129,19 @@ class Pages:
         try:
             await self._follow(stream)
         except (ConnectionError, TimeoutError) as error:
-            _log.debug("a page left: %s", type(error).__name__)
+            _log.debug("a page disconnected: %s", type(error).__name__)
         finally:
             self._streams.discard(task)
         return stream
 
     async def _follow(self, stream: web.StreamResponse) -> None:
-        async with contextlib.aclosing(self._console.feed.frames()) as frames:
+        async with contextlib.aclosing(self._console.events.frames()) as frames:
             await _write(stream, b"retry: 1000\n\n" + self._console.hello())
             async for frame in frames:
                 await _write(stream, frame)
 
-    async def let_go(self) -> None:
-        """Leave pages that take nothing any more: a worker that stops does not wait for them."""
+    async def drop_stalled(self) -> None:
+        """Drop pages that no longer read: a worker that stops does not wait for them."""
         _, stalled = (
             await asyncio.wait(self._streams, timeout=_GRACE) if self._streams else ((), ())
         )
@@ -162,7 +163,7 @@ def _sent(request: web.Request, asset: Asset) -> web.Response:
     tag = f'"{asset.tag}"'
     headers["ETag"] = tag
     known = request.headers.get("If-None-Match", "")
-    if tag in (each.strip() for each in known.split(",")):
+    if tag in (listed.strip() for listed in known.split(",")):
         return web.Response(status=304, headers=headers)
     headers["Content-Type"] = asset.kind
     if "gzip" in request.headers.get("Accept-Encoding", ""):

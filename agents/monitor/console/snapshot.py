@@ -1,13 +1,13 @@
-"""What a page gets to see, as plain data: no id in full, no feature value.
+"""What a page is sent, as plain data: no id in full, no feature value.
 
-`about` is said once when a page opens, `snapshot` again and again.
+`about` is sent once when a page opens, `snapshot` with every frame.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agents.monitor.console.activity import Health, Pulse
-from agents.monitor.console.newest_records import Letters, Tail
+from agents.monitor.console.activity import Activity, Health
+from agents.monitor.console.newest_records import DeadLetterReasons, NewestRecords
 from agents.monitor.overview import Overview, TaskView
 from schemas.reasons import Reason
 from schemas.records import Diagnosis, Opinion
@@ -29,7 +29,7 @@ def shortened(name: str) -> str:
 
 
 def about(settings: Settings, worker: str, started: int, version: str) -> dict[str, Any]:
-    """Return what does not change while a worker lives."""
+    """Return what does not change while a worker runs."""
     return {
         "worker": worker,
         "started": started,
@@ -56,16 +56,16 @@ def about(settings: Settings, worker: str, started: int, version: str) -> dict[s
 
 def snapshot(
     settings: Settings,
-    found: Overview,
-    pulse: Pulse,
-    tail: Tail,
+    overview: Overview,
+    activity: Activity,
+    newest: NewestRecords,
     statuses: Sequence[TaskStatus],
 ) -> dict[str, Any]:
-    """Return the system as it was found; `statuses` are those of this worker's own tasks."""
-    board, counts = found.board, found.counts
-    health = pulse.health()
+    """Return the state of the system; `statuses` are those of this worker's own tasks."""
+    board, counts = overview.board, overview.counts
+    health = activity.health()
     return {
-        "workers": len(found.members),
+        "workers": len(overview.members),
         "rates": board.rates,
         "recent": board.recent,
         "best": board.best,
@@ -81,24 +81,24 @@ def snapshot(
         "learned": board.learned,
         "diagnosed": counts["diagnosed_complete"] + counts["diagnosed_incomplete"],
         "incomplete": counts["diagnosed_incomplete"],
-        "labels": _labels(found),
-        "flows": {way: round(rate, 3) for way, rate in pulse.rates().items()},
-        "passed": pulse.passed,
+        "labels": _labels(overview),
+        "flows": {way: round(rate, 3) for way, rate in activity.rates().items()},
+        "passed": activity.passed,
         "health": {_agent(name): _health(each) for name, each in health.items()},
-        "diagnoses": [diagnosis(settings, each) for each in tail.latest],
-        "dead": _dead(settings, tail.letters),
-        "tasks": _tasks(found.tasks, statuses),
+        "diagnoses": [diagnosis(settings, each) for each in newest.latest],
+        "dead": _dead(settings, newest.letters),
+        "tasks": _tasks(overview.tasks, statuses),
     }
 
 
-def _labels(found: Overview) -> dict[str, int]:
-    """Return what became of labels, and how many are waited for."""
-    counts = found.counts
+def _labels(overview: Overview) -> dict[str, int]:
+    """Return what became of labels, and how many are awaited."""
+    counts = overview.counts
     return {
-        "waiting": found.waiting,
-        "limit": found.limit,
+        "waiting": overview.waiting,
+        "limit": overview.limit,
         "settled": counts["settled"],
-        "parked": found.parked,
+        "parked": overview.parked,
         "duplicate": counts["label_duplicate"],
         "conflict": counts["label_conflict"],
         "unknown": counts["parked_label_unknown"],
@@ -117,26 +117,26 @@ def _health(health: Health) -> dict[str, Any]:
     return {"state": health.state, "text": health.text, "well": health.well}
 
 
-def diagnosis(settings: Settings, found: Diagnosis) -> dict[str, Any]:
-    """Return a diagnosis with its grounds, its id shortened.
+def diagnosis(settings: Settings, record: Diagnosis) -> dict[str, Any]:
+    """Return a diagnosis with its votes, its id shortened.
 
-    `share` is the part of the weight whose experts said the same as the ensemble.
+    `share` is the share of the weight whose experts agreed with the ensemble.
     """
-    said = found.votes or {name: opinion.label for name, opinion in found.learners.items()}
-    heard = {expert: found.weights.get(expert, 0.0) for expert in said}
-    total = sum(heard.values())
-    agreed = sum(weight for expert, weight in heard.items() if said[expert] == found.label)
+    votes = record.votes or {name: opinion.label for name, opinion in record.learners.items()}
+    weights = {expert: record.weights.get(expert, 0.0) for expert in votes}
+    total = sum(weights.values())
+    agreed = sum(weight for expert, weight in weights.items() if votes[expert] == record.label)
     return {
-        "id": shortened(found.id),
-        "at": found.at,
-        "label": found.label,
-        "complete": found.complete,
-        "missing": list(found.missing),
+        "id": shortened(record.id),
+        "at": record.at,
+        "label": record.label,
+        "complete": record.complete,
+        "missing": list(record.missing),
         "share": round(agreed / total, 4) if total else None,
         "votes": [
-            _vote(name, found.learners[name])
+            _vote(name, record.learners[name])
             for name in settings.learners
-            if name in found.learners
+            if name in record.learners
         ],
     }
 
@@ -154,7 +154,7 @@ def _vote(name: str, opinion: Opinion) -> dict[str, Any]:
     }
 
 
-def _dead(settings: Settings, letters: Letters) -> dict[str, Any]:
+def _dead(settings: Settings, letters: DeadLetterReasons) -> dict[str, Any]:
     prefix = settings.topics.prefix
     return {
         "counted": letters.counted,
@@ -172,7 +172,7 @@ def _dead(settings: Settings, letters: Letters) -> dict[str, Any]:
 
 
 def _tasks(tasks: Iterable[TaskView], statuses: Sequence[TaskStatus]) -> list[dict[str, Any]]:
-    """Return all tasks; of those that this worker runs, how they do inside."""
+    """Return all tasks; those of this worker with their phase and errors."""
     own = {(status.agent, status.partition): status for status in statuses}
     return [_task(task, own.get((task.agent, task.partition))) for task in tasks]
 

@@ -5,7 +5,7 @@ import orjson
 from aiokafka import TopicPartition
 
 from agents.agent_metrics import DIAGNOSED
-from agents.monitor.local_state import OwnState
+from agents.monitor.local_state import LocalState
 from agents.monitor.overview import state_view, sums
 from streams.engine.changelogs.changelog import META_KEY
 from streams.engine.measurements import FEW, Notes
@@ -37,7 +37,7 @@ def committed(changes, at, partition=0, notes=None):
 
 
 def own():
-    return OwnState(NAMES, state_view(NAMES))
+    return LocalState(NAMES, state_view(NAMES))
 
 
 def rows_of(view):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.monitor.console.activity import Pulse
+from agents.monitor.console.activity import Activity
 from streams.kafka.topics import Topics
 from tests.unit.agents.monitor.console.looks import overview
 from tests.unit.agents.toy import SETTINGS
@@ -12,7 +12,7 @@ NAMES = Topics.of(SETTINGS)
 
 def pulse(*looks):
     """Return the pulse after looks of one second each."""
-    made = Pulse(NAMES)
+    made = Activity(NAMES)
     for at, look in enumerate(looks):
         made.take(look, float(at))
     return made

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from agents.monitor.console.event_stream import Feed, event
+from agents.monitor.console.event_stream import EventStream, event
 
 
 class Maker:
@@ -14,20 +14,20 @@ class Maker:
     def __init__(self):
         self.rests = 0
         self.fail = False
-        self.feed = Feed(self.make, idle=self.rest, every=0.02)
+        self.stream = EventStream(self.make, idle=self.rest, every=0.02)
 
     async def make(self):
         if self.fail:
             raise RuntimeError("broken")
-        return event("snapshot", {"n": self.feed.made})
+        return event("snapshot", {"n": self.stream.made})
 
     async def rest(self):
         self.rests += 1
 
 
-async def read(feed, count, pause=0.0):
+async def read(stream, count, pause=0.0):
     found = []
-    async with contextlib.aclosing(feed.frames()) as frames:
+    async with contextlib.aclosing(stream.frames()) as frames:
         async for frame in frames:
             found.append(frame)
             if len(found) == count:
@@ -44,15 +44,15 @@ async def until(holds):
 
 async def test_a_hundred_pages_get_the_same_bytes_and_each_frame_is_made_once():
     maker = Maker()
-    found = await asyncio.gather(*[read(maker.feed, 5) for _ in range(100)])
+    found = await asyncio.gather(*[read(maker.stream, 5) for _ in range(100)])
     assert all(frames == found[0] for frames in found)
     assert all(a is b for a, b in zip(found[0], found[99], strict=True)), "not even copied"
-    assert maker.feed.made <= 6
+    assert maker.stream.made <= 6
 
 
 async def test_a_slow_page_misses_frames_and_holds_up_nobody():
     maker = Maker()
-    fast, slow = await asyncio.gather(read(maker.feed, 20), read(maker.feed, 4, pause=0.1))
+    fast, slow = await asyncio.gather(read(maker.stream, 20), read(maker.stream, 4, pause=0.1))
     numbers = [int(frame.split(b":")[-1].strip(b"}\n")) for frame in fast]
     assert numbers == list(range(20))
     missed = [int(frame.split(b":")[-1].strip(b"}\n")) for frame in slow]
@@ -62,48 +62,48 @@ async def test_a_slow_page_misses_frames_and_holds_up_nobody():
 
 async def test_nothing_is_made_while_nobody_looks():
     maker = Maker()
-    await read(maker.feed, 2)
+    await read(maker.stream, 2)
     await until(lambda: maker.rests == 1)
-    made = maker.feed.made
+    made = maker.stream.made
     await asyncio.sleep(0.1)
-    assert maker.feed.made == made
-    assert maker.feed.pages == 0
+    assert maker.stream.made == made
+    assert maker.stream.pages == 0
     # A page that is opened later does not begin with the frame of long ago.
-    first, *_ = await read(maker.feed, 1)
+    first, *_ = await read(maker.stream, 1)
     assert first == event("snapshot", {"n": made})
 
 
 async def test_a_page_that_comes_later_begins_with_the_present_frame():
     maker = Maker()
-    maker.feed._every = 10.0
-    first = asyncio.create_task(read(maker.feed, 2))
-    await until(lambda: maker.feed.made == 1)
-    assert await read(maker.feed, 1) == [event("snapshot", {"n": 0})]
+    maker.stream._every = 10.0
+    first = asyncio.create_task(read(maker.stream, 2))
+    await until(lambda: maker.stream.made == 1)
+    assert await read(maker.stream, 1) == [event("snapshot", {"n": 0})]
     first.cancel()
     await asyncio.wait([first])
-    await maker.feed.close()
+    await maker.stream.close()
 
 
 async def test_closing_ends_every_stream():
     maker = Maker()
-    pages = [asyncio.create_task(read(maker.feed, 10**6)) for _ in range(3)]
-    await until(lambda: maker.feed.made > 2)
-    await maker.feed.close()
+    pages = [asyncio.create_task(read(maker.stream, 10**6)) for _ in range(3)]
+    await until(lambda: maker.stream.made > 2)
+    await maker.stream.close()
     async with asyncio.timeout(5):
         assert all(await asyncio.gather(*pages))
-    assert await read(maker.feed, 1) == []
+    assert await read(maker.stream, 1) == []
 
 
 async def test_an_error_ends_the_streams_and_is_told_and_the_next_page_starts_anew(caplog):
     maker = Maker()
-    page = asyncio.create_task(read(maker.feed, 10**6))
-    await until(lambda: maker.feed.made > 1)
+    page = asyncio.create_task(read(maker.stream, 10**6))
+    await until(lambda: maker.stream.made > 1)
     maker.fail = True
     async with asyncio.timeout(5):
         assert await page
-    await until(lambda: "feed failed" in caplog.text)
+    await until(lambda: "event stream failed" in caplog.text)
     maker.fail = False
-    assert len(await read(maker.feed, 2)) == 2
+    assert len(await read(maker.stream, 2)) == 2
 
 
 @pytest.mark.parametrize("data", [{"a": [1, None]}, "line\nbreak"])

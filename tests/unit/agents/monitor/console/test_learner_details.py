@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.monitor.console.learner_details import near
+from agents.monitor.console.learner_details import learner_details
 from settings.model import Settings
 
 
@@ -25,7 +25,7 @@ BANDIT = settings(feedback="bandit")
 
 
 def test_nothing_learned_yet():
-    shown = near(FULL, "one", {}, 0)
+    shown = learner_details(FULL, "one", {}, 0)
     assert shown["visited"] == shown["thin"] == 0
     assert shown["biggest"] == shown["thinnest"] == []
     assert [rule["accuracy"] for rule in shown["rules"]] == [None, None]
@@ -37,7 +37,7 @@ def test_full_feedback_counts_every_label_for_every_rule():
         0: np.array([20, 20, 15, 5, 14]),
         4: np.array([3, 3, 1, 2, 2]),
     }
-    shown = near(FULL, "one", rows, 23)
+    shown = learner_details(FULL, "one", rows, 23)
     assert (shown["visited"], shown["thin"], shown["labelled"]) == (2, 1, 23)
     assert [(cube["cube"], cube["labels"]) for cube in shown["biggest"]] == [("0", 20), ("4", 3)]
     biggest = shown["biggest"][0]
@@ -52,7 +52,7 @@ def test_full_feedback_counts_every_label_for_every_rule():
 
 
 def test_bandit_feedback_counts_what_was_chosen():
-    shown = near(BANDIT, "one", {2: np.array([4, 6, 1, 6])}, 10)
+    shown = learner_details(BANDIT, "one", {2: np.array([4, 6, 1, 6])}, 10)
     assert shown["biggest"][0]["labels"] == 10
     assert shown["biggest"][0]["accuracy"] == pytest.approx(0.7)
     assert shown["biggest"][0]["best"] == "yes"
@@ -62,7 +62,7 @@ def test_bandit_feedback_counts_what_was_chosen():
 def test_each_phase_of_the_doubling_trick_has_cubes_of_its_own():
     learner = settings(doubling=10, cuts=2, horizon=None)
     rows = {1: np.array([5, 5, 5, 0]), 4: np.array([1, 2, 1, 2]), 6: np.array([0, 1, 0, 1])}
-    shown = near(learner, "one", rows, 14)
+    shown = learner_details(learner, "one", rows, 14)
     assert shown["phase"] == 2
     first, second = shown["phases"]
     assert (first["visited"], first["labels"], first["horizon"]) == (1, 10, 10)
@@ -81,7 +81,7 @@ def test_each_phase_of_the_doubling_trick_has_cubes_of_its_own():
     )
 )
 def test_sizes_and_order(rows):
-    shown = near(FULL, "one", rows, 0)
+    shown = learner_details(FULL, "one", rows, 0)
     visits = sorted(int(row[0]) for row in rows.values())
     assert sum(size["cubes"] for size in shown["sizes"]) == len(visits)
     for size in shown["sizes"]:

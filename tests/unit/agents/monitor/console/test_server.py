@@ -85,7 +85,7 @@ async def test_pages_of_other_sites_are_refused(path, headers):
 async def test_a_learner_that_is_not_there_and_a_broker_that_is_not():
     async with served() as client:
         answer = await client.get("/learner/nobody")
-        assert (answer.status, (await answer.json())["error"]) == (404, "there is no such learner")
+        assert (answer.status, (await answer.json())["error"]) == (404, "no such learner")
 
 
 async def test_without_a_broker_a_page_hears_what_is_wrong():
@@ -120,7 +120,7 @@ async def test_what_is_known_is_shown_at_once_and_the_curves_from_the_start():
 
 async def test_a_page_that_reads_nothing_misses_frames_and_holds_up_nobody():
     async with served() as client:
-        feed = client.console.feed
+        feed = client.console.events
         padding = "x" * 200_000
 
         async def make():
@@ -152,10 +152,10 @@ async def test_a_page_that_reads_nothing_misses_frames_and_holds_up_nobody():
 
 async def test_there_is_an_end_to_the_pages_that_are_served():
     async with served() as client:
-        client.console.feed.pages = MOST_PAGES
+        client.console.events.pages = MOST_PAGES
         answer = await client.get("/events")
         assert answer.status == 503
-        client.console.feed.pages = 0
+        client.console.events.pages = 0
 
 
 async def test_stopping_ends_the_streams_at_once():

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.monitor.console.activity import Pulse
-from agents.monitor.console.newest_records import Letters, Tail
+from agents.monitor.console.activity import Activity
+from agents.monitor.console.newest_records import DeadLetterReasons, NewestRecords
 from agents.monitor.console.snapshot import about, diagnosis, shortened, snapshot
 from agents.monitor.scores import Accuracy
 from schemas.records import Diagnosis, Opinion
@@ -64,9 +64,9 @@ def test_a_snapshot_can_be_encoded_and_holds_the_board():
         regret=0.5,
         bound=2.5,
     )
-    pulse = Pulse(Topics.of(SETTINGS))
+    pulse = Activity(Topics.of(SETTINGS))
     pulse.take(found, 0.0)
-    tail = Tail(SETTINGS)
+    tail = NewestRecords(SETTINGS)
     tail.latest = [made(left=0.6, right=0.4)]
     tail.letters.add("empty", "toy.labels")
     own = TaskStatus("ensemble", 0, Phase.WAITING, "no broker", 3, 9, 2, {}, 1.26)
@@ -108,7 +108,7 @@ def test_what_is_said_first_can_be_encoded():
 
 @given(st.lists(st.sampled_from("abc"), max_size=60), st.integers(1, 20))
 def test_reasons_are_those_of_the_newest_letters(reasons, most):
-    letters = Letters(most)
+    letters = DeadLetterReasons(most)
     for reason in reasons:
         letters.add(reason, "labels")
     newest = reasons[-most:]
