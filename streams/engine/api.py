@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from streams.engine.outbox import Outbox
@@ -66,6 +66,9 @@ class AgentSpec:
     processor: Callable[[TaskContext], Processor]
     follow: bool = False
     """Decide with the sums over all partitions: follow the shared tables of the others."""
+    meaning: Mapping[str, str] = field(default_factory=dict)
+    """A digest, by settings key, of what stored rows and records under way depend on: state that
+    was written under others is refused (see `streams.engine.changelogs.origin`)."""
     leader: str | None = None
     """The input whose records the others are about; where old ones are read, these do not overtake
     it (see `streams.engine.tasks.inbox`)."""

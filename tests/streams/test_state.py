@@ -176,12 +176,15 @@ def test_a_table_may_be_added_later(tmp_path):
         assert store.get("b", b"k") is None
 
 
-def test_wiping_leaves_nothing(tmp_path):
-    with Store(tmp_path, ["t"]) as store:
+def test_a_folder_that_is_replaced_is_kept_under_another_name(tmp_path):
+    with Store(tmp_path / "0", ["t"]) as store:
         write(store, {"t": [(b"k", b"v")]})
-        store.wipe()
+        store.replace("old")
         assert store.offsets == {}
         assert list(store.items("t")) == []
+    (aside,) = tmp_path.glob("0.old-*")
+    with Store(aside, ["t"]) as store:
+        assert store.get("t", b"k") == b"v"
 
 
 def test_changelog_keys_split_at_the_table(tmp_path):

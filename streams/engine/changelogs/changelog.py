@@ -1,8 +1,9 @@
 """The changelogs of one task: how changes are written there, and how the state is read back.
 
 A record's key is the table's name, a slash and the table's key; no value means deleted. One
-reserved key in the private changelog holds the input positions and the layout of all tables, so
-that whoever restores knows where to go on and whether it can read what it finds.
+reserved key in the private changelog holds the input positions, the layout of all tables and the
+origin of the state, so that whoever restores knows where to go on and whether it can read what it
+finds.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import orjson
 
 from streams.clock import wall
+from streams.engine.changelogs.origin import Origin, check_owner, check_topics
 from streams.engine.outbox import LARGEST, Outbox
 from streams.engine.state.store import Store
 from streams.engine.state.table import Change, StateError, Table, split_key
@@ -18,6 +20,7 @@ from streams.kafka.batch import Batch
 
 META_KEY = b"\x00meta"
 VERSION = 1
+UNKNOWN = Origin()
 
 
 class Changelogs:
@@ -32,8 +35,11 @@ class Changelogs:
         shared: str,
         *,
         largest: int = LARGEST,
+        origin: Origin = UNKNOWN,
     ) -> None:
         self._largest = largest
+        self.origin = origin
+        """Of what is written from now on; the restore learns the ids of its topics."""
         self.partition = partition
         self.store = store
         self.private = private
@@ -48,14 +54,20 @@ class Changelogs:
         """Return, per changelog, the offset from which a restore has to read."""
         return dict(self._offsets)
 
-    def forget(self) -> None:
-        """Empty the store, to read the changelogs from their start."""
-        self.store.wipe()
+    def start_over(self, kind: str) -> None:
+        """Set the folder aside, to read the changelogs from their start into a new one."""
+        self.store.replace(kind)
         self._offsets = dict.fromkeys(self.topics, 0)
 
-    def skip_to(self, topic: str, start: int) -> None:
-        """Take note that a changelog begins at `start`: what was before it is superseded."""
-        self._offsets[topic] = max(self._offsets[topic], start)
+    def check_folder(self) -> None:
+        """Refuse a folder whose state these settings or these topics do not fit."""
+        source = f"the state folder {self.store.folder}"
+        self._check_origin(Origin.parse(self.store.origin), source)
+        self.check_layout(self.store.layout, source)
+
+    def _check_origin(self, stored: Origin, source: str) -> None:
+        check_owner(stored, self.origin, source)
+        check_topics(stored, self.origin, source, self.store.positions, self.private)
 
     def encode(
         self,
@@ -70,7 +82,12 @@ class Changelogs:
             prefix = self._prefixes[name]
             keys = [prefix + key for key, _ in pairs]
             out.emit_many(self.topic_of[name], keys, [v for _, v in pairs], [now] * len(pairs))
-        meta = {"version": VERSION, "layout": self.layout, "positions": dict(positions)}
+        meta = {
+            "version": VERSION,
+            "layout": self.layout,
+            "positions": dict(positions),
+            "origin": self.origin.plain(),
+        }
         out.emit_many(self.private, [META_KEY], [orjson.dumps(meta)], [now])
         return {topic: batches for (topic, _), batches in out.batches.items()}
 
@@ -81,34 +98,66 @@ class Changelogs:
         positions: Mapping[str, int],
     ) -> None:
         """Write changes that are committed in the changelogs up to `ends` to RocksDB."""
+        self._store(changes, ends, positions, self.origin)
+
+    def _store(
+        self,
+        changes: Mapping[str, Iterable[Change]],
+        ends: Mapping[str, int | None],
+        positions: Mapping[str, int],
+        origin: Origin | None,
+    ) -> None:
+        for topic, end in ends.items():
+            if end is not None and end < self._offsets[topic]:
+                raise StateError(
+                    f"the changelog {topic} was at {self._offsets[topic]} and is at {end} now: it"
+                    " was made anew, or its end was lost, while it was written; bring it back, or"
+                    " start under another topics.prefix"
+                )
         self._offsets.update({topic: end for topic, end in ends.items() if end is not None})
-        self.store.write(changes, offsets=self._offsets, positions=positions, layout=self.layout)
+        self.store.write(
+            changes,
+            offsets=self._offsets,
+            positions=positions,
+            layout=self.layout,
+            origin=None if origin is None else origin.plain(),
+        )
+
+    def confirm(self) -> None:
+        """Write down that the folder holds all that the changelogs hold now."""
+        self._store({}, {}, self.store.positions, None)
+
+    @property
+    def signed(self) -> bool:
+        """Tell whether the changelog says already whose it is, and what it is about."""
+        return Origin.parse(self.store.origin) == self.origin
 
     def apply(self, batch: Batch) -> None:
         """Write a piece of a changelog that was read back to RocksDB."""
         changes: dict[str, dict[bytes, bytes | None]] = {}
-        positions = self.store.positions
+        positions, origin = self.store.positions, None
         for key, value in zip(batch.keys, batch.values, strict=True):
             if key == META_KEY:
-                positions = self.read_meta(value, batch.topic)
+                positions, origin = self.read_meta(value, batch.topic)
             elif key is not None:
                 name, rest = split_key(key)
                 changes.setdefault(name, {})[rest] = value
         self.check_names(changes, batch.topic)
         pairs = {name: list(latest.items()) for name, latest in changes.items()}
-        self.store_changes(pairs, {batch.topic: batch.next}, positions)
+        self._store(pairs, {batch.topic: batch.next}, positions, origin)
 
-    def read_meta(self, value: bytes | None, source: str) -> dict[str, int]:
-        """Return the positions of a meta record after checking that its state can be read."""
+    def read_meta(self, value: bytes | None, source: str) -> tuple[dict[str, int], Origin]:
+        """Return positions and origin of a meta record, if its state can be read."""
         meta = orjson.loads(value or b"{}")
         if meta.get("version") != VERSION:
             raise StateError(
                 f"the changelog {source} has format {meta.get('version')} and this version reads"
                 f" {VERSION}; run the version that wrote it"
             )
+        origin = Origin.parse(meta.get("origin", {}))
+        self._check_origin(origin, f"the state in {source}")
         self.check_layout(meta["layout"], f"the changelog {source}")
-        positions: dict[str, int] = meta["positions"]
-        return positions
+        return meta["positions"], origin
 
     def check_layout(self, found: Mapping[str, str], source: str) -> None:
         """Refuse state whose tables this program would misread; new tables may be added."""

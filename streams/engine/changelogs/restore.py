@@ -4,19 +4,27 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiokafka import TopicPartition
 
+from streams.clock import wall
 from streams.engine.cancellation import unhurried
 from streams.engine.changelogs.changelog import Changelogs
 from streams.engine.config import EngineConfig
 from streams.engine.state.table import StateError
 from streams.kafka.batch import Batch
 from streams.kafka.client.reader import bounds, read_to
+from streams.kafka.client.topic_facts import topic_ids, topic_setting
 
 _REPORT_EVERY = 2.0
+_HOUR = 3_600_000
+_DAY = 24 * _HOUR
+"""In milliseconds; as long as Kafka keeps the record of a deletion if nobody says otherwise."""
+_CLOCKS_DIFFER = _HOUR
+_SAFE_SHARE = 0.9
+"""Of the time for which deletions are kept: the restore itself takes time, and clocks differ."""
 _log = logging.getLogger(__name__)
 
 
@@ -24,11 +32,18 @@ _log = logging.getLogger(__name__)
 class Restored:
     """What a restore did."""
 
-    records: int = 0
+    read: dict[str, int] = field(default_factory=dict)
+    """How many records of each changelog were read."""
     starts: dict[str, int] = field(default_factory=dict)
     """Where each input begins now: what was before is gone by retention."""
     seconds: float = 0.0
-    wiped: bool = False
+    replaced: bool = False
+    """The folder was too old to go on from, and was set aside."""
+
+    @property
+    def records(self) -> int:
+        """Return how many records were read."""
+        return sum(self.read.values())
 
     @property
     def rate(self) -> float:
@@ -52,15 +67,79 @@ async def restore(
         async with asyncio.timeout(2 * config.request_timeout):
             await unhurried(consumer.start())
             starts, ends = await unhurried(bounds(consumer, places))
-        done.wiped = _wipe_if_foreign(changelogs, starts, ends)
+            ids = await unhurried(topic_ids(consumer, [*changelogs.topics, *inputs]))
+            changelogs.origin = replace(changelogs.origin, topics=ids)
+            changelogs.check_folder()
+            done.replaced = await unhurried(_replace_if_old(consumer, changelogs))
+        _check_bounds(changelogs, starts, ends)
         for place in places:
-            changelogs.skip_to(place.topic, starts[place])
-            await _read(consumer, place, ends[place], changelogs, done)
+            done.read[place.topic] = await _read(consumer, place, ends[place], changelogs)
+        _check_meta(changelogs, done)
         done.starts = await unhurried(_check_positions(consumer, changelogs, inputs))
+        changelogs.confirm()
     finally:
         await unhurried(consumer.stop())
     done.seconds = time.monotonic() - started
     return done
+
+
+async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> bool:
+    """Set a folder aside that is older than deletions are kept: it would never hear of some.
+
+    A changelog keeps the record of a deletion for `delete.retention.ms` at least. A clock that was
+    set back or ahead makes a folder's age unknown, which is as bad.
+    """
+    written = changelogs.store.written
+    if written is None or not any(changelogs.offsets.values()):
+        return False
+    kept = min([await _deletions_kept(consumer, topic) for topic in changelogs.topics])
+    age = wall() - written
+    if -_CLOCKS_DIFFER <= age <= _SAFE_SHARE * kept:
+        return False
+    _log.warning(
+        "the state folder %s was last written %.1f days ago, and its changelogs keep deletions for"
+        " %.1f days; it is set aside, and all of the state is restored",
+        changelogs.store.folder,
+        age / _DAY,
+        kept / _DAY,
+    )
+    changelogs.start_over("old")
+    return True
+
+
+async def _deletions_kept(consumer: Any, topic: str) -> int:
+    """Return for how many milliseconds a changelog keeps the record of a deletion."""
+    setting = await topic_setting(consumer, topic, "delete.retention.ms")
+    return _DAY if setting is None else int(setting)
+
+
+def _check_bounds(changelogs: Changelogs, starts: Any, ends: Any) -> None:
+    """Refuse changelogs that do not reach as far as the folder, or have lost their beginning."""
+    for place, end in ends.items():
+        offset = changelogs.offsets[place.topic]
+        where = f"the changelog {place.topic}/{place.partition}"
+        if offset > end:
+            raise StateError(
+                f"{where} ends at {end}, and the state folder {changelogs.store.folder} was written"
+                f" up to {offset}: the broker lost records. Bring them back; or move the folder"
+                " away to go on from what the changelog holds (records may be answered twice); or"
+                " start under another topics.prefix"
+            )
+        if offset < starts[place]:
+            raise StateError(
+                f"{where} begins at {starts[place]}: records were deleted that the state needs."
+                " Bring them back, or start under another topics.prefix"
+            )
+
+
+def _check_meta(changelogs: Changelogs, done: Restored) -> None:
+    """Refuse shared rows without the private record that says up to where inputs were read."""
+    if done.records and not done.read[changelogs.private] and not changelogs.store.positions:
+        raise StateError(
+            f"the changelog {changelogs.private}/{changelogs.partition} is empty, but the state has"
+            " rows elsewhere: it was made anew. Bring the earlier topic back, or start under"
+            " another topics.prefix"
+        )
 
 
 async def _check_positions(
@@ -75,8 +154,8 @@ async def _check_positions(
         if position > ends[place]:
             raise StateError(
                 f"the state of {changelogs.private}/{place.partition} has read {place.topic} up to"
-                f" {position}, but it ends at {ends[place]}: the topic was made anew under this"
-                " state; restore the topic, or start afresh under another application name"
+                f" {position}, but it ends at {ends[place]}: it was made anew, or its end was lost."
+                " Bring it back, or start under another topics.prefix"
             )
         if place.topic in positions:
             say_if_removed(place.topic, place.partition, position, starts[place])
@@ -96,38 +175,20 @@ def say_if_removed(topic: str, partition: int, position: int, start: int) -> Non
         )
 
 
-def _wipe_if_foreign(changelogs: Changelogs, starts: Any, ends: Any) -> bool:
-    """Empty a folder that belongs to another life of the changelog: its offsets are not there."""
-    held = changelogs.offsets
-    for place, end in ends.items():
-        offset = held[place.topic]
-        if offset > end or 0 < offset < starts[place]:
-            _log.warning(
-                "state folder %s does not belong to changelog %s as it is now; restoring all of it",
-                changelogs.store.folder,
-                place.topic,
-            )
-            changelogs.forget()
-            return True
-    return False
-
-
-async def _read(
-    consumer: Any, place: Any, end: int, changelogs: Changelogs, done: Restored
-) -> None:
+async def _read(consumer: Any, place: Any, end: int, changelogs: Changelogs) -> int:
+    """Apply what a changelog holds beyond the folder; return how many records that was."""
     first = changelogs.offsets[place.topic]
     if first >= end:
-        return
-    report = _Progress(place, first, end)
+        return 0
+    progress = _Progress(place, first, end)
 
     async def apply(batch: Batch) -> None:
         changelogs.apply(batch)
-        done.records += len(batch)
-        report(batch.next, len(batch))
+        progress(batch.next, len(batch))
         await asyncio.sleep(0)
 
     await read_to(consumer, place, first, end, apply)
-    report.finish()
+    return progress.finish()
 
 
 class _Progress:
@@ -145,10 +206,11 @@ class _Progress:
             self._said = now
             self._say("restoring", position)
 
-    def finish(self) -> None:
-        """Say how much was restored, if it was more than a tail."""
+    def finish(self) -> int:
+        """Say how much was restored, if it was more than a tail; return it."""
         if self._said > self._started or self._records >= 100_000:
             self._say("restored", self._end)
+        return self._records
 
     def _say(self, verb: str, position: int) -> None:
         share = 100 * (position - self._first) / (self._end - self._first)

@@ -1,8 +1,14 @@
 """RocksDB under the tables of one task: one folder per task, one column family per table.
 
 Everything that belongs together is written together: a `WriteBatch` holds the changes of all
-tables, the changelog offsets up to which they reach, and the input positions. So a folder always
-says exactly what it holds, and a restart reads only the changelog after those offsets.
+tables, the changelog offsets up to which they reach, the input positions, and the origin of it all
+(`streams.engine.changelogs.origin`). So a folder always says exactly what it holds, and a restart
+reads only the changelog after those offsets.
+
+A folder is only a copy of what the changelogs hold. One that is damaged is renamed, never deleted,
+and the state is restored into a new one. RocksDB tells of most damage, but not when it is asked in
+the usual way: a scan that meets a damaged block ends early, without an error, unless its status is
+read. What RocksDB does not notice at all, `streams.engine.state.generations` does.
 
 A folder is locked by the process that has it open. Where several workers of one machine share a
 state folder, a task takes the first of its numbered folders that is free, so that a worker that
@@ -10,33 +16,64 @@ hangs never blocks the one that takes over.
 """
 
 import logging
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import orjson
 from rocksdict import BlockBasedOptions, DBRecoveryMode, Options, Rdict, WriteBatch
 
 from settings.errors import HbError
+from streams.clock import wall
+from streams.engine.state.generations import Span, complete, is_mark, mark, newest_log, unmark
 
 FORMAT = 1
 """The version of the folder itself: which column families there are and what `_META` holds."""
 
 MAX_FOLDERS = 16
+MAX_ASIDE = 100
+"""Folders of one task that may be set aside: a disk that damages more than this needs a look."""
+
 _META = "default"
-_FORMAT_KEY, _OFFSETS_KEY, _POSITIONS_KEY, _LAYOUT_KEY = (
-    b"format",
-    b"offsets",
-    b"positions",
-    b"layout",
+_FORMAT_KEY = b"format"
+_OFFSETS_KEY = b"offsets"
+_POSITIONS_KEY = b"positions"
+_LAYOUT_KEY = b"layout"
+_ORIGIN_KEY = b"origin"
+_WRITTEN_KEY = b"written"
+_GENERATIONS_KEY = b"generations"
+
+# RocksDB's errors are one class; what kind each is stands at the head of its text.
+_TAKEN = re.compile(r"IO error: (While lock file: |lock hold by current process)")
+_DAMAGED = re.compile(
+    r"(Corruption|NotFound|Not implemented|Invalid argument): "
+    r"|IO error: (No such file or directory|.*Input/output error)"
 )
+_HEADS = re.compile(r"^((Corruption|NotFound|Not implemented|Invalid argument|IO error): )+")
+_GIST = re.compile(r": |  | in /|\n|/")
+"""Ends the first clause of an error: what follows may hold keys, and paths that are known."""
+_Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
 
 class StoreError(HbError):
     """A state folder cannot be opened or written."""
+
+
+class DamagedError(StoreError):
+    """A state folder does not hold what was written to it; closing the store sets it aside."""
+
+    def __init__(self, folder: Path, what: str) -> None:
+        super().__init__(f"the state folder {folder} is damaged: {what}")
+        self.what = what
+
+
+class _TakenError(StoreError):
+    """Another process has the folder open."""
 
 
 class Store:
@@ -45,13 +82,22 @@ class Store:
     def __init__(self, folder: Path, tables: Iterable[str]) -> None:
         self.folder = folder
         self._tables = list(tables)
+        self._span, self._logfile = Span(1, 0), ""
         self._open()
 
     def _open(self) -> None:
+        self._damage: str | None = None
         self._db = _open(self.folder, self._tables)
         self._families = {name: self._db.get_column_family(name) for name in self._tables}
         self._handles = {name: self._db.get_column_family_handle(name) for name in self._tables}
-        self._check_format()
+        try:
+            self._read(self._check_format)
+            self._read(self._check_generations)
+        except StoreError:
+            self.close()
+            raise
+
+    # What it holds.
 
     @property
     def offsets(self) -> dict[str, int]:
@@ -68,6 +114,46 @@ class Store:
         """Return the layout of each table at the last write; empty if there was none."""
         return self._load(_LAYOUT_KEY)
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Return what the state is about and comes from; empty if no version has said so yet."""
+        return self._load(_ORIGIN_KEY)
+
+    @property
+    def written(self) -> int | None:
+        """Return when it was last written, in milliseconds; None if no version has said so yet."""
+        return self._load(_WRITTEN_KEY).get("at")
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """Return a stored value."""
+        return cast("bytes | None", self._read(lambda: self._families[table].get(key)))
+
+    def get_many(self, table: str, keys: list[bytes]) -> list[bytes | None]:
+        """Return stored values in the order of `keys`."""
+        asked = cast("list[bytes | str | int | float | bool]", keys)
+        return cast("list[bytes | None]", self._read(lambda: self._families[table].get(asked)))
+
+    def keys(self, table: str) -> Iterator[bytes]:
+        """Return all keys of a table, ascending."""
+        rows = self._families[table].iter()
+        return self._scan(rows, lambda: cast("bytes", rows.key()))
+
+    def items(self, table: str) -> Iterator[tuple[bytes, bytes]]:
+        """Return all keys and values of a table, ascending by key."""
+        rows = self._families[table].iter()
+        return self._scan(rows, lambda: cast("tuple[bytes, bytes]", (rows.key(), rows.value())))
+
+    def _scan(self, rows: Any, row: Callable[[], _Result]) -> Iterator[_Result]:
+        rows.seek_to_first()
+        while rows.valid():
+            if not is_mark(rows.key()):
+                yield row()
+            rows.next()
+        # An iterator that is not valid any more is at the end, or at a block it cannot read.
+        self._read(rows.status)
+
+    # Writing.
+
     def write(
         self,
         changes: Mapping[str, Iterable[tuple[bytes, bytes | None]]],
@@ -75,6 +161,7 @@ class Store:
         offsets: Mapping[str, int],
         positions: Mapping[str, int],
         layout: Mapping[str, str],
+        origin: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the changes of all tables and what they stand for, all or nothing."""
         batch = WriteBatch(raw_mode=True)
@@ -83,45 +170,58 @@ class Store:
         batch.put(_OFFSETS_KEY, orjson.dumps(dict(offsets)))
         batch.put(_POSITIONS_KEY, orjson.dumps(dict(positions)))
         batch.put(_LAYOUT_KEY, orjson.dumps(dict(layout)))
+        if origin is not None:
+            batch.put(_ORIGIN_KEY, orjson.dumps(dict(origin)))
+        batch.put(_WRITTEN_KEY, orjson.dumps({"at": wall()}))
+        self._write(batch)
+        if newest_log(self.folder) != self._logfile:
+            self._begin_generation()
+
+    def _write(self, batch: WriteBatch) -> None:
         try:
             self._db.write(batch)
         except Exception as error:
-            raise StoreError(
-                f"cannot write the state folder {self.folder}: {error}; is the disk full?"
-            ) from error
+            raise self._noted(_explained(self.folder, error, "write")) from error
 
-    def get(self, table: str, key: bytes) -> bytes | None:
-        """Return a stored value."""
-        value: bytes | None = self._families[table].get(key)
-        return value
+    def _begin_generation(self, *, forget: bool = False) -> None:
+        """Mark the log file that is written now; `forget` the marks before, which were checked."""
+        self._logfile = newest_log(self.folder)
+        batch = WriteBatch(raw_mode=True)
+        first, last = self._span
+        if forget:
+            unmark(batch, self._handles, self._span)
+            first = last + 1
+        self._span = Span(first, last + 1)
+        mark(batch, self._handles, last + 1)
+        spans = {name: list(self._span) for name in self._handles}
+        batch.put(_GENERATIONS_KEY, orjson.dumps(spans))
+        self._write(batch)
 
-    def get_many(self, table: str, keys: list[bytes]) -> list[bytes | None]:
-        """Return stored values in the order of `keys`."""
-        found = self._families[table].get(cast("list[bytes | str | int | float | bool]", keys))
-        return cast("list[bytes | None]", found)
+    # Leaving.
 
-    def keys(self, table: str) -> Iterator[bytes]:
-        """Return all keys of a table, ascending."""
-        return self._families[table].keys()  # type: ignore[return-value]  # bytes in raw mode
-
-    def items(self, table: str) -> Iterator[tuple[bytes, bytes]]:
-        """Return all keys and values of a table, ascending by key."""
-        return self._families[table].items()  # type: ignore[return-value]  # bytes in raw mode
-
-    def wipe(self) -> None:
-        """Start from nothing: the changelog holds everything."""
-        self.close()
-        shutil.rmtree(self.folder)
+    def replace(self, kind: str) -> None:
+        """Set the folder aside and start with an empty one: the changelogs hold everything."""
+        self._release()
+        set_aside(self.folder, kind)
         self._open()
 
     def close(self) -> None:
-        """Flush and let go of the folder; what is not flushed is in the changelog."""
+        """Let go of the folder; what is not flushed is in the changelog. A damaged one is renamed.
+
+        Whoever opens the task next finds no folder, and restores everything from the changelogs.
+        """
+        self._release()
+        if self._damage is not None:
+            _say_damaged(self.folder, self._damage, set_aside(self.folder, "damaged"))
+
+    def _release(self) -> None:
         self._handles.clear()
         self._families.clear()
         try:
             self._db.close()
         except Exception as error:  # noqa: BLE001  # RocksDB's errors have no class of their own
-            _log.warning("the state folder %s was not closed cleanly: %s", self.folder, error)
+            if self._damage is None:
+                _log.warning("the state folder %s was not closed cleanly: %s", self.folder, error)
         finally:
             del self._db  # this frees the lock, whatever happened
 
@@ -136,50 +236,130 @@ class Store:
     ) -> None:
         self.close()
 
+    # Checks.
+
     def _load(self, key: bytes) -> dict[str, Any]:
-        raw = self._db.get(key)
-        return {} if raw is None else dict(orjson.loads(raw))
+        raw = self._read(lambda: self._db.get(key))
+        return {} if raw is None else dict(orjson.loads(cast("bytes", raw)))
+
+    def _read(self, read: Callable[[], _Result]) -> _Result:
+        """Return what `read` returns; damage that it meets is noted."""
+        try:
+            return read()
+        except StoreError as error:
+            raise self._noted(error) from error.__cause__
+        except Exception as error:
+            raise self._noted(_explained(self.folder, error, "read")) from error
+
+    def _noted(self, error: StoreError) -> StoreError:
+        """Remember damage for `close`, and return the error."""
+        if isinstance(error, DamagedError):
+            self._damage = error.what
+        return error
 
     def _check_format(self) -> None:
         raw = self._db.get(_FORMAT_KEY)
         if raw is None:
             self._db.put(_FORMAT_KEY, b"%d" % FORMAT)
         elif raw != b"%d" % FORMAT:
-            self.close()
             raise StoreError(
-                f"the state folder {self.folder} has format {raw.decode('ascii', 'replace')} and"
-                f" this version reads {FORMAT}; delete the folder (it is restored from the broker),"
-                " or run the version that wrote it"
+                f"the state folder {self.folder} has format"
+                f" {cast('bytes', raw).decode('ascii', 'replace')} and this version reads"
+                f" {FORMAT}; move the folder away (it is restored from the broker), or run the"
+                " version that wrote it"
             )
 
+    def _check_generations(self) -> None:
+        """Refuse a folder that lost writes from the middle, and begin a generation."""
+        spans = {name: Span(*span) for name, span in self._load(_GENERATIONS_KEY).items()}
+        for name, span in spans.items():
+            if name in self._families and not complete(self._families[name], span):
+                raise DamagedError(self.folder, "writes are missing from its history")
+        self._span = next(iter(spans.values()), Span(1, 0))
+        self._begin_generation(forget=True)
 
-def open_free(parent: Path, tables: Iterable[str]) -> Store:
-    """Open the first folder of a task that no other process has open."""
+
+def open_free(parent: Path, tables: Iterable[str], changelog: str | None = None) -> Store:
+    """Open the first folder of a task that is free, renaming those that turn out to be damaged.
+
+    A folder whose state belongs to a changelog of another name is somebody else's: settings with
+    another prefix may use the same place.
+    """
     names = list(tables)
     for number in range(MAX_FOLDERS):
+        folder = parent / str(number)
         try:
-            return Store(parent / str(number), names)
+            store = _open_sound(folder, names)
         except _TakenError:
-            _log.info("state folder %s is in use; trying the next one", parent / str(number))
+            _log.info("state folder %s is in use; trying the next one", folder)
+            continue
+        offsets = store.offsets
+        if changelog is None or not offsets or changelog in offsets:
+            return store
+        store.close()
+        _log.info("state folder %s belongs to other topics; trying the next one", folder)
     raise StoreError(
         f"all {MAX_FOLDERS} state folders under {parent} are in use by other processes"
     )
 
 
-class _TakenError(StoreError):
-    """Another process has the folder open."""
+def _open_sound(folder: Path, tables: list[str]) -> Store:
+    try:
+        return Store(folder, tables)
+    except DamagedError as error:
+        if folder.exists():  # a store that was open has set it aside itself
+            _say_damaged(folder, error.what, set_aside(folder, "damaged"))
+    return Store(folder, tables)
+
+
+def set_aside(folder: Path, kind: str) -> Path:
+    """Rename a folder that is not open, and return its new name; nothing is ever deleted."""
+    base = f"{folder.name}.{kind}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+    taken = {path.name for path in folder.parent.iterdir()}
+    if sum("-" in name for name in taken) >= MAX_ASIDE:
+        raise StoreError(
+            f"{MAX_ASIDE} state folders in {folder.parent} were set aside already; check the disk,"
+            " and move them away"
+        )
+    names = (base if again == 1 else f"{base}-{again}" for again in count(1))
+    try:
+        return folder.rename(folder.with_name(next(name for name in names if name not in taken)))
+    except OSError as error:
+        raise StoreError(f"cannot rename the state folder {folder}: {error.strerror}") from error
+
+
+def _say_damaged(folder: Path, what: str, aside: Path) -> None:
+    _log.error(
+        "the state folder %s is damaged (%s); it is now called %s, and the state is restored from"
+        " the changelogs",
+        folder,
+        what,
+        aside.name,
+    )
+
+
+def _explained(folder: Path, error: Exception, doing: str) -> StoreError:
+    """Return what an error of RocksDB means: somebody else's folder, damage, or another cause."""
+    text = str(error)
+    if _TAKEN.match(text):
+        return _TakenError(f"the state folder {folder} is in use by another process")
+    if _DAMAGED.match(text):
+        return DamagedError(folder, _GIST.split(_HEADS.sub("", text))[0][:80].rstrip())
+    return StoreError(f"cannot {doing} the state folder {folder}: {text}; is the disk full?")
 
 
 def _open(folder: Path, tables: list[str]) -> Rdict:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        known = Rdict.list_cf(str(folder), _options()) if (folder / "CURRENT").exists() else []
+        current = (folder / "CURRENT").exists()
+        known = Rdict.list_cf(str(folder), _options()) if current else []
         families = {name: _options() for name in {_META, *tables, *known}}
-        return Rdict(str(folder), _options(), column_families=families)
+        if current or not any(folder.glob("*.sst")):
+            return Rdict(str(folder), _options(), column_families=families)
     except Exception as error:
-        if "lock" in str(error).lower():
-            raise _TakenError(f"the state folder {folder} is in use by another process") from error
-        raise StoreError(f"cannot open the state folder {folder}: {error}") from error
+        raise _explained(folder, error, "open") from error
+    # RocksDB would begin a new database, and delete the table files of the old one.
+    raise DamagedError(folder, "its file CURRENT is missing")
 
 
 def _options() -> Options:

@@ -37,7 +37,9 @@ async def open_session(
         async with asyncio.timeout(2 * config.request_timeout):
             await unhurried(producer.start())
         store = open_free(
-            config.state_folder(spec.name, partition), [t.name for t in spec.tables()]
+            config.state_folder(spec.name, partition),
+            [t.name for t in spec.tables()],
+            config.changelog(spec.name),
         )
         session = Session(
             config,

@@ -20,12 +20,13 @@ from streams.clock import wall
 from streams.engine.api import AgentSpec, ProcessingError, Processor, TaskContext
 from streams.engine.cancellation import in_thread
 from streams.engine.changelogs.changelog import Changelogs
+from streams.engine.changelogs.origin import Origin
 from streams.engine.changelogs.restore import Restored, restore
 from streams.engine.config import EngineConfig
 from streams.engine.errors import FinalError
 from streams.engine.observer import At, Observer, Opened
 from streams.engine.outbox import Outbox
-from streams.engine.state.store import Store
+from streams.engine.state.store import Store, StoreError
 from streams.engine.state.table import Table
 from streams.engine.tasks.commit import Hook, Step, Work, commit
 from streams.engine.tasks.inbox import Inbox
@@ -68,6 +69,7 @@ class Session:
             config.changelog(spec.name),
             config.shared_changelog(spec.name),
             largest=config.changelog_bytes,
+            origin=Origin(config.app, meaning=spec.meaning),
         )
         self._processor: Processor | None = None
         self._inbox = self._new_inbox(dict.fromkeys(spec.inputs, 0))
@@ -87,7 +89,6 @@ class Session:
     async def restore(self, others: Any) -> None:
         """Bring store and tables up to date, and make the processor."""
         name = self._config.transactional_id(self.spec.name, self.partition)
-        self._changelogs.check_layout(self._store.layout, f"the folder {self._store.folder}")
         self.restored = await restore(self._changelogs, self._config, name, self.spec.inputs)
         await in_thread(lambda: [table.load(self._store) for table in self._tables])
         stored = self._store.positions
@@ -98,6 +99,8 @@ class Session:
         tables = {table.name: table for table in self._tables}
         context = TaskContext(self.spec.name, self.partition, tables, others)
         self._processor = await in_thread(lambda: self.spec.processor(context))
+        if not self._changelogs.signed:
+            self._pile(0)
 
     def opened(self, seconds: float) -> Opened:
         """Return what observers hear when it is open."""
@@ -201,8 +204,8 @@ class Session:
     def _call(self, work: Callable[[Outbox], None]) -> None:
         try:
             work(self._outbox)
-        except FinalError:
-            raise
+        except (FinalError, StoreError):
+            raise  # not the processor's fault
         except Exception as error:
             raise ProcessingError(f"{type(error).__name__} in agent {self.spec.name}") from error
 

@@ -1,0 +1,89 @@
+"""Where stored state comes from, and what gives it its meaning.
+
+State is bytes. They mean something only together with
+
+    owner     the ensemble that taught it: two that share topics would fence each other for ever
+    topics    the ids of the topics that were read and written: offsets say nothing about a topic
+              that was made anew under the same name
+    meaning   by settings key, a digest of what stored rows and records under way depend on
+
+The origin travels with the state, in the folder and in the changelog, and is held against the
+present one at every opening. State that was written before a part was known adopts it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.engine.state.table import StateError
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose state it is, which topics it is about, and which settings it depends on."""
+
+    owner: str = ""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    meaning: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, stored: Mapping[str, Any]) -> "Origin":
+        """Return the origin that was stored; parts that were not are empty."""
+        return cls(stored.get("owner", ""), stored.get("topics", {}), stored.get("meaning", {}))
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as it is stored."""
+        return {"owner": self.owner, "topics": dict(self.topics), "meaning": dict(self.meaning)}
+
+
+def changed_keys(stored: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
+    """Return the settings keys that do not mean what they did.
+
+    A key that nobody stored is new, and new is fine: what it stands for has no rows yet.
+
+    >>> changed_keys({"labels": "a", "ensemble.mode": "b"}, {"labels": "c", "positive": "d"})
+    ['ensemble.mode', 'labels']
+    """
+    return sorted(key for key, digest in stored.items() if present.get(key) != digest)
+
+
+def check_owner(stored: Origin, present: Origin, source: str) -> None:
+    """Refuse state of another ensemble, or state that these settings would misread."""
+    if stored.owner and present.owner and stored.owner != present.owner:
+        raise StateError(
+            f"{source} belongs to the ensemble {stored.owner}, and these settings are called"
+            f" {present.owner}: two ensembles cannot share topics; give this one a topics.prefix of"
+            " its own, or the name under which the state was taught"
+        )
+    if keys := changed_keys(stored.meaning, present.meaning):
+        raise StateError(misread(keys, source))
+
+
+def misread(keys: Iterable[str], source: str) -> str:
+    """Say that settings changed on which stored state depends, and what can be done."""
+    return (
+        f"{source} was taught under other settings: {', '.join(keys)} changed, so that it would be"
+        " misread; undo the change, or give the new settings another name and topics.prefix, and"
+        " teach them from what the topics still hold (docs/settings.md, What may change)"
+    )
+
+
+def check_topics(
+    stored: Origin, present: Origin, source: str, positions: Mapping[str, int], private: str
+) -> None:
+    """Refuse state about topics that were made anew since; `private` is the task's changelog."""
+    for topic, known in stored.topics.items():
+        if present.topics.get(topic, known) == known:
+            continue
+        if topic == private:
+            raise StateError(
+                f"the changelog {topic} was made anew: {source} was written to an earlier topic of"
+                " that name. Bring the earlier topic back; or move the state folder away to go on"
+                " from what the new one holds (records may be answered twice); or start under"
+                " another topics.prefix"
+            )
+        read = f" and has read it up to {positions[topic]}" if topic in positions else ""
+        raise StateError(
+            f"the topic {topic} was made anew: {source} is about an earlier topic of that name"
+            f"{read}. Bring the earlier topic back, or start under another topics.prefix"
+        )

@@ -1,0 +1,57 @@
+"""Finds out whether RocksDB has lost writes from the middle of its history without noticing.
+
+RocksDB collects writes in a log file and in memory, and later in table files, which its manifest
+lists. A manifest that lost its end, or a log file that is gone while a later one is there, leaves a
+folder that opens without complaint: the newest writes are there, older ones are not.
+
+So every log file gets a mark of its own in every column family: a row that nothing overwrites. The
+folder's meta data say which marks there must be. Writes that are lost together were in the same log
+file, so their mark is lost with them, and the next opening sees it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_MARK = b"\x00generation/"
+"""Begins the keys of marks; no table has such keys: cells are 8 bytes, and ids are printable."""
+
+
+class Span(NamedTuple):
+    """The marks that must be there: from `first` to `last`."""
+
+    first: int
+    last: int
+
+
+def is_mark(key: bytes) -> bool:
+    """Tell whether a key of a column family is a mark."""
+    return key.startswith(_MARK)
+
+
+def newest_log(folder: Path) -> str:
+    """Return the name of the log file that RocksDB writes now."""
+    return max((file.name for file in folder.glob("*.log")), default="")
+
+
+def mark(batch: Any, handles: Mapping[str, Any], number: int) -> None:
+    """Put the mark of a generation into every column family."""
+    for handle in handles.values():
+        batch.put(_key(number), b"", handle)
+
+
+def unmark(batch: Any, handles: Mapping[str, Any], span: Span) -> None:
+    """Delete marks that were found to be there: all they stood for is there as well."""
+    for handle in handles.values():
+        for number in range(span.first, span.last + 1):
+            batch.delete(_key(number), handle)
+
+
+def complete(family: Any, span: Span) -> bool:
+    """Tell whether a column family has all the marks it must have."""
+    wanted = [_key(number) for number in range(span.first, span.last + 1)]
+    return all(value is not None for value in family.get(wanted)) if wanted else True
+
+
+def _key(number: int) -> bytes:
+    return _MARK + b"%012d" % number

@@ -1,0 +1,128 @@
+"""What a broker knows of topics that aiokafka's consumer does not ask for: ids and settings.
+
+Kafka gives every topic an id, and another one when a topic is made anew under the same name.
+aiokafka asks for metadata in a version that has no ids yet, so the request and its answer are
+described here, by Kafka's protocol: Metadata, version 12.
+"""
+
+from collections.abc import Collection
+from io import BytesIO
+from typing import Any
+from uuid import UUID
+
+from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.admin import DescribeConfigsRequest
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import (
+    Boolean,
+    CompactArray,
+    CompactString,
+    Int16,
+    Int32,
+    Schema,
+    TaggedFields,
+)
+
+from settings.errors import BrokerError
+
+_TOPIC = 2
+"""A topic among the kinds of resources that have settings."""
+_UNKNOWN = UUID(int=0)
+"""Stands for no id: in a question by name, and in the answers of brokers that keep none."""
+
+
+class _Id(AbstractType[UUID]):  # type: ignore[misc]  # aiokafka is untyped
+    @classmethod
+    def encode(cls, value: UUID) -> bytes:
+        return value.bytes
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> UUID:
+        return UUID(bytes=data.read(16))
+
+
+_TEXT = CompactString("utf-8")
+_PARTITION = (
+    ("error_code", Int16),
+    ("partition", Int32),
+    ("leader", Int32),
+    ("leader_epoch", Int32),
+    ("replicas", CompactArray(Int32)),
+    ("isr", CompactArray(Int32)),
+    ("offline_replicas", CompactArray(Int32)),
+    ("tags", TaggedFields),
+)
+_TOPIC_METADATA = (
+    ("error_code", Int16),
+    ("name", _TEXT),
+    ("topic_id", _Id),
+    ("is_internal", Boolean),
+    ("partitions", CompactArray(*_PARTITION)),
+    ("authorized_operations", Int32),
+    ("tags", TaggedFields),
+)
+_BROKER = (
+    ("node_id", Int32),
+    ("host", _TEXT),
+    ("port", Int32),
+    ("rack", _TEXT),
+    ("tags", TaggedFields),
+)
+
+
+class _MetadataResponse(Response):  # type: ignore[misc]  # aiokafka is untyped
+    API_KEY = 3
+    API_VERSION = 12
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("brokers", CompactArray(*_BROKER)),
+        ("cluster_id", _TEXT),
+        ("controller_id", Int32),
+        ("topics", CompactArray(*_TOPIC_METADATA)),
+        ("tags", TaggedFields),
+    )
+
+
+class _MetadataQuestion(RequestStruct):  # type: ignore[misc]  # aiokafka is untyped
+    API_KEY = 3
+    API_VERSION = 12
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = _MetadataResponse
+    SCHEMA = Schema(
+        ("topics", CompactArray(("topic_id", _Id), ("name", _TEXT), ("tags", TaggedFields))),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class _MetadataRequest(Request[_MetadataQuestion]):  # type: ignore[misc]  # aiokafka is untyped
+    API_KEY = 3
+
+    def __init__(self, topics: Collection[str]) -> None:
+        self._topics: list[Any] = [(_UNKNOWN, topic, {}) for topic in topics]
+
+    def build(self, request_struct_class: type[_MetadataQuestion]) -> _MetadataQuestion:
+        return request_struct_class(self._topics, False, False, {})
+
+
+async def topic_ids(consumer: Any, topics: Collection[str]) -> dict[str, str]:
+    """Return the id of each topic; without those that the broker keeps no id of."""
+    client = consumer._client
+    answer = await client.send(client.get_random_node(), _MetadataRequest(topics))
+    ids = {name: topic_id for error, name, topic_id, *_ in answer.topics if not error}
+    missing = [topic for topic in topics if topic not in ids]
+    if missing:
+        raise BrokerError(f"a broker does not know topic {missing[0]} (yet)")
+    return {name: topic_id.hex for name, topic_id in ids.items() if topic_id != _UNKNOWN}
+
+
+async def topic_setting(consumer: Any, topic: str, key: str) -> str | None:
+    """Return one setting of a topic, None if we may not see it."""
+    client = consumer._client
+    question = DescribeConfigsRequest([(_TOPIC, topic, [key])])
+    answer = await client.send(client.get_random_node(), question)
+    for error, _, _, _, entries in answer.resources:
+        if not error:
+            return next((entry[1] for entry in entries if entry[0] == key), None)
+    return None
