@@ -122,11 +122,6 @@ async def gather(recording: Recording, settings: Settings, partition: int) -> Ev
     return Evidence(await read_partition(recording, settings, partition), states)
 
 
-def examine(evidence: Evidence) -> Findings:
-    """Compare what was read."""
-    return recompute(evidence)[0]
-
-
 def recompute(evidence: Evidence) -> tuple[Findings, Again]:
     """Compare what was read; return the state as it should be, too."""
     findings = Findings()

@@ -1,7 +1,5 @@
 """Dead letters: one for each record that could not be used, none for any other."""
 
-import numpy as np
-
 from audit.evidence import Evidence
 from audit.findings import Findings
 from learners.join import Reason
@@ -37,9 +35,3 @@ def _audit_topic(evidence: Evidence, findings: Findings, topic: str) -> None:
     nowhere = sum(o >= start and o not in good and o not in bad for o in letters)
     findings.differing("dead letters of no record", where, nowhere)
     findings.count("bad_records", len(bad))
-
-
-def refused_rules(evidence: Evidence, topic: str) -> int:
-    """Return how many good records of a topic a failing rule turned away."""
-    offsets = evidence.log(topic).columns["offset"]
-    return int(np.isin(offsets, evidence.refused(topic, "rule_failed")).sum())

@@ -10,9 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 EXIT_FOUND = 1
-EXIT_USAGE = 2
 EXIT_INPUT = 3
-EXIT_BROKER = 4
 EXIT_INTERRUPTED = 130
 
 out = Console()

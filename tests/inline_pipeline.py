@@ -69,7 +69,7 @@ class Shelf(Outbox):
         super().__init__(lambda: None, 0, deadletters)
         self.sent = []
 
-    def _append(self, topic, partition, records, extra):
+    def _append(self, topic, records, extra):
         self.sent += [(topic, *record, tuple(extra)) for record in records]
 
 

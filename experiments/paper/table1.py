@@ -25,8 +25,6 @@ PRINTED = {
 RAW = {"LR raw": "LR", "SVM raw": "SVM"}
 """The same methods on features that were not standardised, set beside the same printed rows."""
 
-SIMULATIONS = 6
-
 
 def table1(
     count: int = 50,

@@ -10,7 +10,6 @@ categories gives one cell per category.
     [[0.25, 0.75]]
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -144,8 +143,3 @@ class FeatureSpace:
 def unit_cube(d: int) -> FeatureSpace:
     """Return the paper's own space: d real features that lie in [0, 1] already."""
     return FeatureSpace(tuple(Real(f"x{j}", MinMax(0.0, 1.0)) for j in range(d)))
-
-
-def real_features(names: Sequence[str], scalings: Sequence[Scaling]) -> FeatureSpace:
-    """Return a space of real features."""
-    return FeatureSpace(tuple(map(Real, names, scalings)))

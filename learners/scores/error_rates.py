@@ -67,18 +67,6 @@ def rates(counts: Ints, positive: int) -> Rates:
     )
 
 
-def improvement_ratio(of: Floats | float, over: Floats | float) -> Floats:
-    """Return IR of algorithm A, whose loss is `of`, with respect to B, whose loss is `over`.
-
-    nan where B makes no errors: there is nothing to improve on.
-
-        >>> round(float(improvement_ratio(of=2.96, over=6.04)), 2)
-        0.51
-    """
-    a, b = np.asarray(of, np.float64), np.asarray(over, np.float64)
-    return _ratio(b - a, b)
-
-
 @dataclass(frozen=True, slots=True)
 class Hindsight:
     """The LLs as benchmarks, known only afterwards.

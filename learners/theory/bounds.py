@@ -19,11 +19,6 @@ def log_term(T: float, rules: int, cubes: float) -> float:
     return 1.0 + 2.0 * (log(2.0 * rules) + log(cubes) + 1.5 * log(T))
 
 
-def index_radius(trials: float, T: float, rules: int, cubes: float) -> float:
-    """Inflation term of the IUP index: `sqrt((2/N) (1 + 2 ln(2 |F| m^d T^1.5)))`."""
-    return sqrt(2.0 / trials * log_term(T, rules, cubes)) if trials > 0 else inf
-
-
 def partition_term(L: float, alpha: float, d: int, m: float) -> float:
     """`2 L d^(alpha/2) m^(-alpha)`: what treating a whole cube alike can cost per instance.
 
@@ -59,21 +54,6 @@ def local_regret(
     cells, t = rules * cubes, T if so_far is None else so_far
     learning = cells + 2.0 * width_factor(T, rules, cubes) * sqrt(cells * t)
     return 1.0 + partition_term(L, alpha, d, m) * t + learning
-
-
-def local_regret_optimal_m(
-    T: float, *, d: int, m: int, rules: int, L: float, alpha: float
-) -> float:
-    """Theorem 1, special form for `m = ceil(T^(1/(2 alpha + d)))`.
-
-    `T^((alpha+d)/(2 alpha+d)) C_i + T^(d/(2 alpha+d)) 2^d |F| + 1` with
-    `C_i = 2 A_m |F|^(1/2) 2^(d/2) + 2 L d^(alpha/2)`.
-    """
-    factor = 2.0 * width_factor(T, rules, math.pow(m, d)) * sqrt(rules) * math.pow(2.0, d / 2.0)
-    constant = factor + 2.0 * L * math.pow(d, alpha / 2.0)
-    power = 2.0 * alpha + d
-    main = math.pow(T, (alpha + d) / power) * constant
-    return main + math.pow(T, d / power) * math.pow(2.0, d) * rules + 1.0
 
 
 def memory_bounded_limit(L: float, alpha: float, d: int, max_cuts: int) -> float:

@@ -53,34 +53,21 @@ def awake_regret(expected: Ints, losses: Ints) -> Floats:
     return np.asarray((expected - UNIT * losses).max(axis=-1) / UNIT)
 
 
-def expected_while_heard(expected: Ints, heard: Ints) -> Ints:
-    """Return (M,) sums for `awake_regret` of a batch: (n,) expected losses, (n, M) heard or not."""
-    return np.asarray((expected[:, None] * heard).sum(axis=0, dtype=np.int64))
+def local_regret_parts(counts: Ints, rules: int) -> Ints:
+    """Estimate an LL's regret Reg_i(T) against its local oracle, row by row in parts of 1/UNIT.
 
-
-def local_regret_estimate(counts: Ints, rules: int) -> float:
-    """Return an estimate of an LL's regret Reg_i(T) against its local oracle.
-
-    The paper's `sum_t R_{f*(X_i(t))}(t) - sum_t R_{A_i(t)}(t)` needs the true accuracies. In their
-    place stand the counts: per cube, the best rule's mean times the arrivals, less the successes of
-    the rules chosen. So it is an estimate: it takes a cube's instances as alike, knows nothing of
+    The paper's `sum_t R_{f*(X_i(t))}(t) - sum_t R_{A_i(t)}(t)` needs the true accuracies. The
+    counts take their place: per cube, the best rule's mean times the arrivals, less the successes
+    of the rules chosen. It is an estimate: it treats a cube's instances as alike, knows nothing of
     rules not tried yet, and the best of several means is on average too high while trials are few.
     Under full feedback chance may make it negative; under bandit feedback it never is.
 
     `counts` are the rows of one phase of `Iup.tables()`: (P, 2F) under bandit feedback, N and S of
     each rule; (P, 2F + 1) under full feedback, with the successes of the rules chosen. Phases add.
-    """
-    trials, successes, arrivals, hits = _columns(counts, rules)
-    means = np.where(trials > 0, successes / np.maximum(trials, 1), 0.0)
-    return float((means.max(axis=1) * arrivals - hits).sum())
 
-
-def local_regret_parts(counts: Ints, rules: int) -> Ints:
-    """Return `local_regret_estimate` row by row, in whole parts of which UNIT make one error.
-
-    So sums of it are sums of integers, and do not depend on the order in which rows came to be. A
-    mean is rounded up to parts, but only for the arrivals beyond a rule's own trials (where it was
-    always tried its successes are exact): the regret is never below 0 for that.
+    The parts are integers, so their sum does not depend on the order of the rows. A mean is rounded
+    up to parts, but only for the arrivals beyond a rule's own trials (where it was always tried its
+    successes are exact), so that rounding never takes the regret below 0.
 
         >>> (local_regret_parts(np.array([[4, 2, 1, 2], [0, 0, 0, 0]]), 2) / UNIT).tolist()
         [3.0, 0.0]

@@ -12,7 +12,7 @@ from schemas.errors import RecordError
 from streams.clock import wall
 from streams.engine.errors import RecordTooLargeError
 from streams.engine.measurements import Notes
-from streams.kafka.batch import Batch, Headers
+from streams.kafka.batch import Batch
 
 LARGEST = 1_000_000
 """Bytes that one output may take; a broker's own default lets some more pass."""
@@ -22,7 +22,7 @@ class Outbox:
     """Outputs of one transaction, by topic and partition.
 
     `create` makes an empty record batch of the producer. Outputs go to the task's own partition
-    number unless another is named, because one partition follows the patient. A record of more than
+    number, because one partition follows the patient. A record of more than
     `largest` bytes raises RecordTooLargeError.
     """
 
@@ -45,20 +45,6 @@ class Outbox:
         self.notes = Notes()
         """What shall be measured when this is committed."""
 
-    def emit(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        *,
-        extra: Headers = (),
-        partition: int | None = None,
-    ) -> None:
-        """Send one record; `timestamp` in milliseconds, `extra` its headers."""
-        self.urgent = True
-        self._append(topic, partition, ((timestamp, key, value),), list(extra))
-
     def emit_many(
         self,
         topic: str,
@@ -66,12 +52,11 @@ class Outbox:
         values: Sequence[bytes | None],
         timestamps: Sequence[int],
         *,
-        partition: int | None = None,
         urgent: bool = True,
     ) -> None:
         """Send records in their order; if not `urgent`, they may wait a little for company."""
         self.urgent |= urgent
-        self._append(topic, partition, zip(timestamps, keys, values, strict=True), [])
+        self._append(topic, zip(timestamps, keys, values, strict=True), [])
 
     def dead(self, batch: Batch, index: int, error: RecordError) -> None:
         """Send a record that cannot be used to the dead letters, and say why.
@@ -111,17 +96,15 @@ class Outbox:
             error, topic=topic, partition=self._partition, offset=offset, at=now, value=kept
         )
         record = (now, key, letter.value)
-        self._append(self._deadletters, None, (record,), [*headers(letter), *extra])
+        self._append(self._deadletters, (record,), [*headers(letter), *extra])
 
     def _append(
         self,
         topic: str,
-        partition: int | None,
         records: Iterable[tuple[int, bytes | None, bytes | None]],
         extra: Sequence[tuple[str, bytes | None]],
     ) -> None:
-        place = (topic, self._partition if partition is None else partition)
-        batches = self.batches.setdefault(place, [])
+        batches = self.batches.setdefault((topic, self._partition), [])
         builder = batches[-1] if batches else self._add(batches)
         # The builder's own wrapper costs as much again as the encoding, so it is passed by.
         append, count = builder._builder.append, builder._relative_offset

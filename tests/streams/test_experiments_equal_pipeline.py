@@ -8,10 +8,8 @@ from aiokafka import AIOKafkaProducer
 from engine_kit import until
 from pipeline_kit import create_topics, read, running
 
-from experiments.paper import stream_form as paper_form
 from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
-from experiments.single_pass import stream_form as pass_form
 from experiments.single_pass.locals import Task, listen
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
 from experiments.single_pass.passes import fuse
@@ -19,6 +17,8 @@ from learners.fusion.registry import make_fusion
 from schemas.writing import encode
 from settings.loading import load_settings
 from streams.kafka.topics import Topics
+from tests import passes_as_records as pass_form
+from tests import runs_as_records as paper_form
 
 PATIENTS, SEED, H = 30, 12, 2.5
 

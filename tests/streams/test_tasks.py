@@ -173,7 +173,7 @@ class Timed(Counting):
     def tick(self, now, out):
         if len(self.seen) and b"ticked" not in self.seen:
             self.seen.put(b"ticked", b"1")
-            out.emit(self.output, b"tick", None, now)
+            out.emit_many(self.output, [b"tick"], [None], [now])
 
 
 async def test_time_passes_only_for_those_who_have_read_everything(

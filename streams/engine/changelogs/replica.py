@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
@@ -182,15 +181,6 @@ class Others:
         """Return the entries of the other partitions, by partition."""
         found = self._replica.entries(table)
         return {number: held for number, held in found.items() if number != self._partition}
-
-
-def sum_rows(own: CellTable, others: Others | None, table: str, cells: Ints) -> Rows:
-    """Return the sum over all partitions: one's own as it is now, the others' as committed."""
-    mine = own.rows(cells)
-    if others is None:
-        return mine
-    total: Rows = np.add(mine, others.rows(table, cells))
-    return total
 
 
 def _apply(held: dict[bytes, bytes], changes: Mapping[bytes, bytes | None]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.totals import FORGOTTEN
-from audit.end_to_end import examine
+from audit.end_to_end import recompute
 from audit.findings import Kind
 from audit.recording.recording import Span
 from audit.settling_order import merged_order
@@ -30,6 +30,10 @@ def stream(tmp_path_factory):
         live.publish(live.topics.labels, 2_000_000, b"", encode(Label("p3", name, 5)))
     live.publish(live.topics.labels, 2_000_000, b"", encode(Label("nobody", "ill", 5)))
     return live
+
+
+def examine(evidence):
+    return recompute(evidence)[0]
 
 
 def kinds(findings):

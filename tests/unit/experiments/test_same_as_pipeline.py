@@ -4,16 +4,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from audit.end_to_end import examine
+from audit.end_to_end import recompute
 from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
-from experiments.paper.stream_form import instances, labels, learner_name, settings_text
 from learners.fusion.registry import make_fusion
 from learners.local.iup import Feedback
 from schemas.records import Diagnosis, Label, Prediction
 from schemas.writing import encode
 from settings.loading import load_settings
 from tests.inline_pipeline import Inline, configured, lived
+from tests.runs_as_records import instances, labels, learner_name, settings_text
 
 SEED, H, STEPS = 12, 2.5, 150
 
@@ -63,7 +63,7 @@ def test_fnr_control_runs_in_the_agents_and_is_audited(tmp_path, context):
     if context:
         given.append('ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}')
     live = lived(configured(tmp_path, *given), 120)
-    findings = examine(live.evidence())
+    findings, _ = recompute(live.evidence())
     assert findings.clean, findings.list()
     tables = live.tables[live.specs[-1].name]
     name = next(name for name in tables if "fnr_control" in name)

@@ -3,7 +3,7 @@ import pytest
 
 from learners.arrays.types import MISSING
 from learners.errors import LearnerError
-from learners.scores.error_rates import confusion, hindsight, improvement_ratio, rates
+from learners.scores.error_rates import confusion, hindsight, rates
 from learners.scores.window import Window, merged
 
 
@@ -28,16 +28,6 @@ def test_rates(counts, positive, per, fpr, fnr):
     found = rates(np.array(counts), positive)
     for value, expected in ((found.per, per), (found.fpr, fpr), (found.fnr, fnr)):
         assert np.isnan(value) if expected is None else value == expected, (value, expected)
-
-
-def test_the_papers_own_example_of_the_improvement_ratio():
-    assert improvement_ratio(of=2.96, over=6.04) == pytest.approx(0.51, abs=0.005)
-
-
-def test_improvement_over_nothing_is_undefined():
-    found = improvement_ratio(np.array([0.1, 0.0, 0.2]), np.array([0.0, 0.0, 0.1]))
-    assert np.isnan(found[:2]).all()
-    assert found[2] == -1.0
 
 
 def test_what_is_missing_counts_for_nobody():

@@ -1,9 +1,8 @@
-from math import inf, log, sqrt
+from math import log, sqrt
 
 import pytest
 
 from learners.errors import LearnerError
-from learners.local.partition import cuts_for
 from learners.theory import bounds
 
 WDBC = {"d": 10, "m": 2, "cubes": 2**10, "rules": 2, "L": 1.0, "alpha": 1.65}
@@ -16,23 +15,6 @@ def test_theorem_1_at_the_papers_setting_is_vacuous():
     expected = 1 + 2 * 10**0.825 * 2**-1.65 * T + 2048 + 2 * A * sqrt(2048 * T)
     assert bounds.local_regret(T, **WDBC) == pytest.approx(expected)
     assert bounds.is_vacuous(bounds.local_regret(T, **WDBC), T)
-
-
-def test_theorem_1_with_the_optimal_m_in_a_case_worked_by_hand():
-    """d = 1, alpha = 1, T = 1000: m = 10, T^(2/3) = 100, T^(1/3) = 10."""
-    A = 2 * sqrt(2 * (1 + 2 * log(2 * 2 * 10 * 1000**1.5)))
-    C = 2 * A * sqrt(2) * sqrt(2) + 2 * 3.0
-    expected = 100 * C + 10 * 2 * 2 + 1
-    got = bounds.local_regret_optimal_m(1000, d=1, m=10, rules=2, L=3.0, alpha=1.0)
-    assert got == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("T", "d", "alpha"), [(10**3, 1, 1.0), (10**6, 3, 0.5), (10**9, 10, 2.0)])
-def test_the_special_form_is_the_looser_one(T, d, alpha):
-    """The proof uses m < 2 T^(1/(2 alpha + d)), so the closed form can only lose against it."""
-    m = cuts_for(T, alpha, d)
-    exact = bounds.local_regret(T, d=d, m=m, cubes=m**d, rules=2, L=1.0, alpha=alpha)
-    assert exact <= bounds.local_regret_optimal_m(T, d=d, m=m, rules=2, L=1.0, alpha=alpha)
 
 
 def test_theorem_2_gives_the_figure_measured_against():
@@ -55,12 +37,6 @@ def test_remark_1_is_the_slope_that_theorem_1_keeps():
     assert bounds.local_regret(T, **args) / T == pytest.approx(
         bounds.memory_bounded_limit(2.0, 1.0, 4, 3), rel=1e-3
     )
-
-
-def test_the_radius_is_infinite_before_the_first_trial_and_shrinks():
-    radii = [bounds.index_radius(n, 100, 2, 4) for n in (0, 1, 2, 10, 1000)]
-    assert radii[0] == inf
-    assert radii == sorted(radii, reverse=True)
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])

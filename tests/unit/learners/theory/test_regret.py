@@ -14,8 +14,6 @@ from learners.theory.regret import (
     awake_regret,
     contextual_regret,
     ensemble_regret,
-    expected_while_heard,
-    local_regret_estimate,
     local_regret_parts,
 )
 
@@ -38,7 +36,8 @@ def test_a_learner_that_sleeps_is_a_benchmark_only_while_it_is_awake():
     expected, heard = np.array([UNIT, UNIT, UNIT // 2]), np.array([[1, 0], [1, 0], [1, 1]])
     losses = np.array([2, 0])
     assert ensemble_regret(expected.sum(), losses) == 2.5
-    assert awake_regret(expected_while_heard(expected, heard), losses) == 0.5
+    while_heard = (expected[:, None] * heard).sum(axis=0)
+    assert awake_regret(while_heard, losses) == 0.5
 
 
 def test_one_part_is_not_lost_among_many_instances():
@@ -59,7 +58,7 @@ def run_hedge(silent=0.0):
         verdict = hedge.decide(ballot)
         loss = verdict.expected_loss(truth)
         expected += loss.sum()
-        while_heard += expected_while_heard(loss, ballot.present)
+        while_heard += (loss[:, None] * ballot.present).sum(axis=0)
         hedge.learn(ballot, verdict, truth)
     losses = hedge.tables()["losses"].rows(np.array([0]))[0, 1:]
     return expected, while_heard, losses
@@ -89,7 +88,6 @@ ESTIMATES = [
 
 @pytest.mark.parametrize(("counts", "rules", "expected"), ESTIMATES)
 def test_local_estimate(counts, rules, expected):
-    assert local_regret_estimate(np.array(counts), rules) == pytest.approx(expected)
     assert local_regret_parts(np.array(counts), rules).sum() / UNIT == pytest.approx(expected)
 
 
@@ -107,7 +105,7 @@ def test_local_estimate_reads_the_tables_of_iup(feedback):
         right[choice.cubes[0]] += correct[0]
         hits[choice.cubes[0]] += correct[0, choice.rules[0]]
     _, rows = iup.tables()[1].items()
-    estimate = local_regret_estimate(rows, rules=2)
+    estimate = local_regret_parts(rows, rules=2).sum() / UNIT
     if feedback is Feedback.FULL:
         assert estimate == pytest.approx((right.max(axis=1) - hits).sum())
     else:
@@ -116,7 +114,7 @@ def test_local_estimate_reads_the_tables_of_iup(feedback):
 
 def test_rows_of_another_width_are_refused():
     with pytest.raises(LearnerError, match="2 rules"):
-        local_regret_estimate(np.zeros((1, 3), np.int64), 2)
+        local_regret_parts(np.zeros((1, 3), np.int64), 2)
 
 
 def test_parts_are_exact_for_many_patients():

@@ -52,8 +52,8 @@ def feature_lines(data: Dataset, columns: list[int]) -> Iterator[str]:
     space = data.space()
     for j in columns:
         feature = space.features[j]
-        assert isinstance(feature, Real)  # noqa: S101 - WDBC has numbers only
-        assert isinstance(feature.scaling, ZLogistic)  # noqa: S101 - the default scaling
+        assert isinstance(feature, Real)
+        assert isinstance(feature.scaling, ZLogistic)
         fitted = f"mean = {feature.scaling.mean!r}, std = {feature.scaling.std!r}"
         yield f'{{name = "{feature.name}", scale = "zlog", {fitted}}}'
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from experiments.paper.stream_form import feature_lines, instance_id, learner_name, split_up
 from experiments.single_pass.locals import Task
 from experiments.single_pass.methods import Ours
 from schemas.records import Instance, Label
 from settings.render import inline
+from tests.runs_as_records import feature_lines, instance_id, learner_name, split_up
 
 
 def settings_text(task: Task, method: Ours) -> str:
