@@ -6,7 +6,7 @@
 ('logistic', True)
 >>> sorted(KINDS)
 ['bayes', 'callable', 'cells', 'committee', 'constant', 'lda', 'linear', 'logistic',
- 'naive_bayes', 'river', 'threshold']
+ 'naive_bayes', 'river', 'sklearn', 'threshold']
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +28,7 @@ from learners.rules.naive_bayes import NaiveBayes
 from learners.rules.options import REQUIRED, Option, read
 from learners.rules.river_models import RiverModel
 from learners.rules.scalers import SCALERS
+from learners.rules.sklearn_models import sklearn_rule
 from learners.rules.threshold import Threshold
 
 PRESETS = {"kdi": kdi, "additive": additive}
@@ -106,6 +107,10 @@ def _threshold(r: Request) -> Rule:
 
 def _callable(r: Request) -> Rule:
     return CallableRule(r.name, r.space, r.labels, r.values["function"])
+
+
+def _sklearn(r: Request) -> Rule:
+    return sklearn_rule(r.name, r.space, r.labels, r.values["model"])
 
 
 def _linear(r: Request) -> Rule:
@@ -217,6 +222,12 @@ _ALL = (
         "callable", "a Python function of your own", False,
         (Option("function", "text", REQUIRED, "package.module:function"),),
         _callable,
+    ),
+    Kind(
+        "sklearn", "a fitted linear classifier of scikit-learn", False,
+        (Option("model", "text", REQUIRED,
+                "package.module:function; it takes no arguments and returns the classifier"),),
+        _sklearn,
     ),
     Kind(
         "logistic", "logistic regression by stochastic gradient descent", True,

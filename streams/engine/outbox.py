@@ -22,8 +22,8 @@ class Outbox:
     """Outputs of one transaction, by topic and partition.
 
     `create` makes an empty record batch of the producer. Outputs go to the task's own partition
-    number, because one partition follows the patient. A record of more than
-    `largest` bytes raises RecordTooLargeError.
+    number, because one partition follows the patient. A record of more than `largest` bytes raises
+    RecordTooLargeError.
     """
 
     def __init__(

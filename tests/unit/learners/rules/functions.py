@@ -1,6 +1,9 @@
 """Functions that the tests name as rules: `tests.unit.learners.rules.functions:…`."""
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 
 def by_age(columns):
@@ -39,3 +42,22 @@ def nothing(columns):
 
 
 not_callable = 3
+
+
+def fitted_by_age():
+    rows = np.array([[-1.0, 0.0, 0.0], [-0.5, 1.0, 0.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0]])
+    return LogisticRegression().fit(rows, ["benign", "benign", "malignant", "malignant"])
+
+
+def fitted_to_two():
+    rows = np.random.default_rng(3).random((200, 2))
+    labels = np.where(rows @ [2.0, 1.0] > 1.5, "ill", "well")
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels)
+
+
+def unfitted():
+    return LogisticRegression()
+
+
+def raises_without_arguments():
+    raise OSError("no model here")

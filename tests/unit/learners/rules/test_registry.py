@@ -14,6 +14,7 @@ SMALLEST = {
     "threshold": {"feature": "age", "value": 3, "above": "malignant", "below": "benign"},
     "linear": {"weights": {"age": 1}},
     "callable": {"function": FUNCTION},
+    "sklearn": {"model": "tests.unit.learners.rules.functions:fitted_by_age"},
     "river": {"model": "river.linear_model:LogisticRegression"},
 }
 
