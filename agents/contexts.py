@@ -7,6 +7,7 @@ import numpy as np
 
 from agents.local_learner import readable
 from learners.join import Context, Event
+from learners.payloads import ContextPayload
 from schemas.rows import RowReader
 from settings.model import Settings
 from streams.kafka.batch import Batch
@@ -27,9 +28,11 @@ class ContextReader:
         if not read.ids:
             return [], read.errors
         unit = self._partition.space.unit(np.array(read.rows, np.float64))
-        cells = self._partition.cells(unit).tolist()
+        cubes = self._partition.cells(unit).tolist()
         events: list[Event] = [
-            Context(batch.timestamps[i], name, (cell, batch.offsets[i], batch.values[i]))
-            for i, name, cell in zip(read.positions, read.ids, cells, strict=True)
+            Context(
+                batch.timestamps[i], name, ContextPayload(cube, batch.offsets[i], batch.values[i])
+            )
+            for i, name, cube in zip(read.positions, read.ids, cubes, strict=True)
         ]
         return events, read.errors

@@ -18,6 +18,7 @@ from agents.totals import EnsembleTotals
 from learners.arrays.types import Ints
 from learners.ensemble import EnsembleLearner, Outcome
 from learners.join import Codec, Event, JoinRules, Label, Prediction, Reject
+from learners.payloads import PredictionPayload
 from schemas.errors import RecordError
 from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
@@ -253,7 +254,7 @@ class EnsembleProcessor(Processor):
                 expected = f"log_odds: expected {len(labels)} entries, or one of two labels"
                 errors.append((position, RecordError(Reason.WRONG_DIMENSION, expected)))
                 continue
-            payload = (
+            payload = PredictionPayload(
                 r.exploring, r.accuracy, odds, r.rule, r.phase, r.cube, r.votes,
                 r.trials, r.low, r.high, r.epsilon,
             )  # fmt: skip

@@ -3,21 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from agents.agent_metrics import DIAGNOSED
-from agents.state_encoding import KEPT
 from learners.arrays.shares import UNIT
 from learners.arrays.types import Floats
 from learners.ensemble import Outcome
 from learners.fusion.base import Verdict
 from learners.join import Diagnose, Settle
+from learners.payloads import ContextPayload
 from schemas.records import Diagnosis, Feedback, Opinion
 from schemas.writing import encode_all
 from settings.model import Settings
 from streams.engine.outbox import Outbox
 from streams.kafka.topics import Topics
-
-RULE, PHASE, CUBE, VOTES = range(3, KEPT)
-"""What follows in a prediction's payload after what the ensemble learner hears, for the feedback.
-Trials, low, high and epsilon follow for the diagnosis, and are not kept after it."""
 
 
 class Reports:
@@ -60,7 +56,7 @@ class Reports:
                 dict(zip(experts, share, strict=True)),
                 opinions(case),
                 case.at,
-                None if case.context is None else str(case.context[0]),
+                None if case.context is None else str(ContextPayload(*case.context).cube),
                 votes,
             )
             for case, label, share, votes in decided
@@ -72,14 +68,21 @@ class Reports:
         out.notes.keep(DIAGNOSED, values)
 
     def _opinions(self, case: Diagnose) -> dict[str, Opinion]:
-        labels, made = self._labels, {}
-        for name, said, payload in zip(self._names, case.labels, case.payloads, strict=True):
-            if payload is not None:
-                exploring, accuracy, _, rule, _, _, _, trials, low, high, epsilon = payload
-                made[name] = Opinion(
-                    labels[said], rule, exploring, trials, accuracy, low, high, epsilon
-                )
-        return made
+        labels = self._labels
+        return {
+            name: Opinion(
+                labels[label],
+                payload.rule,
+                payload.exploring,
+                payload.trials,
+                payload.accuracy,
+                payload.low,
+                payload.high,
+                payload.epsilon,
+            )
+            for name, label, payload in zip(self._names, case.labels, case.payloads, strict=True)
+            if payload is not None
+        }
 
     def _votes(self, verdict: Verdict) -> list[dict[str, str] | None]:
         """Return what experts said that are not the learners, who are in the record anyway."""
@@ -125,9 +128,15 @@ class Reports:
     ) -> Iterator[Feedback]:
         labels = self._labels
         for case, said in zip(cases, others, strict=True):
-            p = case.payloads[learner]
-            truth, predicted = labels[case.label], labels[case.labels[learner]]
+            payload = case.payloads[learner]
             yield Feedback(
-                case.id, truth, predicted, p[PHASE], p[CUBE], p[RULE], case.at, p[VOTES],
+                case.id,
+                labels[case.label],
+                labels[case.labels[learner]],
+                payload.phase,
+                payload.cube,
+                payload.rule,
+                case.at,
+                payload.votes,
                 others=said,
-            )  # fmt: skip
+            )

@@ -1,6 +1,5 @@
 """State as bytes: named arrays, ledger entries and rows, for the tables of a task."""
 
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -9,15 +8,12 @@ from numpy.typing import NDArray
 
 from learners.arrays.types import State
 from learners.join import Codec
+from learners.payloads import keep_payload, load_payload
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
-KEPT = 7
-"""How much of a prediction's payload is of use after the diagnosis; see
-`agents.ensemble_outputs`.
-"""
-ENTRIES = Codec(pack=_encode, unpack=_decode, keep=itemgetter(slice(KEPT)))
+ENTRIES = Codec(pack=_encode, unpack=_decode, keep=keep_payload, load=load_payload)
 """Ledger entries as MessagePack: half the memory, and what is written down is what is kept."""
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from audit.recording.partition import PartitionLogs
 from audit.recording.topic_columns import Log
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason
-from learners.join.entries import EVICTED, EXPIRED
+from learners.join.entries import EVICTED, EXPIRED, DiagnosedEntry, Entry, OverEntry, entry_of
 from settings.model import Settings
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
@@ -28,7 +27,7 @@ class Pending:
 
     status: Ints
     label: Ints
-    entries: dict[int, list[Any]] = field(default_factory=dict)
+    entries: dict[int, Entry] = field(default_factory=dict)
 
 
 @dataclass
@@ -113,7 +112,7 @@ class Evidence:
         made = Pending(np.zeros(self.size, np.int64), np.full(self.size, MISSING, np.int64))
         for key, value in held.items():
             number = self.logs.names.ids.find(key.decode())
-            made.entries[number] = entry = unpack(value)
+            made.entries[number] = entry = entry_of(unpack(value))
             made.status[number], made.label[number] = _status(entry)
         return made
 
@@ -146,13 +145,12 @@ class Evidence:
         return self.logs.vouched_from is None
 
 
-def _status(entry: list[Any]) -> tuple[int, int]:
+def _status(entry: Entry) -> tuple[int, int]:
     """Return the state and the label of an instance from its entry."""
-    if entry[0] == "over":
-        outcome = entry[2]
+    if isinstance(entry, OverEntry):
+        outcome = entry.outcome
         return {EXPIRED: EXPIRED_, EVICTED: EVICTED_}.get(outcome, SETTLED), outcome
-    if entry[0] == "diagnosed":
+    if isinstance(entry, DiagnosedEntry):
         return DIAGNOSED, MISSING
-    labels, label = entry[2], entry[5]
-    heard = any(each != MISSING for each in labels)
-    return (OPEN if heard else PARKED), label
+    predicted = any(label != MISSING for label in entry.labels)
+    return (OPEN if predicted else PARKED), entry.label

@@ -22,6 +22,8 @@ from audit.findings import Findings
 from audit.recording.columns import count, firsts
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason
+from learners.join.entries import DiagnosedEntry, OverEntry
+from learners.payloads import Decision
 from streams.kafka.topics import ENSEMBLE
 
 FIELDS = ("label", "phase", "cube", "rule", "votes")
@@ -208,24 +210,24 @@ class JoinAudit:
         labels = self.logs.predictions.columns["label"]
         wrong = compared = 0
         for number, entry in self.evidence.pending.entries.items():
-            if entry[0] == "over" or not self.scope[number]:
+            if isinstance(entry, OverEntry) or not self.scope[number]:
                 continue
             compared += 1
             told = [labels[at] if at >= 0 else MISSING for at in self.joined.first[:, number]]
-            kept: list[int] = entry[2]
-            wrong += any(k not in (MISSING, t) for k, t in zip(kept, told, strict=True))
-            if entry[0] == "diagnosed":
-                wrong += self._decided_otherwise(number, entry[7])
+            kept = zip(entry.labels, told, strict=True)
+            wrong += any(label not in (MISSING, first) for label, first in kept)
+            if isinstance(entry, DiagnosedEntry):
+                wrong += self._decided_otherwise(number, Decision(*entry.decision))
         self.findings.table("ensemble pending", self.where, values=compared, differing=wrong)
 
-    def _decided_otherwise(self, number: int, decision: list[list[int]]) -> bool:
+    def _decided_otherwise(self, number: int, decision: Decision) -> bool:
         """Tell whether an entry's decision is not that of the diagnosis."""
         at = self.joined.diagnosis[number]
         if at < 0:
             return True
         columns = self.logs.diagnoses.columns
-        _, label, parts, _ = decision
-        return bool(columns["label"][at] != label or (columns["parts"][at] != parts).any())
+        same_label = columns["label"][at] == decision.label
+        return not (same_label and (columns["parts"][at] == decision.parts).all())
 
 
 def _places(ids: Ints, among: Ints, size: int) -> Ints:

@@ -21,6 +21,7 @@ from learners.arrays.tables import CellTable
 from learners.arrays.types import MISSING, Ints
 from learners.ensemble import EnsembleLearner
 from learners.join import Settle
+from learners.payloads import NOTHING_HEARD, Decision, PredictionPayload
 from learners.scores.window import Window
 from streams.kafka.topics import ENSEMBLE
 
@@ -88,10 +89,8 @@ class SettlingAudit:
                 labels[i] = int(log.columns["predicted"][fed])
             payloads.append(None if labels[i] == MISSING else self._heard(i, number))
         votes = diagnoses["votes"][at].tolist() if self.own_experts else said
-        decision = (
-            self._cell(at), int(diagnoses["label"][at]), diagnoses["parts"][at].tolist(),
-            votes,
-        )  # fmt: skip
+        label, parts = int(diagnoses["label"][at]), diagnoses["parts"][at].tolist()
+        decision = Decision(self._cell(at), label, parts, votes)
         truth = int(self.logs.labels.columns["label"][self.joined.label[number]])
         return Settle(
             self.names[number], int(self.times[number]), truth, tuple(labels), tuple(payloads), (),
@@ -105,14 +104,14 @@ class SettlingAudit:
             self._names = self.logs.names.ids.names()
         return self._names
 
-    def _heard(self, learner: int, number: int) -> tuple[bool, float | None, list[float] | None]:
+    def _heard(self, learner: int, number: int) -> PredictionPayload:
         """Return what the ensemble learner heard of a learner about an instance."""
         at = int(self.joined.first[learner][number])
         if at < 0:
-            return False, None, None
+            return NOTHING_HEARD
         columns = self.logs.predictions.columns
         accuracy, odds = float(columns["accuracy"][at]), columns["odds"][at]
-        return (
+        return PredictionPayload(
             bool(columns["exploring"][at]),
             None if np.isnan(accuracy) else accuracy,
             None if np.isnan(odds[0]) else odds.tolist(),

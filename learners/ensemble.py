@@ -5,9 +5,8 @@
     3. settle   the labels that are there: losses, confusion counts, expected loss
     4. report   what to send: diagnoses, feedback to each LL, rejections
 
-A prediction's payload is a sequence that begins with what the EL hears: whether the LL explores,
-its accuracy estimate or None, its log-odds per label or None. A context's payload begins with its
-cube. The rest of both is the caller's, and comes back with the settlement or the rejection.
+Predictions come with a `PredictionPayload`, contexts with a `ContextPayload`; both come back with
+the settlement or the rejection.
 
 With several partitions each has its own EL. It counts what it saw itself in `fusion`, and decides
 by `judge`, whose tables `refresh` fills with what all partitions learned.
@@ -25,12 +24,9 @@ from learners.arrays.types import Floats, Ints, Seeds
 from learners.fusion.base import Ballot, Fusion, Verdict
 from learners.fusion.evidence import evidence_of_others
 from learners.join import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
+from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, PredictionPayload
 from learners.scores.error_rates import confusion
 from learners.scores.window import Window
-
-EXPLORING, ACCURACY, LOG_ODDS = range(3)
-"""Where a payload holds what the EL hears."""
-_SILENT = (False, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +89,17 @@ class EnsembleLearner:
             verdict.votes.tolist(),
             strict=True,
         )
-        settled = self.ledger.settle(list(rows))
+        settled = self.ledger.settle([Decision(*row) for row in rows])
         learned = self.learn(settled)
         return Outcome(step.diagnoses, verdict, settled, step.expiries, step.rejections, learned)
 
     def _decide(self, diagnoses: Sequence[Diagnose]) -> tuple[Ints, Verdict]:
         cells = np.array(
-            [self.unheard if d.context is None else d.context[0] for d in diagnoses], np.int64
+            [
+                self.unheard if case.context is None else ContextPayload(*case.context).cube
+                for case in diagnoses
+            ],
+            np.int64,
         )
         if diagnoses:
             self.refresh(np.unique(cells))
@@ -125,17 +125,21 @@ class EnsembleLearner:
     ) -> Ballot:
         M, K = self.fusion.learners, self.fusion.classes
         n = len(cases)
-        heard = [_SILENT if p is None else p for case in cases for p in case.payloads]
-        odds = [p[LOG_ODDS] for p in heard]
+        heard: list[PredictionPayload] = [
+            NOTHING_HEARD if payload is None else payload
+            for case in cases
+            for payload in case.payloads
+        ]
+        odds = [payload.log_odds for payload in heard]
         silent = (nan,) * K
         return Ballot.of(
             np.array([case.labels for case in cases], np.int64).reshape(n, M),
             seeds,
             classes=K,
             cells=cells,
-            exploring=np.array([p[EXPLORING] for p in heard], np.bool_).reshape(n, M),
-            accuracy=_floats([p[ACCURACY] for p in heard]).reshape(n, M),
-            # Most learners have no log-odds, and rows of them are dear to build.
+            exploring=np.array([payload.exploring for payload in heard], np.bool_).reshape(n, M),
+            accuracy=_floats([payload.accuracy for payload in heard]).reshape(n, M),
+            # Most learners have no log-odds, and building rows of nan is expensive.
             log_odds=np.array([row or silent for row in odds], np.float64).reshape(n, M, K)
             if any(odds)
             else None,
@@ -152,8 +156,11 @@ class EnsembleLearner:
         if not settled:
             return np.zeros(0, np.int64)
         truth = np.array([case.label for case in settled], np.int64)
-        kept = zip(*(case.decision for case in settled), strict=True)
-        cells, labels, parts, votes = (np.array(column, np.int64) for column in kept)
+        decisions = [Decision(*case.decision) for case in settled]
+        cells = np.array([decision.cell for decision in decisions], np.int64)
+        labels = np.array([decision.label for decision in decisions], np.int64)
+        parts = np.array([decision.parts for decision in decisions], np.int64)
+        votes = np.array([decision.votes for decision in decisions], np.int64)
         # Learning draws nothing: what was drawn is in the decision.
         ballot = self._ballot(settled, cells, np.zeros(len(settled), np.uint64))
         verdict = Verdict.recalled(labels, parts, votes)

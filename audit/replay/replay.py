@@ -27,13 +27,12 @@ from learners.arrays.seeds import seeds_of
 from learners.arrays.types import MISSING, Floats, Ints
 from learners.join import Codec, Context, Event, Label, Prediction, Settle
 from learners.local.learner import LocalLearner, Predictions
+from learners.payloads import ContextPayload, PredictionPayload
 from settings.building import local_learner
 from settings.model import Settings
 from streams.kafka.topics import Topics
 
 _CHUNK = 1000
-PHASE, CUBE, RULE, VOTES, ROW = range(3, 8)
-"""What follows in a payload after what the ensemble learner hears."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,8 @@ class Player:
         self.diagnosed: Ints = np.full(len(tape.names), MISSING, np.int64)
         self._number = {name: i for i, name in enumerate(tape.names)}
         self._cells = self._contexts()
+        # Where each patient stands among a learner's arrivals; each arrives there once.
+        self._places = [firsts(tape.arrivals[name].ids, len(tape.names)) for name in self.names]
 
     def _contexts(self) -> Ints:
         context, rows = self.settings.ensemble.context, self.tape.contexts
@@ -105,7 +106,7 @@ class Player:
 
     def _come(self, piece: Sequence[_Arrival]) -> list[Event]:
         """Let patients come: each learner decides all of the piece at once, unlearned meanwhile."""
-        said: dict[tuple[int, int], tuple[int, tuple[Any, ...]]] = {}
+        said: dict[tuple[int, int], tuple[int, PredictionPayload]] = {}
         for i in range(len(self.learners)):
             at = [a.at for a in piece if a.learner == i]
             if at:
@@ -114,7 +115,7 @@ class Player:
 
     def _event(self, a: _Arrival, said: dict[tuple[int, int], Any]) -> Event:
         if a.learner == CONTEXT:
-            return Context(a.time, self.tape.names[a.id], (int(self._cells[a.at]),))
+            return Context(a.time, self.tape.names[a.id], ContextPayload(int(self._cells[a.at])))
         label, payload = said[a.learner, a.at]
         return Prediction(a.time, self.tape.names[a.id], a.learner, label, payload)
 
@@ -132,7 +133,8 @@ class Player:
         for place, label, exploring, accuracy, odd, cube, rule, votes in columns:
             sure = None if np.isnan(accuracy) else accuracy
             told = None if np.isnan(odd[0]) else odd
-            yield place, (label, (exploring, sure, told, chosen.phase, cube, rule, votes, place))
+            payload = PredictionPayload(exploring, sure, told, rule, chosen.phase, cube, votes)
+            yield place, (label, payload)
 
     def _heard(self, said: Predictions) -> Floats:
         """Return log-odds as they would have travelled."""
@@ -158,14 +160,15 @@ class Player:
     def _learn(
         self, i: int, learner: LocalLearner, heard: Sequence[Settle], others: Floats | None
     ) -> None:
-        told = [case.payloads[i] for case in heard]
+        payloads: list[PredictionPayload] = [case.payloads[i] for case in heard]
+        places = self._places[i][[self._number[case.id] for case in heard]]
         learner.learn(
-            phase=np.array([p[PHASE] for p in told], np.int64),
-            cubes=np.array([p[CUBE] for p in told], np.int64),
-            rules=np.array([p[RULE] for p in told], np.int64),
-            votes=np.array([p[VOTES] for p in told], np.int64),
+            phase=np.array([payload.phase for payload in payloads], np.int64),
+            cubes=np.array([payload.cube for payload in payloads], np.int64),
+            rules=np.array([payload.rule for payload in payloads], np.int64),
+            votes=np.array([payload.votes for payload in payloads], np.int64),
             truth=np.array([case.label for case in heard], np.int64),
-            rows=self.tape.arrivals[self.names[i]].rows[[p[ROW] for p in told]],
+            rows=self.tape.arrivals[self.names[i]].rows[places],
             others=others,
         )
 

@@ -91,11 +91,13 @@ class Codec:
     pack, unpack   `unpack` may return lists where `pack` was given tuples
     keep           what of a prediction's payload is needed after the diagnosis; given its own
                    result, it returns it unchanged
+    load           makes a prediction's payload of what `unpack` or `keep` returned of it
     """
 
     pack: Callable[[Any], Packed] = _same
     unpack: Callable[[Packed], Sequence[Any]] = _same
     keep: Callable[[Any], Any] = _same
+    load: Callable[[Any], Any] = _same
 
     def same(self, one: Any, other: Any) -> bool:
         """Tell whether two payloads are the same in what is kept of them."""

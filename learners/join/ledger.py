@@ -593,6 +593,7 @@ class Ledger:
     def _settlement(self, closed: _Closed) -> Settle:
         """Return what can be learned from an instance."""
         entry, codec = closed.entry, self.codec
+        load = codec.load
         fields = (
             entry.diagnosed_entry(codec.keep) if isinstance(entry, Case) else codec.unpack(entry)
         )
@@ -603,7 +604,7 @@ class Ledger:
             closed.at,
             closed.label,
             tuple(labels),
-            tuple(payloads),
+            tuple([None if payload is None else load(payload) for payload in payloads]),
             tuple(late),
             context,
             complete,
@@ -694,7 +695,8 @@ class Ledger:
     def _put_back(self, name: str, packed: Packed) -> None:
         entry = entry_of(self.codec.unpack(packed))
         if isinstance(entry, OpenEntry):
-            case = Case.of(entry)
+            case, load = Case.of(entry), self.codec.load
+            case.payloads = [None if p is None else load(p) for p in case.payloads]
             (self._open if case.heard else self._parked)[name] = case
         elif isinstance(entry, DiagnosedEntry):
             self._diagnosed[name] = packed

@@ -7,8 +7,9 @@ from learners.arrays.shares import UNIT
 from learners.ensemble import EnsembleLearner
 from learners.fusion.registry import make_fusion
 from learners.join import JoinRules, Label, Prediction
+from learners.payloads import PredictionPayload
 
-HEARD = (False, None, None)
+HEARD = PredictionPayload()
 ONLY = np.zeros(1, np.int64)
 
 

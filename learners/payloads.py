@@ -1,0 +1,65 @@
+"""What the join carries with predictions, contexts and diagnoses, and hands back with the label.
+
+The ledger takes payloads as they are and may return them as lists, as its codec unpacks them. The
+order of the fields is the stored order: entries hold the values alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+
+class PredictionPayload(NamedTuple):
+    """What comes with the label of a local learner.
+
+    exploring, accuracy, log_odds   what fusion hears of it
+    rule, phase, cube, votes        what feedback hands back, named or numbered as the caller likes
+    trials, low, high, epsilon      what a diagnosis shows; not kept after it
+    """
+
+    exploring: bool = False
+    accuracy: float | None = None
+    log_odds: Sequence[float] | None = None
+    rule: str | int = 0
+    phase: int = 0
+    cube: str | int = 0
+    votes: Mapping[str, str] | Sequence[int] | None = None
+    trials: int = 0
+    low: float | None = None
+    high: float | None = None
+    epsilon: float | None = None
+
+
+NOTHING_HEARD = PredictionPayload()
+"""In place of a prediction that did not come."""
+
+keep_payload = itemgetter(slice(PredictionPayload._fields.index("trials")))
+"""Return what of a prediction's payload is needed after the diagnosis."""
+
+
+def load_payload(fields: Sequence[object]) -> PredictionPayload:
+    """Return a payload from its values, all of them or those that were kept."""
+    return PredictionPayload(*fields)  # type: ignore[arg-type]
+
+
+class ContextPayload(NamedTuple):
+    """What comes with a context: its cube, and its record for the dead letters."""
+
+    cube: int
+    offset: int = -1
+    value: bytes | None = None
+
+
+class Decision(NamedTuple):
+    """What was decided on an instance, kept until its label comes.
+
+    cell    the cube of its context
+    label   the label of the diagnosis
+    parts   each expert's share, in whole parts
+    votes   each expert's label
+    """
+
+    cell: int
+    label: int
+    parts: Sequence[int]
+    votes: Sequence[int]
