@@ -70,6 +70,13 @@ class Settings(Section):
             }
         return filled
 
+    @field_validator("defaults")
+    @classmethod
+    def _check_defaults(cls, defaults: LearnerDefaults, info: ValidationInfo) -> LearnerDefaults:
+        if misfits := list(defaults.misfits(info.data.get("labels"))):
+            raise problems(misfits)
+        return defaults
+
     @field_validator("learners")
     @classmethod
     def _check_learners(
@@ -77,14 +84,13 @@ class Settings(Section):
     ) -> dict[str, LearnerSettings]:
         if not learners:
             raise problem("needs at least one learner: a table [learners.NAME]")
-        if labels := info.data.get("labels"):
-            found = [
-                ((name, *path), message)
-                for name, learner in learners.items()
-                for path, message in learner.misfits(labels)
-            ]
-            if found:
-                raise problems(found)
+        misfits = [
+            ((name, *path), message)
+            for name, learner in learners.items()
+            for path, message in learner.misfits(info.data.get("labels"))
+        ]
+        if misfits:
+            raise problems(misfits)
         return learners
 
     @field_validator("ensemble")

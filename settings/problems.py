@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from learners.errors import suggestion
 from settings.keys import keys_in
 from settings.sections.base import KeyPath
 
@@ -87,10 +87,8 @@ def _shown(details: ErrorDetails, elsewhere: bool) -> str:
 
 def _unknown(path: KeyPath) -> str:
     known = keys_in(path[:-1])
-    close = get_close_matches(str(path[-1]), known, n=1)
-    if close:
-        return f"unknown key; did you mean {close[0]}?"
-    return f"unknown key (known here: {', '.join(known)})"
+    hint = suggestion(str(path[-1]), known) or f" (known here: {', '.join(known)})"
+    return f"unknown key{hint}"
 
 
 def _where_written(path: KeyPath, tree: Mapping[str, Any]) -> KeyPath:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
-from learners.errors import LearnerError
+from learners.errors import OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import Rule, RuleError
 
@@ -52,19 +52,17 @@ class CallableRule(Rule):
 
 
 def load(rule: str, option: str, target: str) -> Any:
-    """Import `package.module:attribute`; a LearnerError says what is wrong with the option."""
-    where = f"rule {rule}: option {option} = {target!r}"
+    """Import `package.module:attribute`; an OptionError says what is wrong with it."""
     module, separator, attribute = target.partition(":")
     if not (module and separator and attribute):
-        raise LearnerError(f"{where} must have the form package.module:name")
+        raise OptionError(rule, option, f"{target!r} must have the form package.module:name")
     try:
         found = getattr(import_module(module), attribute, None)
     except ModuleNotFoundError as error:
-        raise LearnerError(f"{where}: no module named {error.name}") from error
+        raise OptionError(rule, option, f"{target!r}: no module named {error.name}") from error
     except Exception as error:
-        raise LearnerError(
-            f"{where}: importing it raised {type(error).__name__}: {error}"
-        ) from error
+        raised = f"importing it raised {type(error).__name__}: {error}"
+        raise OptionError(rule, option, f"{target!r}: {raised}") from error
     if not callable(found):
-        raise LearnerError(f"{where}: {module} has no callable {attribute}")
+        raise OptionError(rule, option, f"{target!r}: {module} has no callable {attribute}")
     return found

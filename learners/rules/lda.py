@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from learners.arrays.types import Floats, Ints, State
-from learners.errors import LearnerError
+from learners.errors import OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.columns import Columns
@@ -44,7 +44,7 @@ class RankLda(LearningRule):
     ) -> None:
         super().__init__(name, space, classes)
         if capacity % 2:
-            raise LearnerError(f"rule {name}: option capacity must be even")
+            raise OptionError(name, "capacity", "must be even")
         self.columns = Columns(space)
         self.scaler = CentredRanks(self.columns, capacity)
         self.prior = prior * UNIFORM_DEVIATION**2

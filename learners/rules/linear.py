@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
-from learners.errors import LearnerError
+from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import Rule
 from learners.rules.columns import LIMIT, Columns
@@ -56,9 +56,11 @@ class Linear(Rule):
         names = self.space.expanded_names
         unknown = set(named) - set(names)
         if unknown:
-            raise LearnerError(
-                f"rule {self.name}: option weights names unknown columns"
-                f" {', '.join(sorted(unknown))}; the learner has {', '.join(names)}"
+            raise OptionError(
+                self.name,
+                "weights",
+                f"names unknown columns {', '.join(sorted(unknown))};"
+                f" the learner has {', '.join(names)}",
             )
         return np.array([float(named.get(column, 0.0)) for column in names])
 

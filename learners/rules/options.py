@@ -4,12 +4,12 @@ Each kind of rule declares its options once. The declaration checks a table, fil
 is what `hb` and the documentation list.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, isinf
 from typing import Any, Final, TypeGuard
 
-from learners.errors import LearnerError
+from learners.errors import OptionError
 
 
 class _Required:
@@ -54,18 +54,18 @@ class Option:
             wanted += f" above {self.low:g}" if self.above else f" of at least {self.low:g}"
         return wanted if isinf(self.high) else f"{wanted}, at most {self.high:g}"
 
-    def accepts(self, value: object, labels: Sequence[str]) -> bool:
-        """Say whether a value fits."""
+    def accepts(self, value: object, labels: Sequence[str] | None) -> bool:
+        """Say whether a value fits; without labels any name of a label does."""
         return any(self._fits(kind, value, labels) for kind in self.kind.split("|"))
 
-    def _fits(self, kind: str, value: object, labels: Sequence[str]) -> bool:
+    def _fits(self, kind: str, value: object, labels: Sequence[str] | None) -> bool:
         match kind:
             case "number" | "integer":
                 return self._fits_number(value, whole=kind == "integer")
             case "text":
                 return isinstance(value, str) and (not self.choices or value in self.choices)
             case "label":
-                return isinstance(value, str) and value in labels
+                return isinstance(value, str) and (labels is None or value in labels)
             case "flag":
                 return isinstance(value, bool)
             case "table":
@@ -85,28 +85,26 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
+def problems(
+    table: Mapping[str, Any], declared: Sequence[Option], labels: Sequence[str] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield each option of a table that is wrong by itself, and what is wrong with it."""
+    known = [option.name for option in declared]
+    for key in table:
+        if key not in known:
+            yield key, f"unknown option (this kind has {', '.join(known) or 'no options'})"
+    for option in declared:
+        if option.name not in table:
+            if option.default is REQUIRED:
+                yield option.name, f"is missing; it is {option.expected}"
+        elif not option.accepts(table[option.name], labels):
+            yield option.name, f"must be {option.expected}"
+
+
 def read(
     rule: str, table: Mapping[str, Any], declared: Sequence[Option], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Return every declared option's value; raise LearnerError at a wrong one, naming it."""
-    known = {option.name for option in declared}
-    for key in table:
-        if key not in known:
-            raise LearnerError(
-                f"rule {rule}: unknown option {key};"
-                f" this kind has {', '.join(sorted(known)) or 'no options'}"
-            )
-    return {option.name: _value(rule, table, option, labels) for option in declared}
-
-
-def _value(rule: str, table: Mapping[str, Any], option: Option, labels: Sequence[str]) -> Any:
-    if option.name not in table:
-        if option.default is REQUIRED:
-            raise LearnerError(
-                f"rule {rule}: option {option.name} is missing; it is {option.expected}"
-            )
-        return option.default
-    value = table[option.name]
-    if not option.accepts(value, labels):
-        raise LearnerError(f"rule {rule}: option {option.name} must be {option.expected}")
-    return value
+    """Return every declared option's value; raise OptionError at a wrong one."""
+    for option, message in problems(table, declared, labels):
+        raise OptionError(rule, option, message)
+    return {option.name: table.get(option.name, option.default) for option in declared}

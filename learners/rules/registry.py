@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from learners.errors import LearnerError
+from learners.errors import LearnerError, OptionError, suggestion
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule, Rule
 from learners.rules.bayes import BayesianLogistic
@@ -74,16 +74,21 @@ def make_rule(
 
     `name` is what the rule is called if its table does not say.
     """
-    kind = table.get("kind")
-    found = KINDS.get(kind) if isinstance(kind, str) else None
-    called = table.get("name", name or kind)
-    if found is None:
-        raise LearnerError(f"rule {called or '?'}: option kind must be one of {', '.join(KINDS)}")
+    called = table.get("name", name or table.get("kind"))
+    kind = find_kind(table.get("kind"), called or "?")
     if not isinstance(called, str) or not called:
-        raise LearnerError(f"rule of kind {found.name}: option name must be a text")
+        raise OptionError(kind.name, "name", "must be a text")
     options = {key: value for key, value in table.items() if key not in ("kind", "name")}
-    values = read(called, options, found.options, labels)
-    return found.make(Request(called, space, tuple(labels), values))
+    values = read(called, options, kind.options, labels)
+    return kind.make(Request(called, space, tuple(labels), values))
+
+
+def find_kind(word: object, rule: str) -> Kind:
+    """Return the kind that a rule's table names."""
+    if isinstance(word, str) and word in KINDS:
+        return KINDS[word]
+    hint = suggestion(word, KINDS) if isinstance(word, str) else ""
+    raise OptionError(rule, "kind", f"is no kind of rule{hint} (kinds: {', '.join(KINDS)})")
 
 
 def is_joint(table: Mapping[str, Any]) -> bool:
@@ -122,7 +127,7 @@ def _linear(r: Request) -> Rule:
         biases = [_numbers(r, "bias", named).get(label, 0.0) for label in r.labels]
         for option, given in (("weights", weights), ("bias", named)):
             if set(given) - set(r.labels):
-                raise LearnerError(f"rule {r.name}: option {option} names an unknown label")
+                raise OptionError(r.name, option, "names an unknown label")
     else:
         rows, biases = _one_score(r)
     return Linear(
@@ -134,9 +139,9 @@ def _linear(r: Request) -> Rule:
 def _one_score(r: Request) -> tuple[list[dict[str, float]], list[float]]:
     """Read one table of weights: its score speaks for one label, the other label scores 0."""
     if r.classes != 2:
-        raise LearnerError(f"rule {r.name}: option weights needs a table per label")
+        raise OptionError(r.name, "weights", "needs a table per label")
     if isinstance(r.values["bias"], Mapping):
-        raise LearnerError(f"rule {r.name}: option bias must be a number, as weights is one table")
+        raise OptionError(r.name, "bias", "must be a number, as weights is one table")
     weights = _numbers(r, "weights", r.values["weights"])
     place = 1 if r.values["label"] is None else r.label("label")
     rows: list[dict[str, float]] = [{}, {}]
@@ -147,7 +152,7 @@ def _one_score(r: Request) -> tuple[list[dict[str, float]], list[float]]:
 
 def _numbers(r: Request, option: str, table: Mapping[str, Any]) -> dict[str, float]:
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in table.values()):
-        raise LearnerError(f"rule {r.name}: option {option} must hold numbers")
+        raise OptionError(r.name, option, "must hold numbers")
     return {key: float(value) for key, value in table.items()}
 
 
@@ -159,7 +164,7 @@ def _learning(kind: Callable[..., LearningRule]) -> Callable[[Request], Rule]:
 def _committee(r: Request) -> Rule:
     preset, tables = r.values["preset"], r.values["members"]
     if tables and preset:
-        raise LearnerError(f"rule {r.name}: give option preset or option members, not both")
+        raise OptionError(r.name, "members", "cannot be given beside a preset")
     if tables:
         members = [_member(r, table) for table in tables]
     else:
@@ -170,11 +175,12 @@ def _committee(r: Request) -> Rule:
 
 def _member(r: Request, table: Mapping[str, Any]) -> LearningRule:
     called = f"{r.name}/{table.get('name', table.get('kind'))}"
-    member = make_rule({**table, "name": called}, r.space, r.labels)
+    try:
+        member = make_rule({**table, "name": called}, r.space, r.labels)
+    except LearnerError as error:
+        raise OptionError(r.name, "members", str(error)) from error
     if not isinstance(member, LearningRule):
-        raise LearnerError(
-            f"rule {r.name}: option members: {called} is of a kind that does not learn"
-        )
+        raise OptionError(r.name, "members", f"{called} is of a kind that does not learn")
     return member
 
 

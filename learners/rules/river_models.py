@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from learners.arrays.types import Floats, Ints, State
-from learners.errors import LearnerError
+from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.callables import load
@@ -122,7 +122,7 @@ def _build(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:
     made = _make(rule, model, arguments)
     missing = [m for m in ("learn_one", "predict_proba_one") if not hasattr(made, m)]
     if missing:
-        raise LearnerError(f"rule {rule}: option model: {model} has no {', '.join(missing)}")
+        raise OptionError(rule, "model", f"{model} has no {', '.join(missing)}")
     return made
 
 
@@ -135,8 +135,8 @@ def _make(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:
             keywords.setdefault("seed", 0)
         return kind(**keywords)
     except Exception as error:
-        raise LearnerError(
-            f"rule {rule}: option arguments: {model} raised {type(error).__name__}: {error}"
+        raise OptionError(
+            rule, "arguments", f"{model} raised {type(error).__name__}: {error}"
         ) from error
 
 
@@ -145,9 +145,7 @@ def _argument(rule: str, value: Any) -> Any:
         return value
     unknown = set(value) - {"model", "arguments"}
     if unknown or not isinstance(value["model"], str):
-        raise LearnerError(
-            f"rule {rule}: option arguments: a model inside it has model and arguments only"
-        )
+        raise OptionError(rule, "arguments", "a model inside it has model and arguments only")
     return _make(rule, value["model"], value.get("arguments", {}))
 
 

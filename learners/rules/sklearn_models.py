@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from learners.arrays.types import Floats
-from learners.errors import LearnerError
+from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.callables import load
 from learners.rules.linear import Linear
@@ -38,15 +38,15 @@ class _Fitted:
 def sklearn_rule(name: str, space: FeatureSpace, labels: Sequence[str], target: str) -> Linear:
     """Return the rule of the fitted classifier that `package.module:function` returns."""
     function = load(name, "model", target)
-    where = f"rule {name}: option model = {target!r}"
     try:
         estimator = function()
     except Exception as error:
-        raise LearnerError(f"{where}: it raised {type(error).__name__}: {error}") from error
+        raised = f"it raised {type(error).__name__}: {error}"
+        raise OptionError(name, "model", f"{target!r}: {raised}") from error
     try:
         return linear_rule(name, space, labels, estimator)
     except LearnerError as error:
-        raise LearnerError(f"{where}: {str(error).removeprefix(f'rule {name}: ')}") from error
+        raise OptionError(name, "model", f"{target!r}: {error}") from error
 
 
 def linear_rule(name: str, space: FeatureSpace, labels: Sequence[str], estimator: Any) -> Linear:

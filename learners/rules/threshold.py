@@ -3,7 +3,7 @@
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
-from learners.errors import LearnerError
+from learners.errors import OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import Rule
 
@@ -24,9 +24,8 @@ class Threshold(Rule):
     ) -> None:
         super().__init__(name, classes)
         if feature not in space.names or space.category_counts[space.names.index(feature)]:
-            raise LearnerError(
-                f"rule {name}: option feature must name a real feature of the learner,"
-                f" not {feature!r}"
+            raise OptionError(
+                name, "feature", f"must name a real feature of the learner, not {feature!r}"
             )
         self.column = space.names.index(feature)
         self.value = value

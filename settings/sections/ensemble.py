@@ -1,13 +1,12 @@
 """`[ensemble]`: how the ensemble learner fuses predictions and joins them with late labels."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from learners.errors import LearnerError
+from learners.errors import LearnerError, suggestion
 from learners.fusion.base import Fusion
 from learners.fusion.registry import MODES, make_fusion
 from learners.local.partition import Partition
@@ -112,8 +111,7 @@ class EnsembleSettings(Section):
     @classmethod
     def _check_mode(cls, mode: str) -> str:
         if mode not in MODES:
-            close = get_close_matches(mode, MODES, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = suggestion(mode, MODES)
             raise problem(f"is no fusion mode{hint} (modes: {', '.join(MODES)})")
         return mode
 

@@ -3,20 +3,18 @@
 A key that a learner leaves out is taken from `[defaults]`; what neither has is the paper's value.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from learners.errors import LearnerError
+from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
 from learners.local.partition import Partition, cuts_for
 from learners.rules.base import Rule
-from learners.rules.options import read
-from learners.rules.registry import KINDS, is_joint, make_rule
-from settings.sections.base import KeyPath, Name, Section, problem, problems
+from learners.rules.options import problems as option_problems
+from learners.rules.registry import KINDS, find_kind, is_joint, make_rule
+from settings.sections.base import KeyPath, Name, Section, problem
 from settings.sections.features import Features, build_space
 
 EXCLUSIVE = ("horizon", "doubling")
@@ -44,45 +42,30 @@ class RuleSettings(Section):
     @field_validator("kind")
     @classmethod
     def _check_kind(cls, kind: str) -> str:
-        if kind not in KINDS:
-            close = get_close_matches(kind, KINDS, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise problem(f"is no kind of rule{hint} (kinds: {', '.join(KINDS)})")
-        return kind
-
-    @model_validator(mode="after")
-    def _check_options_exist(self) -> "RuleSettings":
-        known = [option.name for option in KINDS[self.kind].options]
-        found = [
-            ((name,), f"unknown key (kind {self.kind} has: {', '.join(known) or 'no options'})")
-            for name in self.options
-            if name not in known
-        ]
-        if found:
-            raise problems(found)
-        return self
+        try:
+            return find_kind(kind, "").name
+        except OptionError as error:
+            raise problem(error.message) from None
 
     def build(self, name: str, space: FeatureSpace, labels: Sequence[str]) -> Rule:
         """Return the rule, untaught; LearnerError if its options do not fit."""
         return make_rule({"kind": self.kind, **self.options}, space, labels, name)
 
-    def misfit(
-        self, name: str, space: FeatureSpace | None, labels: Sequence[str]
-    ) -> tuple[KeyPath, str] | None:
-        """Return what is wrong with the options; without a space only each by itself is checked."""
-        try:
-            if space is None:
-                read(name, self.options, KINDS[self.kind].options, labels)
-            else:
+    def misfits(
+        self, name: str, space: FeatureSpace | None, labels: Sequence[str] | None
+    ) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what is wrong with the options, as far as it can be told with what is known."""
+        wrong = list(option_problems(self.options, KINDS[self.kind].options, labels))
+        if not wrong and space is not None and labels is not None:
+            try:
                 self.build(name, space, labels)
-        except LearnerError as error:
-            # The place says already which rule and which option it is about.
-            message = str(error).removeprefix(f"rule {name}: ")
-            found = re.match(r"option (\w+)", message)
-            if found is None or found[1] not in self.options:
-                return (), message
-            return (found[1],), message.removeprefix(found[0]).lstrip(" :=")
-        return None
+            except OptionError as error:
+                wrong = [(error.option, error.message)]
+            except LearnerError as error:
+                yield (), str(error).removeprefix(f"rule {name}: ")
+        for option, message in wrong:
+            # What is missing has no line of its own: the rule's table is to blame.
+            yield ((option,), message) if option in self.options else ((), f"{option} {message}")
 
 
 class LearnerDefaults(Section):
@@ -164,6 +147,16 @@ class LearnerDefaults(Section):
             raise problem('a rule cannot be called hash: `ties = "hash"` means another', "rules")
         return self
 
+    def misfits(self, labels: Sequence[str] | None) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what is wrong with the rules' options; labels may not be known."""
+        for name, rule in self.rules.items():
+            for path, message in rule.misfits(name, self._space(), labels):
+                yield ("rules", name, *path), message
+
+    def _space(self) -> FeatureSpace | None:
+        """Return the space of the features, if it is known."""
+        return None
+
 
 class LearnerSettings(LearnerDefaults):
     """One local learner, with what it takes from `[defaults]`."""
@@ -204,12 +197,8 @@ class LearnerSettings(LearnerDefaults):
         """All features are fitted, so that the learner can be built."""
         return all(feature.fitted for feature in self.features)
 
-    def misfits(self, labels: Sequence[str]) -> Iterator[tuple[KeyPath, str]]:
-        """Yield what is wrong with the rules for these labels."""
-        space = build_space(self.features) if self.fitted else None
-        for name, rule in self.rules.items():
-            if misfit := rule.misfit(name, space, labels):
-                yield ("rules", name, *misfit[0]), misfit[1]
+    def _space(self) -> FeatureSpace | None:
+        return build_space(self.features) if self.fitted else None
 
     @property
     def m(self) -> int:

@@ -108,7 +108,7 @@ def test_the_shortest_file_is_enough(tmp_path):
             "rules.learned.kind: is no kind of rule; did you",
         ),
         ("rate = 0.1", "rate = -1", "ensemble.toml:34: learners.right.rules.learned.rate: must be"),
-        ("rate = 0.1", "speed = 1", "rules.learned.speed: unknown key (kind logistic has: rate"),
+        ("rate = 0.1", "speed = 1", "rules.learned.speed: unknown option (this kind has rate"),
         (
             'label = "yes"',
             'label = "?"',
@@ -161,6 +161,35 @@ def test_all_problems_are_listed_once_and_in_order(tmp_path):
         ["ensemble.toml:13", "defaults.alpha"],
         ["ensemble.toml:38", "ensemble.label_ttl"],
     ]
+
+
+def test_every_wrong_option_of_a_rule_is_named(tmp_path):
+    text = GOOD.replace("rate = 0.1", 'rate = -1\nspeed = 1\nscaling = "z"')
+    where = "learners.right.rules.learned"
+    assert [line.removeprefix("ensemble.toml:") for line in problems(tmp_path, text)[1:]] == [
+        f"34: {where}.rate: must be a number above 0, at most 10",
+        f"35: {where}.speed: unknown option (this kind has rate, l2, scaling, joint)",
+        f"36: {where}.scaling: must be one of zscore, log, rank",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        # Nobody has these rules: both learners have their own.
+        ('learners.left.rules={a={kind="constant", label="no"}}', "defaults.rules.b.rate: must be"),
+        ('labels=["yes"]', "defaults.rules.b.rate: must be a number"),
+        (
+            'learners.left.rules={c={kind="committee", members=[{kind="lda", capacity=3}]}}',
+            "rules.c.members: rule c/lda: option capacity: must be even",
+        ),
+        ('learners.left.rules={c={kind="constant"}}', "left.rules.c: label is missing; it is one"),
+    ],
+)
+def test_rules_are_checked_whoever_has_them(tmp_path, option, said):
+    wrong = '[defaults.rules.b]\nkind = "logistic"\nrate = 0\n\n[defaults.rules.always]'
+    text = GOOD.replace("[defaults.rules.always]", wrong)
+    assert any(said in line for line in problems(tmp_path, text, option))
 
 
 @pytest.mark.parametrize(

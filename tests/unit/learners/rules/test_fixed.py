@@ -41,7 +41,7 @@ def test_threshold_is_strictly_above():
 @pytest.mark.parametrize("feature", ["sex", "nonsense"])
 def test_threshold_needs_a_real_feature(feature):
     table = {"kind": "threshold", "value": 1.0, "above": "malignant", "below": "benign"}
-    with pytest.raises(LearnerError, match="option feature must name a real feature"):
+    with pytest.raises(LearnerError, match="option feature: must name a real feature"):
         rule({**table, "feature": feature})
 
 
@@ -88,14 +88,14 @@ class TestLinear:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"weights": {"agee": 1.0}}, "option weights names unknown columns agee"),
-            ({"weights": {"age": "1"}}, "option weights must hold numbers"),
-            ({"weights": {"age": 1.0}, "bias": {"benign": 1}}, "option bias must be a number"),
-            ({"weights": {"benign": {}, "purple": {}}}, "option weights names an unknown label"),
-            ({"weights": {"benign": {}}, "bias": {"purple": 1}}, "option bias names an unknown"),
+            ({"weights": {"agee": 1.0}}, "option weights: names unknown columns agee"),
+            ({"weights": {"age": "1"}}, "option weights: must hold numbers"),
+            ({"weights": {"age": 1.0}, "bias": {"benign": 1}}, "option bias: must be a number"),
+            ({"weights": {"benign": {}, "purple": {}}}, "option weights: names an unknown label"),
+            ({"weights": {"benign": {}}, "bias": {"purple": 1}}, "option bias: names an unknown"),
             ({"weights": {"age": 1e101}}, "weights and bias must be finite"),
             ({"weights": {"age": float("nan")}}, "weights and bias must be finite"),
-            ({"weights": {"age": 1.0}, "inputs": "z"}, "option inputs must be one of raw, unit"),
+            ({"weights": {"age": 1.0}, "inputs": "z"}, "option inputs: must be one of raw, unit"),
         ],
     )
     def test_wrong_options(self, options, message):
@@ -103,7 +103,7 @@ class TestLinear:
             rule({"kind": "linear", **options})
 
     def test_three_labels_need_a_table_each(self):
-        with pytest.raises(LearnerError, match="option weights needs a table per label"):
+        with pytest.raises(LearnerError, match="option weights: needs a table per label"):
             rule({"kind": "linear", "weights": {"age": 1.0}}, REALS, LABELS[3])
 
 

@@ -38,7 +38,7 @@ def test_declared_defaults_are_valid_and_required_ones_are_missed(kind):
         table = {"kind": kind, **SMALLEST.get(kind, {})}
         if option.default is REQUIRED:
             del table[option.name]
-            with pytest.raises(LearnerError, match=f"option {option.name} is missing; it is"):
+            with pytest.raises(LearnerError, match=f"option {option.name}: is missing; it is"):
                 make(table)
         elif option.default is not None:
             assert option.accepts(option.default, LABELS[2])
@@ -58,38 +58,41 @@ def test_defaults_are_those_of_the_classes():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({}, r"rule \?: option kind must be one of constant, threshold, "),
-        ({"kind": ["lda"], "name": "x"}, "rule x: option kind must be one of"),
-        ({"kind": "magic"}, "rule magic: option kind must be one of"),
-        ({"kind": "logistic", "name": ""}, "option name must be a text"),
-        ({"kind": "logistic", "name": 7}, "option name must be a text"),
+        ({}, r"rule \?: option kind: is no kind of rule .kinds: constant, threshold, "),
+        ({"kind": ["lda"], "name": "x"}, "rule x: option kind: is no kind of rule"),
+        ({"kind": "magic"}, "rule magic: option kind: is no kind of rule"),
+        ({"kind": "logistic", "name": ""}, "option name: must be a text"),
+        ({"kind": "logistic", "name": 7}, "option name: must be a text"),
         (
             {"kind": "logistic", "speed": 1},
-            "unknown option speed; this kind has joint, l2, rate, scaling",
+            "option speed: unknown option .this kind has rate, l2, scaling, joint",
         ),
-        ({"kind": "logistic", "rate": 0}, "option rate must be a number above 0, at most 10"),
-        ({"kind": "logistic", "rate": "fast"}, "option rate must be a number"),
-        ({"kind": "logistic", "rate": True}, "option rate must be a number"),
-        ({"kind": "logistic", "rate": float("nan")}, "option rate must be a number"),
-        ({"kind": "logistic", "rate": 11}, "option rate must be a number above 0, at most 10"),
-        ({"kind": "logistic", "scaling": "z"}, "option scaling must be one of zscore, log, rank"),
-        ({"kind": "bayes", "fourier": 1.5}, "option fourier must be a whole number of at least 0"),
-        ({"kind": "bayes", "fourier": -1}, "option fourier must be a whole number of at least 0"),
-        ({"kind": "lda", "capacity": 7}, "option capacity must be even"),
-        ({"kind": "constant", "label": "purple"}, "option label must be one of the labels"),
-        ({"kind": "linear", "weights": 3}, "option weights must be a table"),
+        ({"kind": "logistic", "rate": 0}, "option rate: must be a number above 0, at most 10"),
+        ({"kind": "logistic", "rate": "fast"}, "option rate: must be a number"),
+        ({"kind": "logistic", "rate": True}, "option rate: must be a number"),
+        ({"kind": "logistic", "rate": float("nan")}, "option rate: must be a number"),
+        ({"kind": "logistic", "rate": 11}, "option rate: must be a number above 0, at most 10"),
+        ({"kind": "logistic", "scaling": "z"}, "option scaling: must be one of zscore, log, rank"),
+        ({"kind": "bayes", "fourier": 1.5}, "option fourier: must be a whole number of at least 0"),
+        ({"kind": "bayes", "fourier": -1}, "option fourier: must be a whole number of at least 0"),
+        ({"kind": "lda", "capacity": 7}, "option capacity: must be even"),
+        ({"kind": "constant", "label": "purple"}, "option label: must be one of the labels"),
+        ({"kind": "linear", "weights": 3}, "option weights: must be a table"),
         (
             {"kind": "linear", "weights": {}, "bias": "x"},
-            "option bias must be a number or a table",
+            "option bias: must be a number or a table",
         ),
-        ({"kind": "linear", "weights": {}, "softmax": 1}, "option softmax must be true or false"),
-        ({"kind": "callable", "function": 1}, "option function must be a text"),
-        ({"kind": "committee", "members": {}}, "option members must be a list of tables"),
-        ({"kind": "committee", "members": "logistic"}, "option members must be a list of tables"),
-        ({"kind": "committee", "members": ["logistic"]}, "option members must be a list of tables"),
+        ({"kind": "linear", "weights": {}, "softmax": 1}, "option softmax: must be true or false"),
+        ({"kind": "callable", "function": 1}, "option function: must be a text"),
+        ({"kind": "committee", "members": {}}, "option members: must be a list of tables"),
+        ({"kind": "committee", "members": "logistic"}, "option members: must be a list of tables"),
+        (
+            {"kind": "committee", "members": ["logistic"]},
+            "option members: must be a list of tables",
+        ),
         (
             {"kind": "committee", "members": [{"kind": "logistic"}], "preset": "kdi"},
-            "give option preset or option members, not both",
+            "option members: cannot be given beside a preset",
         ),
         (
             {"kind": "committee", "members": [{"kind": "constant", "label": "benign"}]},
@@ -99,7 +102,7 @@ def test_defaults_are_those_of_the_classes():
             {"kind": "committee", "members": [{"kind": "logistic", "rate": 0}]},
             "rule committee/logistic: option rate",
         ),
-        ({"kind": "committee", "members": [{}]}, "option kind must be one of"),
+        ({"kind": "committee", "members": [{}]}, "option kind: is no kind of rule"),
     ],
 )
 def test_wrong_tables_name_the_option(table, message):

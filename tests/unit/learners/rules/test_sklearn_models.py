@@ -120,7 +120,7 @@ def test_columns_and_labels_must_be_those_of_the_learner():
 )
 def test_errors_name_the_option(function, message):
     table = {"kind": "sklearn", "model": f"{FUNCTIONS}:{function}"}
-    with pytest.raises(LearnerError, match=rf"^rule mine: option model = '.*: .*{message}"):
+    with pytest.raises(LearnerError, match=rf"^rule mine: option model: '.*: .*{message}"):
         make_rule(table, REALS, LABELS[2], "mine")
 
 
