@@ -116,17 +116,26 @@ def pending(
 
 @group.command()
 def faults(
+    *,
     seed: Annotated[int | None, typer.Option(help="Repeat the run of this seed.")] = None,
     short: Annotated[bool, typer.Option("--short", help="Fewer faults and records.")] = False,
     patients: Annotated[
         bool, typer.Option("--pipeline", help="Patients through the whole pipeline, then an audit.")
     ] = False,
+    network: Annotated[
+        bool,
+        typer.Option("--network", help="Frames are held, delayed, lost and cut off meanwhile."),
+    ] = False,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Run so many seeds, one after the other on one cluster.")
+    ] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Exactly once under fire: workers and brokers are killed, paused and bounced."""
     from random import SystemRandom
 
     from bench.faults import schedule as plans
+    from bench.faults.seeds import EXACT, run_seeds
 
     if patients:
         from bench.faults.pipeline import run
@@ -136,12 +145,18 @@ def faults(
         from bench.faults.engine import run
 
         plan = plans.SHORT if short else plans.FULL
+    if network:
+        plan = plan.with_network(plans.HASTY if short else plans.PATIENT)
     seed = SystemRandom().randrange(10**6) if seed is None else seed
-    report = run(plan, seed, lambda line: err.print(line, highlight=False))
+    say = lambda line: err.print(line, highlight=False, markup=False)  # noqa: E731
+    if seeds > 1:
+        report = run_seeds(run, plan, range(seed, seed + seeds), say)
+    else:
+        report = run(plan, seed, say)
     show("Faults", report, as_json)
     for found in report.get("findings", ()):
         err.print(f"{found['kind']}: {found['what']}, {found['where']}: {found['times']}")
-    if any(report["figures"][name] for name in ("lost", "double", "differing")):
+    if any(report["figures"].get(name) for name in (*EXACT, "unfinished")):
         raise typer.Exit(EXIT_FOUND)
 
 

@@ -42,24 +42,19 @@ class _Run:
         self._torment = Torment(cluster, plan, folder, say, self._command)
         self._fed = 0
 
-    def _command(self, _number: int, folder: Path) -> Sequence[str]:
+    def _command(self, number: int, folder: Path) -> Sequence[str]:
         program = [sys.executable, "-m", faults_worker.__name__]
-        timeout = str(self._plan.session_timeout)
-        return [*program, self._address, self._prefix, str(folder), timeout]
+        address = self._torment.address_of(number)
+        timeouts = str(self._plan.session_timeout), str(self._plan.request_timeout)
+        return [*program, address, self._prefix, str(folder), *timeouts]
 
     async def run(self, seed: int) -> dict[str, Any]:
         events = schedule(self._plan, seed)
         self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} records")
         await self._create_topics()
-        self._torment.start()
-        try:
+        async with self._torment.running(seed):
             await self._flow(events)
             await self._settle()
-        except HbError:
-            self._torment.show_logs()
-            raise
-        finally:
-            self._torment.stop()
         return await self._report(seed)
 
     # The stream.
@@ -113,7 +108,8 @@ class _Run:
             await asyncio.sleep(0.5)
 
     async def _create_topics(self) -> None:
-        conf = config(self._address, self._prefix, self._folder, self._plan.session_timeout)
+        timeouts = self._plan.session_timeout, self._plan.request_timeout
+        conf = config(self._address, self._prefix, self._folder, *timeouts)
         copies = min(3, self._plan.brokers)
         safe = {"min.insync.replicas": str(max(1, copies - 1))}
         stamped = {**safe, "message.timestamp.type": "LogAppendTime"}
@@ -155,6 +151,7 @@ class _Run:
                 "differing": verdict.differing,
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),
+                **self._torment.network_faults,
                 "session_timeout_seconds": self._plan.session_timeout,
                 "kill_gap_seconds": self._gap(outputs, Fault.KILL_WORKER),
                 "pause_gap_seconds": self._gap(outputs, Fault.PAUSE_WORKER),

@@ -4,12 +4,13 @@ import asyncio
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from bench.faults.network import Network
 from bench.faults.schedule import Event, Fault, Plan
 from settings.errors import HbError
 from streams.broker import EmbeddedBroker
@@ -56,10 +57,35 @@ class Torment:
         self._command = command
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
 
-    def start(self) -> None:
-        """Start the workers."""
-        for number in range(self._plan.workers):
-            self._start(number)
+        self.network: Network | None = None
+
+    @asynccontextmanager
+    async def running(self, seed: int) -> AsyncIterator[None]:
+        """Run the workers inside the block; the seed decides what the network does to them."""
+        async with AsyncExitStack() as stack:
+            if self._plan.network:
+                network = Network(
+                    self._cluster.address,
+                    self._plan.workers + 1,
+                    seed=seed,
+                    request=self._plan.request_timeout,
+                    session=self._plan.session_timeout,
+                )
+                self.network = await stack.enter_async_context(network)
+            try:
+                for number in range(self._plan.workers):
+                    self._start(number)
+                yield
+            except* (HbError, TimeoutError) as errors:
+                self.show_logs()
+                raise errors.exceptions[0] from None
+            finally:
+                # The proxies live in this loop, and workers need them to leave cleanly.
+                await asyncio.to_thread(self.stop)
+
+    def address_of(self, number: int) -> str:
+        """Return where worker number so and so connects."""
+        return self._cluster.address if self.network is None else self.network.address_of(number)
 
     def stop(self) -> None:
         """Stop the workers cleanly."""
@@ -82,6 +108,8 @@ class Torment:
 
     async def strike_all(self, events: Sequence[Event], done: Callable[[], str]) -> None:
         """Let the faults of a schedule happen, one after the other; `done` tells of the flow."""
+        if self.network is not None:
+            self.network.rage()
         for event in events:
             started = time.time()
             await self._strike(event)
@@ -89,6 +117,10 @@ class Torment:
             self.history.append((event.fault, started, time.time()))
             self._say(f"{event.fault.value} ({event.target}); {done()}")
             self.check()
+        if self.network is not None:
+            await self.network.calm()
+            for kind, times in self.network.struck.items():
+                self._say(f"network: {kind.value}: {times} times")
 
     async def _strike(self, event: Event) -> None:
         if event.fault is Fault.KILL_WORKER:
@@ -131,6 +163,11 @@ class Torment:
             self._workers[number] = subprocess.Popen(  # noqa: S603  # our own module
                 self._command(number, folder), stdout=log, stderr=log
             )
+
+    @property
+    def network_faults(self) -> dict[str, int]:
+        """Return how many faults of the network there were, as a figure; nothing without any."""
+        return {} if self.network is None else {"network_faults": self.network.struck.total()}
 
     @property
     def said(self) -> str:

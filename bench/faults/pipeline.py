@@ -72,17 +72,20 @@ class _Run:
             f"[topics]\npartitions = {self._plan.partitions}\nreplication = {copies}\n",
         )
 
-    def _command(self, _number: int, folder: Path) -> Sequence[str]:
-        return worker(self._folder, f"worker.state={folder}")[0]
+    def _command(self, number: int, folder: Path) -> Sequence[str]:
+        address = self._torment.address_of(number)
+        overrides = [f"worker.state={folder}", f"broker.bootstrap={address}"]
+        if self._plan.network:
+            overrides.append(f"broker.request_timeout={self._plan.request_timeout:g}s")
+        return worker(self._folder, *overrides)[0]
 
     async def run(self, seed: int) -> dict[str, Any]:
         events = schedule(self._plan, seed)
         self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} patients")
         async with admin_client(self._settings.broker) as admin:
             await create(admin, declared(self._settings))
-        self._torment.start()
         began = time.monotonic()
-        try:
+        async with self._torment.running(seed):
             production = self._production(seed, sum(seconds(each, self._plan) for each in events))
             async with asyncio.TaskGroup() as group:
                 group.create_task(production.run())
@@ -90,11 +93,6 @@ class _Run:
                 fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
                 await self._torment.strike_all(events, fed)
             await self._until(self._is_done, _SETTLE)
-        except* (HbError, TimeoutError) as errors:
-            self._torment.show_logs()
-            raise errors.exceptions[0] from None
-        finally:
-            self._torment.stop()
         return self._report(seed, time.monotonic() - began, await audit(self._settings))
 
     def _production(self, seed: int, lasting: float) -> Production:
@@ -130,6 +128,7 @@ class _Run:
                 "broker_kills": len(kills),
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),
+                **self._torment.network_faults,
                 "seconds": took,
             },
             "ratios": {},

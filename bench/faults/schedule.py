@@ -1,7 +1,7 @@
 """What goes wrong and when, drawn from a seed: the same seed torments in the same way."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 
@@ -39,7 +39,18 @@ class Plan:
     partitions: int = 4
     session_timeout: float = 6.0
     rest: tuple[float, float] = (11.5, 14.0)
+    request_timeout: float = 10.0
+    network: bool = False
+    """Whether frames between workers and brokers are held, lost and cut off meanwhile."""
 
+    def with_network(self, request_timeout: float) -> "Plan":
+        """Return the same with faults of the network; frames are held beyond the time-out."""
+        return replace(self, network=True, request_timeout=request_timeout)
+
+
+PATIENT, HASTY = 30.0, 3.0
+"""Time-outs of requests, in seconds, for runs with faults of the network: the default, and one that
+many frames can be held beyond in a short run."""
 
 FULL = Plan(records=300_000, kills=10)
 """Faults wait for the recovery from the one before, so that each can be timed."""

@@ -1,6 +1,6 @@
 """The worker that `hb bench faults` torments: it counts, remembers, and answers every record.
 
-python -m bench.faults.worker ADDRESS PREFIX FOLDER SESSION_TIMEOUT
+python -m bench.faults.worker ADDRESS PREFIX FOLDER SESSION_TIMEOUT REQUEST_TIMEOUT
 """
 
 import logging
@@ -42,7 +42,9 @@ class Remembering(Processor):
         out.emit_many(self._output, batch.keys, answers, batch.timestamps)
 
 
-def config(address: str, prefix: str, folder: Path, session_timeout: float) -> EngineConfig:
+def config(
+    address: str, prefix: str, folder: Path, session_timeout: float, request_timeout: float
+) -> EngineConfig:
     """Return the engine's configuration for this job."""
     return EngineConfig(
         prefix.rstrip("."),
@@ -51,7 +53,7 @@ def config(address: str, prefix: str, folder: Path, session_timeout: float) -> E
         folder,
         prefix + "dead",
         session_timeout=session_timeout,
-        request_timeout=10.0,
+        request_timeout=request_timeout,
     )
 
 
@@ -65,11 +67,10 @@ def agent(prefix: str) -> AgentSpec:
     )
 
 
-def main(address: str, prefix: str, folder: str, session_timeout: str) -> None:
+def main(address: str, prefix: str, folder: str, *timeouts: str) -> None:
     """Run until told to stop, or killed."""
-    app = build_app(
-        config(address, prefix, Path(folder), float(session_timeout)), WebConfig(host=None)
-    )
+    session, request = map(float, timeouts)
+    app = build_app(config(address, prefix, Path(folder), session, request), WebConfig(host=None))
     app.add_agent(agent(prefix))
     logging.getLogger("streams").setLevel(logging.INFO)
     faust.Worker(app, loglevel="info", redirect_stdouts=False).execute_from_commandline()

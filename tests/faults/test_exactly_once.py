@@ -1,4 +1,4 @@
-"""Exactly once while workers and a broker are killed and a zombie wakes: real processes, short."""
+"""Exactly once while workers, a broker and the network fail: real processes, short runs."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 
 from bench.faults import engine as faults
 from bench.faults import pipeline as pipeline_faults
-from bench.faults.schedule import PIPELINE_SHORT, SHORT, Fault, schedule
+from bench.faults.schedule import HASTY, PIPELINE_SHORT, SHORT, Fault, schedule
 from bench.faults.verdict import Record, judge, longest_gap
 from streams.broker.reaper import temporary_broker
 
@@ -21,7 +21,8 @@ def cluster():
 
 
 @pytest.mark.parametrize(
-    ("run", "plan"), [(faults.run, SHORT), (pipeline_faults.run, PIPELINE_SHORT)]
+    ("run", "plan"),
+    [(faults.run, SHORT.with_network(HASTY)), (pipeline_faults.run, PIPELINE_SHORT)],
 )
 def test_nothing_is_lost_doubled_or_different(cluster, run, plan):
     report = run(plan, SEED, print, cluster)

@@ -6,7 +6,7 @@ from collections import Counter
 import orjson
 import pytest
 
-from bench.kafka_proxy import GROUP, Action, Fault, KafkaProxy
+from bench.faults.kafka_proxy import GROUP, Action, Fault, KafkaProxy
 from streams.engine.observer import Observer
 from streams.engine.tasks.task import SILENCE, Phase
 from tests.streams.app_kit import worker

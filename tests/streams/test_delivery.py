@@ -7,7 +7,7 @@ import orjson
 import pytest
 from aiokafka.errors import InvalidProducerEpoch
 
-from bench.kafka_proxy import Action, Api, Direction, Fault, KafkaProxy
+from bench.faults.kafka_proxy import Action, Api, Direction, Fault, KafkaProxy
 from streams.engine.state import CountsTable, EntriesTable, Store
 from tests.streams.engine_kit import (
     CELLS,

@@ -1,0 +1,52 @@
+"""Several seeds, one after the other on one cluster, and what they come to together."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bench.faults.injection import Say
+from bench.faults.schedule import Plan
+from settings.errors import HbError
+from streams.broker.reaper import temporary_broker
+
+EXACT = ("lost", "double", "differing")
+"""The figures that must be 0."""
+
+
+def run_seeds(
+    run: Callable[..., dict[str, Any]], plan: Plan, seeds: Iterable[int], say: Say
+) -> dict[str, Any]:
+    """Run each seed; a run that does not come to its end is told and counted, and the next begins.
+
+    What must be 0 is summed up, and so is what was counted; of times the longest is reported.
+    """
+    reports: dict[int, dict[str, Any]] = {}
+    unfinished = []
+    with temporary_broker(brokers=plan.brokers) as cluster:
+        for seed in seeds:
+            try:
+                reports[seed] = run(plan, seed, say, cluster)
+            except HbError as error:
+                unfinished.append(seed)
+                say(f"seed {seed} did not come to its end: {error}")
+            else:
+                exact = {name: reports[seed]["figures"][name] for name in EXACT}
+                say(f"seed {seed}: {exact}")
+            for node in cluster.nodes:
+                node.start()
+    wrong = [s for s, report in reports.items() if any(report["figures"][n] for n in EXACT)]
+    return {
+        "settings": {"seeds": len(reports) + len(unfinished), "records": plan.records},
+        "figures": _together([report["figures"] for report in reports.values()])
+        | {"unfinished": len(unfinished)},
+        "ratios": {},
+        "seeds": {"right": len(reports) - len(wrong), "wrong": wrong, "unfinished": unfinished},
+        "findings": [found for report in reports.values() for found in report.get("findings", ())],
+    }
+
+
+def _together(figures: list[dict[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for one in figures for name in one)
+    return {
+        name: (max if name.endswith("seconds") else sum)([one[name] for one in figures])
+        for name in names
+    }
