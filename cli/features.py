@@ -53,7 +53,7 @@ def fit(
     Known categories stay, new ones are added.
     """
     from settings.loading import settings_path
-    from settings.proposing.csvfile import CsvFile
+    from settings.proposing.csv_file import CsvFile
     from settings.proposing.refit import refit
 
     file, source = settings_path(settings), CsvFile(data)

@@ -13,7 +13,7 @@ from cli.output import JsonOption, err, out, print_json
 from settings.errors import InputError
 
 if TYPE_CHECKING:
-    from settings.proposing.propose import Proposal
+    from settings.proposing.proposal import Proposal
 
 _EXISTS = "{file} exists already; --force replaces it, --out writes another"
 
@@ -95,7 +95,7 @@ def init(
 def checked_text(proposal: "Proposal", file: Path) -> str:
     """Return the proposed text, having read it back: what is written must be sound."""
     from settings.loading import source_of, validate
-    from settings.proposing.propose import proposed_text
+    from settings.proposing.proposal import proposed_text
 
     text = proposed_text(proposal)
     validate(source_of(text, file))
@@ -114,7 +114,7 @@ def for_wdbc(learners: int | None, seed: int, paper: bool) -> "Proposal":
     from sklearn.datasets import load_breast_cancer
 
     from settings.proposing.fitting import moments
-    from settings.proposing.propose import Proposal
+    from settings.proposing.proposal import Proposal
 
     data = load_breast_cancer()
     order = np.random.default_rng(seed).permutation(len(data.feature_names))
@@ -142,9 +142,9 @@ def _for_csv(
     learners: int | None,
     paper: bool,
 ) -> "Proposal":
-    from settings.proposing.csvfile import CsvFile
-    from settings.proposing.profile import profile
-    from settings.proposing.propose import Proposal
+    from settings.proposing.column_profile import profile
+    from settings.proposing.csv_file import CsvFile
+    from settings.proposing.proposal import Proposal
     from settings.render import inline
 
     data = CsvFile(file)
@@ -172,7 +172,7 @@ def _columns(header: Sequence[str]) -> str:
 
 
 def _dealt(features: Sequence[Any], learners: int | None) -> dict[str, list[Any]]:
-    from settings.proposing.propose import split
+    from settings.proposing.proposal import split
 
     if len(features) < (learners or 1):
         raise InputError(f"there are {len(features)} features for {learners or 1} learners")

@@ -9,7 +9,7 @@ from agents.clients.sender import Sender
 from agents.clients.splitting import PatientError, label_value
 from settings.errors import InputError
 from settings.model import Settings
-from settings.proposing.csvfile import CsvFile
+from settings.proposing.csv_file import CsvFile
 from streams.clock import wall
 from streams.kafka.topics import Topics
 

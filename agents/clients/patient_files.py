@@ -14,7 +14,7 @@ import orjson
 from agents.clients.splitting import Splitter
 from settings.errors import InputError
 from settings.model import Settings
-from settings.proposing.csvfile import CHUNK, CsvFile
+from settings.proposing.csv_file import CHUNK, CsvFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 from learners.arrays.types import Floats
 from learners.local.scaling import MinMax, Quantile
 from settings.errors import InputError
-from settings.proposing.csvfile import Chunk
+from settings.proposing.csv_file import Chunk
 from settings.sections.features import FeatureSettings, Scale
 
 MAX_CATEGORIES = 1_000

@@ -19,7 +19,7 @@ import tomlkit
 from settings.errors import InputError
 from settings.loading import read_source, source_of, validate
 from settings.model import Settings
-from settings.proposing.csvfile import CsvFile
+from settings.proposing.csv_file import CsvFile
 from settings.proposing.fitting import Fit, fit_for
 from settings.sections.base import KeyPath
 from settings.sections.features import NUMBERS, FeatureSettings, Scale

@@ -14,7 +14,7 @@ from learners.local.scaling import MinMax, Quantile, ZLogistic
 from settings.errors import InputError, SettingsError
 from settings.loading import load_settings
 from settings.proposing import fitting
-from settings.proposing.csvfile import Chunk, CsvFile
+from settings.proposing.csv_file import Chunk, CsvFile
 from settings.proposing.fitting import MomentFit, QuantileFit, RangeFit, rounded
 from settings.proposing.refit import refit
 from tests.settings_files import write

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from settings.errors import InputError
-from settings.proposing.csvfile import Chunk, CsvFile, is_number
+from settings.proposing.csv_file import Chunk, CsvFile, is_number
 from settings.proposing.fitting import CategoryFit, Fit, scale_fit
 from settings.sections.features import Scale
 

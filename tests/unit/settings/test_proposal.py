@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from settings.errors import InputError
 from settings.loading import source_of, validate
-from settings.proposing import profile as profiles
-from settings.proposing.csvfile import CsvFile
-from settings.proposing.profile import guess_id, profile
-from settings.proposing.propose import Proposal, proposed_text, split
+from settings.proposing import column_profile as profiles
+from settings.proposing.column_profile import guess_id, profile
+from settings.proposing.csv_file import CsvFile
+from settings.proposing.proposal import Proposal, proposed_text, split
 
 DATA = """\
 patient_id,age,sex,note,constant,empty,mixed,,truth
