@@ -111,7 +111,7 @@ def test_the_page_fills_and_its_numbers_are_those_of_metrics(system, opened, pag
         for row, name in enumerate((*ENSEMBLE, *LEARNERS), start=1):
             learned = page.locator(f"#learners tbody tr:nth-child({row}) td").nth(6)
             expect(learned).to_have_text(f"{known['hb_labelled_total', labels_of(name)]:,.0f}")
-        expect(page.locator("#words")).to_contain_text("Weights began equal, at 0.50; now")
+        expect(page.locator("#words")).to_contain_text("Weights started equal at 0.50; now")
         assert not re.search(r"-\d", page.locator("#words").inner_text())
         check_numbers(page, known)
         check_sections(page)
@@ -315,16 +315,16 @@ def test_a_page_opened_late_sees_the_curves_from_the_start(page):
 
 def test_a_learner_that_falls_silent_shows_within_seconds(system, page):
     card = page.locator("[data-learner=history]")
-    expect(card).to_contain_text("at work")
+    expect(card).to_contain_text("working")
     system.other.send(signal.SIGSTOP)
     try:
         expect(card).to_contain_text("silent", timeout=8 * SECONDS)
-        expect(page.locator("#announce")).to_contain_text("history: has not moved")
+        expect(page.locator("#announce")).to_contain_text("history: no progress")
         row = page.locator("#learners tbody tr", has_text="history")
-        expect(row.locator(".unwell")).to_contain_text("records wait")
+        expect(row.locator(".unwell")).to_contain_text("records waiting")
     finally:
         system.other.send(signal.SIGCONT)
-    expect(card).to_contain_text("at work")
+    expect(card).to_contain_text("working")
     expect(page.locator("#announce")).to_contain_text("well again")
 
 

@@ -97,17 +97,17 @@ class Activity:
         free = [task.partition for task in mine if task.holder is None]
         behind = sum(task.behind for task in mine)
         if free:
-            return Health("unheld", f"{_partitions(free)} held by no worker; {_waiting(behind)}")
+            return Health("unheld", f"{_partitions(free)} no worker; {_waiting(behind)}")
         still = now - self._moved.get(agent, self._samples[0].at)
         stuck = min(still, now - self._caught_up[agent])
         if stuck >= SILENT_AFTER:
-            return Health("silent", f"has not moved for {stuck:.0f} s; {_waiting(behind)}")
+            return Health("silent", f"no progress for {stuck:.0f} s; {_waiting(behind)}")
         if self._unfed(agent, still):
-            return Health("unfed", "gets no instances, while other learners do")
+            return Health("unfed", "receives no instances, while other learners do")
         if behind >= _BEHIND:
-            return Health("behind", f"at work; {_waiting(behind)}")
+            return Health("behind", f"working; {_waiting(behind)}")
         if agent in self._moved and still < WINDOW:
-            return Health("working", "at work")
+            return Health("working", "working")
         return Health("idle", "idle")
 
     def _unfed(self, agent: str, still: float) -> bool:
@@ -154,10 +154,10 @@ def work_of(agent: str, counts: Mapping[str, int]) -> tuple[int, ...]:
 def _partitions(numbers: Iterable[int]) -> str:
     listed = [str(number) for number in numbers]
     if len(listed) == 1:
-        return f"partition {listed[0]} is"
+        return f"partition {listed[0]} has"
     shown = ", ".join(listed[:4]) + (" and more" if len(listed) > 4 else "")
-    return f"partitions {shown} are"
+    return f"partitions {shown} have"
 
 
 def _waiting(behind: int) -> str:
-    return f"{behind:,} records wait" if behind != 1 else "1 record waits"
+    return f"{behind:,} records waiting" if behind != 1 else "1 record waiting"

@@ -1,4 +1,4 @@
-// Curves over labels learned: each a figure with a sentence that says what it shows.
+// Curves over the labels learned: each a figure with a sentence that describes it.
 
 import { byId, el, table, text } from "./dom.js";
 import { CURVES } from "./curves.js";
@@ -7,7 +7,7 @@ import { colours } from "./palette.js";
 
 const ROWS = 8;
 const NAMED = 12;
-const SETTLED = 30; // labels after which a rate is no longer mere chance; scales the axis
+const SETTLED = 30; // labels after which a rate is more than noise; the axis is scaled by rates from then on
 
 export class Charts {
   #drawn = "";
@@ -16,7 +16,7 @@ export class Charts {
     this.span = "e";
     byId("charts").append(...CURVES.map(frame));
     document.addEventListener("hb-theme", () => this.draw(true));
-    addEventListener("load", () => this.draw(true)); // the chart library comes late
+    addEventListener("load", () => this.draw(true)); // the chart library loads last
     byId("span").addEventListener("change", (event) => {
       this.span = event.target.value;
       this.draw(true);
@@ -128,7 +128,7 @@ function layout(chart, ink, traces, series, width) {
   };
 }
 
-/** From the first label, unless the curves begin much later: this worker may be young. */
+/** From the first label, unless the curves begin much later, as on a worker that started recently. */
 function span(traces) {
   const x = traces[0]?.x ?? [];
   const last = Math.max(x.at(-1) ?? 0, 1);
@@ -136,7 +136,7 @@ function span(traces) {
   return [first < 0.2 * last ? 0 : Math.min(first, last - 1), last];
 }
 
-/** The highest value that counts: before a few labels are known, rates leap. */
+/** The highest value to show: with only a few labels, rates jump. */
 function top(traces) {
   const settled = traces.flatMap(({ x, y }) =>
     y.filter((value, i) => value !== null && x[i] >= SETTLED),
@@ -145,12 +145,12 @@ function top(traces) {
   return (Math.max(...(settled.length ? settled : all), 0) || 1) * 1.12;
 }
 
-/** Names at the ends of the lines, moved apart where they would meet. */
+/** Names at the ends of the lines, moved apart where they would overlap. */
 function labels(series, high, ink) {
   const apart = high * 0.085;
   const known = series.filter((each) => each.value !== undefined).sort((a, b) => a.value - b.value);
   const plain = known.length > 8 ? known.filter((each) => !each.faint) : known;
-  const shown = plain.slice(-NAMED); // of very many only the highest
+  const shown = plain.slice(-NAMED); // with very many, only the highest
   let floor = -Infinity;
   const placed = shown.map((each) => {
     floor = Math.max(Math.min(each.value, high), floor + apart);

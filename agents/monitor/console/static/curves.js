@@ -1,4 +1,4 @@
-// What the charts show: for each its series, and a sentence about the newest point.
+// What the charts show: the series of each, and a sentence about the newest point.
 
 import { count, decimal, listed, percent } from "./format.js";
 
@@ -40,7 +40,7 @@ export const CURVES = [
     says(store, span) {
       const rates = span === "e" ? store.now.rates : store.now.recent;
       const best = store.now.best;
-      if (!rates.ensemble || rates.ensemble.per === null) return "No label has been learned yet.";
+      if (!rates.ensemble || rates.ensemble.per === null) return "No labels learned yet.";
       const theirs = best === null ? "" : `, best learner ${best} ${percent(rates[best]?.per)}`;
       return `Ensemble ${percent(rates.ensemble.per)}${theirs}, after ${count(store.now.labelled)} labels.`;
     },
@@ -60,9 +60,9 @@ export const CURVES = [
       const shown = Object.entries(store.now.weights)
         .sort((a, b) => b[1] - a[1])
         .slice(0, 4);
-      if (!shown.length) return "Nothing has been diagnosed yet.";
+      if (!shown.length) return "No diagnoses yet.";
       const said = shown.map(([name, weight]) => `${name} ${decimal(weight)}`);
-      return `Trust of the latest diagnosis: ${listed(said)}.`;
+      return `Weights in the latest diagnosis: ${listed(said)}.`;
     },
   },
   {
@@ -82,10 +82,10 @@ export const CURVES = [
     ],
     says(store) {
       const { regret, bound } = store.now;
-      if (regret === null) return "No label has been learned yet.";
+      if (regret === null) return "No labels learned yet.";
       const allowed =
-        bound === null ? "this fusion rule has no bound" : `theory allows ${decimal(bound, 1)}`;
-      return `${decimal(regret, 1)} errors more than the best expert, expected; ${allowed}.`;
+        bound === null ? "this fusion rule has no bound" : `the bound is ${decimal(bound, 1)}`;
+      return `${decimal(regret, 1)} expected errors more than the best expert; ${allowed}.`;
     },
   },
   {
@@ -102,11 +102,11 @@ export const CURVES = [
       })),
     says(store) {
       const shown = Object.entries(store.now.exploration).filter(([, share]) => share !== null);
-      if (!shown.length) return "Nothing has been decided yet.";
+      if (!shown.length) return "No decisions yet.";
       if (store.about.learners.every(({ rules }) => rules.length === 1))
-        return "Each learner has one rule: there is nothing to try out.";
+        return "Each learner has only one rule, so there is nothing to explore.";
       const most = shown.reduce((a, b) => (b[1] > a[1] ? b : a));
-      return `Share of decisions that tried a rule out; most by ${most[0]}, ${percent(most[1])}.`;
+      return `Share of decisions that explored a rule; highest for ${most[0]}, ${percent(most[1])}.`;
     },
   },
 ];

@@ -1,5 +1,5 @@
-// Small helpers around the DOM. What does not change is not touched: focus, selection and
-// screen readers stay where they are while figures move.
+// Small helpers around the DOM. Nodes that do not change are not touched, so that focus, selection
+// and screen readers stay where they are while figures update.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -36,7 +36,7 @@ export function text(node, value) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** Make the children of `parent` follow `items`: kept by key, made once, updated in place. */
+/** Keep the children of `parent` in step with `items`: matched by key, created once, updated in place. */
 export function list(parent, items, key, make, update) {
   const known = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let place = parent.firstElementChild;
@@ -55,7 +55,7 @@ export function list(parent, items, key, make, update) {
   for (const node of known.values()) node.remove();
 }
 
-/** A table's head and body; columns are [title, class]. Roles are said where styles may hide them. */
+/** A table's head and body; columns are [title, class]. Roles are explicit because styles may hide them. */
 export function table(node, columns) {
   if (node.tBodies.length) return node.tBodies[0];
   const cells = columns.map(([title, kind]) =>

@@ -1,4 +1,4 @@
-// The few numbers that matter most, and the same in words.
+// The figures that matter most, and the same in words.
 
 import { byId, el, list, set, text } from "./dom.js";
 import { count, decimal, listed, percent, perSecond } from "./format.js";
@@ -21,7 +21,7 @@ function entries(now) {
       value: percent(ours.per),
       note:
         best === null
-          ? "no label learned yet"
+          ? "no labels learned yet"
           : `${goal(now, "per")}best learner, ${now.best}: ${percent(best)}`,
       main: true,
     },
@@ -41,7 +41,7 @@ function entries(now) {
       id: "labelled",
       name: "Labels learned",
       value: count(now.labelled),
-      note: `${count(now.labels.waiting)} waited for`,
+      note: `${count(now.labels.waiting)} awaited`,
     },
     {
       id: "regret",
@@ -56,7 +56,7 @@ function entries(now) {
   ];
 }
 
-/** The rate that the settings ask for, where they do. */
+/** The target rate in the settings, if there is one. */
 const goal = (now, rate) => (rate in now.targets ? `target ${percent(now.targets[rate])}, ` : "");
 
 function make(entry) {
@@ -81,27 +81,27 @@ function update(node, entry) {
   }
 }
 
-/** The story so far, in plain sentences. */
+/** The run so far, in plain sentences. */
 export function words(store) {
   const { now, points } = store;
   if (!now.diagnosed)
-    return "No patient has been diagnosed yet. The learners start equal, and wait.";
+    return "No patient has been diagnosed yet. All learners start with equal weight.";
   if (!now.labelled) {
     const said = `${count(now.diagnosed)} patients have been diagnosed;`;
-    return `${said} no label has come yet, so nothing is learned.`;
+    return `${said} no labels have arrived yet, so nothing has been learned.`;
   }
   return [errors(now), course(points), trust(now, points), regret(now)].filter(Boolean).join(" ");
 }
 
 function errors(now) {
   const ours = now.rates[ENSEMBLE].per;
-  const known = `Of ${count(now.labelled)} patients whose label is known,`;
-  const said = `${known} the ensemble was wrong about ${percent(ours)}`;
+  const known = `For ${count(now.labelled)} patients with a known label,`;
+  const said = `${known} the ensemble's error rate is ${percent(ours)}`;
   if (now.best === null) return `${said}.`;
-  return `${said}; its best learner, ${now.best}, about ${percent(now.rates[now.best].per)}.`;
+  return `${said}; that of its best learner, ${now.best}, is ${percent(now.rates[now.best].per)}.`;
 }
 
-/** How the error went: the first hundred labels against the last hundred. */
+/** How the error developed: the first hundred labels beside the last hundred. */
 function course(points) {
   const last = points.at(-1);
   const early = points.find((point) => point.n >= 100);
@@ -118,14 +118,14 @@ function trust(now, points) {
   if (experts.length < 2) return "";
   const first = Object.values(points.find((point) => Object.keys(point.w).length)?.w ?? {});
   const equal = first.length && Math.max(...first) - Math.min(...first) < 0.005;
-  const began = equal ? `Weights began equal, at ${decimal(first[0])}; now` : "Now";
+  const began = equal ? `Weights started equal at ${decimal(first[0])}; now` : "Now";
   const shown = experts.slice(0, 4).map(([name, weight]) => `${name} has ${decimal(weight)}`);
-  const rest = experts.length > 4 ? `, ${experts.length - 4} others the rest` : "";
+  const rest = experts.length > 4 ? `, ${experts.length - 4} others share the rest` : "";
   return `${began} ${listed(shown)}${rest}.`;
 }
 
 function regret(now) {
   if (now.regret === null || now.bound === null) return "";
-  const held = now.regret <= now.bound ? "under" : "above";
+  const held = now.regret <= now.bound ? "below" : "above";
   return `Regret is ${decimal(now.regret, 1)} errors, ${held} its bound of ${decimal(now.bound, 1)}.`;
 }

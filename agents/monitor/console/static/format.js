@@ -7,7 +7,7 @@ const clock = new Intl.DateTimeFormat("en-GB", {
   second: "2-digit",
 });
 const DASH = "–";
-const STICK = "\u00a0"; // a sign stays with its number
+const STICK = "\u00a0"; // keeps a sign on the line of its number
 
 export const count = (n) => (n === null || n === undefined ? DASH : whole.format(n));
 
@@ -42,7 +42,7 @@ export function duration(seconds) {
   return `${Math.round(seconds / 86400)} days`;
 }
 
-/** A name that fits. */
+/** A name cut to fit. */
 export const cut = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 /** "a", "a and b", "a, b and c". */

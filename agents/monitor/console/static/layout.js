@@ -1,8 +1,8 @@
-// Where everything of the picture stands: from left to right where there is room, else downwards.
-// Returns boxes by name and ways {id, way, d, at, anchor, named}: `way` names the flow along it.
+// The layout of the picture: left to right where there is room, otherwise top to bottom.
+// Returns boxes by name and ways {id, way, d, at, anchor, named}: `way` names the flow drawn along it.
 
 const WIDE = 900;
-const PILL = { w: 128, h: 44 }; // the longest name, in whatever typeface there is
+const PILL = { w: 128, h: 44 }; // fits the longest name in any typeface
 
 const middle = (box) => ({ x: box.x + box.w / 2, y: box.y + box.h / 2 });
 

@@ -1,10 +1,10 @@
-// The connection to the worker. It heals by itself; how it is doing is said plainly.
+// The connection to the worker. It reconnects by itself and reports its state.
 
 const SILENCE = 5000;
-const AGAIN = 2000;
+const RETRY = 2000;
 
-/** Calls hear("hello" | "snapshot", data) and tell(state, since): connecting, live, stalled, lost. */
-export function connect(hear, tell) {
+/** Calls receive("hello" | "snapshot", data) and report(state, since): connecting, live, stalled, lost. */
+export function connect(receive, report) {
   let source = null;
   let last = null;
   let state = "connecting";
@@ -12,12 +12,12 @@ export function connect(hear, tell) {
   function become(next) {
     if (next === state) return;
     state = next;
-    tell(state, last);
+    report(state, last);
   }
 
   function take(kind, message) {
     last = Date.now();
-    hear(kind, JSON.parse(message.data));
+    receive(kind, JSON.parse(message.data));
     become("live");
   }
 
@@ -27,8 +27,8 @@ export function connect(hear, tell) {
     source.addEventListener("snapshot", (message) => take("snapshot", message));
     source.addEventListener("error", () => {
       become("lost");
-      // After an answer that is no stream the browser gives up: then we ask again.
-      if (source.readyState === EventSource.CLOSED) setTimeout(open, AGAIN);
+      // After a response that is not a stream the browser gives up, so the page reconnects itself.
+      if (source.readyState === EventSource.CLOSED) setTimeout(open, RETRY);
     });
   }
 

@@ -1,11 +1,11 @@
-// One colour for the ensemble, and a quiet one for each learner, the same everywhere.
+// One colour for the ensemble and a muted one for each learner, the same everywhere.
 
 const LEARNERS = 8;
 
 /** The class of a learner's colour. */
 export const hue = (index) => `hue-${index % LEARNERS}`;
 
-/** The colours of the present theme, as the charts need them. */
+/** The colours of the current theme, for the charts. */
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();

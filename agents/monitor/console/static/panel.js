@@ -1,9 +1,9 @@
-// One learner from near: asked for when it is opened, and again every few seconds while it is.
+// Details of one learner: requested when the panel opens, and every few seconds while it is open.
 
 import { byId, el } from "./dom.js";
 import { count, decimal, percent } from "./format.js";
 
-const AGAIN = 5000;
+const EVERY = 5000;
 
 export class Panel {
   #name = null;
@@ -16,7 +16,7 @@ export class Panel {
     byId("panel-close").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("close", () => this.#closed());
     this.dialog.addEventListener("click", (event) => {
-      if (event.target === this.dialog) this.dialog.close(); // beside the panel
+      if (event.target === this.dialog) this.dialog.close(); // a click beside the panel
     });
   }
 
@@ -25,7 +25,7 @@ export class Panel {
     this.#opener = document.activeElement;
     byId("panel-name").textContent = name;
     byId("panel-body").replaceChildren(
-      el("p", { class: "quiet" }, "Reading its counts from the broker."),
+      el("p", { class: "quiet" }, "Reading the learner's counts from the broker."),
     );
     this.dialog.showModal();
     this.#ask();
@@ -53,7 +53,7 @@ export class Panel {
     }
     if (this.#name !== name) return;
     byId("panel-body").replaceChildren(...shown);
-    this.#timer = setTimeout(() => this.#ask(), AGAIN);
+    this.#timer = setTimeout(() => this.#ask(), EVERY);
   }
 
   #show(learner) {
@@ -86,7 +86,7 @@ export class Panel {
       el(
         "p",
         { class: health && !health.well ? "unwell" : "quiet" },
-        `${health?.text ?? "unknown"}; sees ${count(features)} features, ${learner.feedback} feedback.`,
+        `${health?.text ?? "unknown"}; uses ${count(features)} features, ${learner.feedback} feedback.`,
       ),
       accuracy(overall(now, name)),
       el(
@@ -98,7 +98,7 @@ export class Panel {
   }
 }
 
-/** How often it was right about labelled patients, with the interval. */
+/** Its accuracy over labelled patients, with the interval. */
 function overall(now, name) {
   const [mean, low, high] = now?.accuracy?.[name] ?? [null, 0, 1];
   return { accuracy: mean, low, high };
@@ -123,7 +123,7 @@ function rules(learner) {
   );
   return section(
     "Rules",
-    `Accuracy over all cubes, with the interval that holds at all times with probability 95 %.`,
+    `Accuracy over all cubes, with a 95 % confidence interval that holds at all times.`,
     grid("The learner's rules", [["Rule"], ["Trials", "number"], ["Accuracy"]], rows),
   );
 }
@@ -161,7 +161,7 @@ function cubes(learner) {
       el("td", { class: "number" }, count(phase.labels)),
     ),
   );
-  const visited = `${count(learner.visited)} cubes visited in the present phase`;
+  const visited = `${count(learner.visited)} cubes visited in the current phase`;
   const thin = `${count(learner.thin)} of them are thin, with fewer than ${learner.thin_below} labels`;
   const said = `${visited}; ${thin}.`;
   return section(
@@ -202,7 +202,7 @@ function sizes(learner) {
   });
   return section(
     "Labels in a cube",
-    "How many cubes have so many labels.",
+    "How many cubes have this many labels.",
     el("ul", { class: "bars" }, ...bars),
   );
 }
@@ -226,7 +226,7 @@ function extremes(learner) {
     );
   return section(
     "Biggest and thinnest",
-    "A cube is shown by its number only.",
+    "Cubes are shown by number only.",
     part("Biggest cubes", learner.biggest),
     part("Thinnest cubes", learner.thinnest),
   );

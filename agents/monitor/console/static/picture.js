@@ -6,19 +6,19 @@ import { arrange } from "./layout.js";
 import { hue } from "./palette.js";
 
 export const STATES = {
-  working: "at work",
+  working: "working",
   idle: "idle",
   behind: "behind",
   silent: "silent",
-  unfed: "gets nothing",
-  unheld: "held by nobody",
+  unfed: "no instances",
+  unheld: "no worker",
 };
 
 export class Picture {
   #made = "";
   #nodes = {};
 
-  /** `choose(name)` is called when a learner is chosen. */
+  /** `choose(name)` is called when a learner is selected. */
   constructor(store, choose) {
     this.store = store;
     this.choose = choose;
@@ -37,7 +37,7 @@ export class Picture {
     this.#update(now, learners);
   }
 
-  // Making it.
+  // Building it.
 
   #make(plan, learners) {
     const focused = document.activeElement?.closest?.("[data-learner]")?.dataset.learner;
@@ -109,7 +109,7 @@ export class Picture {
 
   #learner(name, box, index) {
     const tall = box.h >= 50;
-    const small = box.w < 150; // then its state is said only if it is not well
+    const small = box.w < 150; // too small for its state, unless it is not well
     const line = svg("text", { class: "small", x: box.x + 16, y: box.y + (tall ? 39 : 30) });
     const state = svg("text", {
       class: "state",
@@ -228,7 +228,7 @@ export class Picture {
     set(
       node.card,
       "aria-label",
-      `${name}: ${said.replace(" ·", ",")}, ${health.text}. Show it from near`,
+      `${name}: ${said.replace(" ·", ",")}, ${health.text}. Show details`,
     );
     set(
       node.bar,
@@ -261,7 +261,7 @@ function arrowhead() {
   return svg("defs", {}, marker);
 }
 
-/** Seconds that a dot takes to the place of the next: less, the more flows. */
+/** Seconds that a dot takes to reach the position of the next: the busier, the fewer. */
 const pace = (rate) => Math.max(0.3, 1.8 - 0.4 * Math.log10(1 + rate)).toFixed(2);
 
 function short(n) {
@@ -272,12 +272,12 @@ function short(n) {
 function inWords(now, learners, rates) {
   const heard = learners.map((name) => {
     const decides = perSecond(rates[`instances.${name}`] ?? 0);
-    return `${name} decides ${decides} and is ${now.health[name]?.text ?? "unknown"}`;
+    return `${name} decides ${decides}, state: ${now.health[name]?.text ?? "unknown"}`;
   });
   return [
-    `Patients come as instances to ${learners.length} learners: ${listed(heard)}.`,
-    `The ensemble hears ${perSecond(rates.predictions)} predictions`,
-    `and ${perSecond(rates.labels)} labels, gives ${perSecond(rates.diagnoses)} diagnoses,`,
-    `and hands ${perSecond(rates.feedback)} labels back as feedback.`,
+    `Patients arrive as instances at ${learners.length} learners: ${listed(heard)}.`,
+    `The ensemble gets ${perSecond(rates.predictions)} predictions`,
+    `and ${perSecond(rates.labels)} labels, sends ${perSecond(rates.diagnoses)} diagnoses,`,
+    `and returns ${perSecond(rates.feedback)} labels as feedback.`,
   ].join(" ");
 }

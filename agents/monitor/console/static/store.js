@@ -1,7 +1,7 @@
-// What the page knows: who speaks, the newest snapshot, and the curves.
+// What the page knows: which worker it talks to, the newest snapshot, and the curves.
 //
-// Curves are drawn over labels, which the system as a whole has counted. So those that an earlier
-// worker told lead up to those of the next; if labels become fewer, it is another system.
+// Curves are drawn over the number of labels, which is counted for the whole system. So the curves of
+// an earlier worker continue into those of the next; if the count drops, it is another system.
 
 const MOST = 2000;
 
@@ -12,7 +12,7 @@ export class Store {
     this.points = [];
   }
 
-  /** Take in what a worker says first; tell whether it is another one than before. */
+  /** Store the first event of a worker; return whether it is a different worker than before. */
   hello(about) {
     const before = this.about;
     const old = before?.name === about.name ? this.points : [];
@@ -26,7 +26,7 @@ export class Store {
     return restarted;
   }
 
-  /** Take in a snapshot; tell whether the curves have moved. */
+  /** Store a snapshot; return whether the curves have moved. */
   snapshot(now) {
     this.now = now;
     const newest = this.points.at(-1)?.t ?? 0;

@@ -71,7 +71,7 @@ function learnerRow(name, index, choose) {
 
 export function diagnoses(store) {
   const { about, now } = store;
-  const body = table(byId("diagnoses"), [["Patient"], ["Diagnosis"], ["What the learners said"]]);
+  const body = table(byId("diagnoses"), [["Patient"], ["Diagnosis"], ["Votes of the learners"]]);
   const order = new Map(about.learners.map((learner, i) => [learner.name, i]));
   const rows = now.diagnoses.length ? now.diagnoses : [null];
   list(
@@ -125,7 +125,7 @@ function chip(vote, decided, index) {
   const tried = `${count(vote.trials)} trials of rule ${vote.rule}`;
   const right = sure ? `, right ${sure} of the time in this cube (${range})` : "";
   const trying = vote.exploring ? "; exploring" : "";
-  const title = `${vote.learner} said ${vote.label}${right}; ${tried}${trying}`;
+  const title = `${vote.learner}: ${vote.label}${right}; ${tried}${trying}`;
   return el(
     "li",
     { class: `vote${vote.label === decided ? "" : " against"}`, title },
@@ -141,13 +141,13 @@ function chip(vote, decided, index) {
 export function labels(store) {
   const now = store.now.labels;
   const entries = [
-    ["Waited for", count(now.waiting), `room for ${count(now.limit)}`],
+    ["Awaited", count(now.waiting), `limit ${count(now.limit)}`],
     ["Settled", count(now.settled), perSecond(store.now.flows.labels)],
-    ["Came before their patient", count(now.parked), "parked"],
+    ["Before their patient", count(now.parked), "parked"],
     ["Repeated", count(now.duplicate), "ignored"],
-    ["Contradicting", count(now.conflict), "the first holds"],
-    ["For nobody known", count(now.unknown), "dead letter"],
-    ["Given up", count(now.expired), "no label in time"],
+    ["Conflicting", count(now.conflict), "the first one counts"],
+    ["Unknown patient", count(now.unknown), "dead letter"],
+    ["Expired", count(now.expired), "no label in time"],
   ];
   const place = byId("labels");
   if (!place.firstChild) place.append(el("dl", { class: "pairs" }));
@@ -178,9 +178,9 @@ export function dead(store) {
     said,
     letters.counted
       ? letters.all
-        ? `${count(letters.counted)} could not be used.`
+        ? `${count(letters.counted)} records could not be used.`
         : `Of the latest ${count(letters.counted)}:`
-      : "None: everything that came could be used.",
+      : "None: every record could be used.",
   );
   list(
     reasons,
@@ -192,7 +192,7 @@ export function dead(store) {
         {},
         el("b", {}, `${each.reason}`),
         el("span", { class: "number value" }),
-        el("span", { class: "note" }, `${each.topic}: ${each.meaning || "no such reason here"}`),
+        el("span", { class: "note" }, `${each.topic}: ${each.meaning || "unknown reason"}`),
       ),
     (row, each) => {
       text(row.querySelector(".value"), count(each.count));
@@ -202,7 +202,7 @@ export function dead(store) {
 
 export function tasks(store) {
   const { now } = store;
-  const body = table(byId("tasks"), [["Task"], ["Held by"], ["Behind", "number"], ["State"]]);
+  const body = table(byId("tasks"), [["Task"], ["Worker"], ["Behind", "number"], ["State"]]);
   const rows = now.tasks.length > MANY ? byAgent(now.tasks) : now.tasks.map(one);
   list(
     body,
@@ -229,11 +229,11 @@ export function tasks(store) {
 }
 
 function one(task) {
-  const state = !task.holder ? "unheld" : (task.phase ?? "held");
+  const state = !task.holder ? "unassigned" : (task.phase ?? "assigned");
   const reason = task.reason ? `: ${task.reason}` : "";
   return {
     name: `${task.agent}/${task.partition}`,
-    holder: task.holder ?? "nobody",
+    holder: task.holder ?? "none",
     behind: task.behind,
     state: state + reason,
     well: task.holder !== null && (task.phase === undefined || task.phase === "running"),
@@ -247,7 +247,7 @@ function byAgent(all) {
     const bad = mine.map(one).filter((row) => !row.well);
     return {
       name: `${agent} (${mine.length})`,
-      holder: `${holders.size} worker${holders.size === 1 ? "" : "s"}${free ? `, ${free} by nobody` : ""}`,
+      holder: `${holders.size} worker${holders.size === 1 ? "" : "s"}${free ? `, ${free} unassigned` : ""}`,
       behind: mine.reduce((sum, task) => sum + task.behind, 0),
       state: bad.length ? `${bad.length} not running` : "running",
       well: bad.length === 0,

@@ -1,4 +1,4 @@
-// Runs before the page is drawn, so that the chosen theme does not flash in late.
+// Runs before the page is drawn, so that the page does not flash in the wrong theme.
 (() => {
   const CHOICES = ["system", "light", "dark"];
   const root = document.documentElement;
@@ -29,7 +29,7 @@
       try {
         localStorage.setItem("hb-theme", choice);
       } catch {
-        // it holds for this visit
+        // kept for this visit only
       }
       apply(choice);
     });

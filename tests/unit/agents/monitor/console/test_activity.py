@@ -62,7 +62,7 @@ def test_a_learner_with_work_that_does_not_move_is_silent_within_seconds():
     assert states(made) == ["silent", "working", "working"]
     health = made.health()["local.left"]
     assert not health.well
-    assert health.text == "has not moved for 5 s; 50 records wait"
+    assert health.text == "no progress for 5 s; 50 records waiting"
     made.take(overview(left=6, right=70, behind=(60, 0, 0)), 6.0)
     assert states(made)[0] == "working"
 
@@ -77,4 +77,4 @@ def test_a_learner_that_nobody_feeds_is_told_apart_from_one_that_is_silent():
 def test_an_agent_that_no_worker_holds():
     made = pulse(overview(holders="-ww", behind=(1, 0, 0)))
     assert states(made)[0] == "unheld"
-    assert made.health()["local.left"].text == "partition 0 is held by no worker; 1 record waits"
+    assert made.health()["local.left"].text == "partition 0 has no worker; 1 record waiting"

@@ -1,4 +1,4 @@
-"""A learner from near: everything shown can be counted again from its table."""
+"""Details of a learner: everything shown can be recounted from its table."""
 
 import numpy as np
 import pytest
