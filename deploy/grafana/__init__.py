@@ -1,1 +1,1 @@
-"""Grafana's dashboards as code: a module each; `hb dashboards` writes them as JSON."""
+"""Grafana's dashboards as code, one module each; `hb dashboards` writes them as JSON."""

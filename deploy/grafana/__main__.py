@@ -1,4 +1,4 @@
-"""Writes every dashboard as JSON where Grafana's provisioning finds it, and removes others."""
+"""Writes every dashboard as JSON where Grafana's provisioning finds it, and removes all others."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "dashboards"
 
 
 def dashboards() -> dict[str, Dashboard]:
-    """Return each dashboard by its file, below the folder it appears in."""
+    """Return each dashboard by file, in the folder that Grafana shows it under."""
     return {
         "diagnosis/quality.json": quality(),
         "diagnosis/learners.json": learners(),
@@ -27,8 +27,8 @@ def dashboards() -> dict[str, Dashboard]:
 def rendered() -> dict[str, str]:
     """Return each file's content."""
     return {
-        name: json.dumps(each, cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
-        for name, each in dashboards().items()
+        name: json.dumps(dashboard, cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
+        for name, dashboard in dashboards().items()
     }
 
 

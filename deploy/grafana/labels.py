@@ -1,4 +1,4 @@
-"""*Labels*: does the truth come in, when, and how much still waits for it?"""
+"""*Labels*: do labels arrive, when, and how many patients still wait for them?"""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
@@ -16,13 +16,13 @@ def labels() -> Dashboard:
     return page(
         "hb-labels",
         "Labels",
-        "The truth comes late or never, and learning waits for it. How late it comes, what becomes"
-        " of it, and how many patients wait.",
+        "Labels come late or never, and learning waits for them. How late they come, what happens"
+        " to them, and how many patients wait.",
         {
             "": [*_wait(), *_came(), alerts_firing()],
-            "When labels come": _delay(),
-            "What becomes of them": _outcomes(),
-            "Who waits": _waiting(),
+            "When labels arrive": _delay(),
+            "What happens to them": _outcomes(),
+            "Waiting": _waiting(),
         },
         span="now-7d",
     )
@@ -32,22 +32,22 @@ def _wait() -> list[Panel]:
     return [
         figure(
             "Patients waiting",
-            "Patients who wait for a learner, their diagnosis or, nearly always, their label.",
+            "Patients waiting for a learner, for their diagnosis or, in most cases, for their"
+            " label.",
             Q(WAITING),
             COUNT,
         ),
         dial(
-            "Room taken",
-            "Waiting patients as a share of max_pending. At 100 % the oldest give way, and nothing"
-            " is learned from their labels.",
+            "Share of the limit",
+            "Waiting patients as a share of max_pending. At 100 % the oldest are dropped, and"
+            " nothing is learned from their labels.",
             Q(f"{WAITING} / ({LIMIT} > 0)"),
             steps=rising(0.8, 0.95),
             empty="no data",
         ),
         figure(
-            "Usual delay",
-            "Half of the labels of the last hour took longer than about this, from the diagnosis to"
-            " the label.",
+            "Median delay",
+            "Approximate median time from diagnosis to label, over the labels of the last hour.",
             Q("system:hb_label_delay_seconds:p50_rate1h"),
             SECONDS,
             empty="no labels",
@@ -59,8 +59,8 @@ def _came() -> list[Panel]:
     settled = 'sum(system:hb_labels_total:max{outcome="settled"})'
     return [
         figure(
-            "Labels in a day",
-            "Labels of the last 24 hours that found their diagnosis and were learned from.",
+            "Labels per day",
+            "Labels of the last 24 hours that matched a diagnosis and were learned from.",
             Q("sum(system:hb_labels_settled:increase1d)"),
             COUNT,
             decimals=0,
@@ -68,7 +68,7 @@ def _came() -> list[Panel]:
         ),
         figure(
             "Diagnoses with a label",
-            "Since the start: the share of diagnoses whose label came. Error rates speak of these"
+            "Since the start: the share of diagnoses whose label arrived. Error rates cover these"
             " patients only.",
             Q(f"{settled} / (sum(system:hb_fusions_total:max) > 0)"),
             SHARE,
@@ -81,19 +81,23 @@ def _delay() -> list[Panel]:
     return [
         lines(
             "Delay",
-            "From the diagnosis to its label, over the last hour: half, nine of ten, and 99 of 100"
-            " labels took less. Beside it the usual delay of the last day; three times that raises"
-            " an alert.",
+            "From the diagnosis to its label, over the last hour: median, 90th and 99th percentile,"
+            " and the median of the last day. Three times that median raises an alert.",
             [
-                Q(f"histogram_quantile(0.5, {DELAYS})", "half", GREEN),
-                Q(f"histogram_quantile(0.9, {DELAYS})", "nine of ten", ORANGE),
-                Q(f"histogram_quantile(0.99, {DELAYS})", "99 of 100", RED),
-                Q("system:hb_label_delay_seconds:p50_rate1d", "half, last day", BLUE, dashed=True),
+                Q(f"histogram_quantile(0.5, {DELAYS})", "median", GREEN),
+                Q(f"histogram_quantile(0.9, {DELAYS})", "p90", ORANGE),
+                Q(f"histogram_quantile(0.99, {DELAYS})", "p99", RED),
+                Q(
+                    "system:hb_label_delay_seconds:p50_rate1d",
+                    "median, last day",
+                    BLUE,
+                    dashed=True,
+                ),
             ],
             SECONDS,
         ),
         spread(
-            "Delay, all of them",
+            "Delay, distribution",
             "The darker, the more labels took that long.",
             Q("sum by (le) (rate(hb_label_delay_seconds_bucket[$__rate_interval]))", "{{le}}"),
         ),
@@ -104,9 +108,9 @@ def _outcomes() -> list[Panel]:
     return [
         lines(
             "Outcomes",
-            "Settled: learned from. Duplicate: said before. Conflict: another label came first, and"
-            " holds. Unknown: no prediction for it. Expired: its patient was given up before."
-            " Pending full: no room to wait.",
+            "Settled: learned from. Duplicate: the same label again. Conflict: a different label"
+            " came first and counts. Unknown: no prediction for this patient. Expired: the patient"
+            " had already been dropped. Pending full: no room to wait.",
             [Q("system:hb_labels:rate5m", "{{outcome}}")],
             PER_SECOND,
             stacked=True,
@@ -114,8 +118,8 @@ def _outcomes() -> list[Panel]:
         ),
         bars(
             "Outcomes since the start",
-            "The same, counted since the first patient. Conflicts and unknowns point at a producer"
-            " that errs; expired ones at a label_ttl that is too short.",
+            "The same, counted since the first patient. Conflict and unknown point to a faulty"
+            " producer, expired to a label_ttl that is too short.",
             [Q("sort_desc(system:hb_labels_total:max)", "{{outcome}}")],
             COUNT,
             width=8,
@@ -127,24 +131,23 @@ def _waiting() -> list[Panel]:
     return [
         lines(
             "Patients waiting over time",
-            "Nearly all of them for their label, beside the room there is (max_pending, all"
-            " partitions).",
-            [Q(WAITING, "waiting", BLUE), Q(LIMIT, "room", RED, dashed=True)],
+            "In most cases for their label; and the limit (max_pending, all partitions together).",
+            [Q(WAITING, "waiting", BLUE), Q(LIMIT, "limit", RED, dashed=True)],
             COUNT,
             width=8,
         ),
         lines(
-            "Patients given up",
-            "Diagnosed, and no label within label_ttl, or the room was full. The diagnosis stands;"
-            " nothing is learned from it.",
-            [Q("system:hb_expired:rate5m", "given up", ORANGE)],
+            "Patients dropped",
+            "Diagnosed, but no label came within label_ttl, or the limit was reached. The diagnosis"
+            " stands; nothing is learned from it.",
+            [Q("system:hb_expired:rate5m", "dropped", ORANGE)],
             PER_SECOND,
             width=8,
         ),
         lines(
             "Labels waiting over time",
             "Labels that came before their diagnosis. They are kept for a while; many of them mean"
-            " that instances come late, or that ids do not match.",
+            " that instances are late, or that ids do not match.",
             [Q("system:hb_parked_labels:max", "waiting", BLUE)],
             COUNT,
             width=8,

@@ -1,4 +1,4 @@
-"""*Learners*: whom the ensemble trusts, how sure each is, and how far from the best it may be."""
+"""*Learners*: their weights, their accuracy with its uncertainty, and regret with its bounds."""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
@@ -15,11 +15,11 @@ def learners() -> Dashboard:
     return page(
         "hb-learners",
         "Learners",
-        "The local learners one by one: whom the ensemble trusts, how often each is right and how"
-        " sure that is, how much each still tries out, and regret beside its bound.",
+        "The local learners one by one: their weight in the ensemble, their accuracy and how"
+        " certain it is, how much each still explores, and regret with its bound.",
         {
-            "": _who_is_trusted(),
-            "How often each is right, and how sure that is": [_accuracy()],
+            "": _weights(),
+            "Accuracy, with confidence intervals": [_accuracy()],
             "Regret: errors beyond the best choice in hindsight": [_ensemble_regret(), *_regret()],
             "Learning": _learning(),
         },
@@ -35,13 +35,13 @@ def learners() -> Dashboard:
     )
 
 
-def _who_is_trusted() -> list[Panel]:
+def _weights() -> list[Panel]:
     return [
         lines(
             "Weights",
-            "How much each expert counts in the ensemble's vote; together they are 100 %. Those"
-            " that were right more often weigh more; all begin equal. In the mode committee the"
-            " experts are fusion rules.",
+            "Each expert's weight in the ensemble's vote; together they are 100 %. All start equal,"
+            " and experts that are right more often gain weight. In committee mode the experts are"
+            " fusion rules.",
             [Q("system:hb_weight:max", "{{expert}}")],
             SHARE,
             stacked=True,
@@ -56,9 +56,9 @@ def _now() -> Panel:
     weight = 'label_replace(system:hb_weight:max, "learner", "$1", "expert", "(.+)")'
     return sheet(
         "Now",
-        "A row per learner. Error: of the last 1000 labelled. Right: since the start, with an"
-        " interval that holds the true value (95 %). Tries out: decisions by a rule that is not the"
-        " best known one. Thin ground: predictions where it has seen few patients.",
+        "One row per learner. Error: among the last 1000 labelled. Accuracy: since the start,"
+        " with a 95 % confidence interval. Exploring: decisions by a rule other than the best"
+        " known one. Little data: predictions in cubes with few labelled patients.",
         [
             Q(f"max by (learner) ({weight}) and on (learner) hb_cubes{{{CHOSEN}}}", ref="w"),
             Q(f"max by (learner) ({ERRORS})", ref="per"),
@@ -80,11 +80,11 @@ def _now() -> Panel:
         columns={
             "Value #w": ("Weight", SHARE),
             "Value #per": ("Error", SHARE),
-            "Value #right": ("Right", SHARE),
+            "Value #right": ("Accuracy", SHARE),
             "Value #low": ("at least", SHARE),
             "Value #high": ("at most", SHARE),
-            "Value #tries": ("Tries out", SHARE),
-            "Value #thin": ("Thin ground", SHARE),
+            "Value #tries": ("Exploring", SHARE),
+            "Value #thin": ("Little data", SHARE),
             "Value #rate": ("Patients/s", COUNT),
         },
         empty="no learners yet",
@@ -95,11 +95,11 @@ def _now() -> Panel:
 def _accuracy() -> Panel:
     panel = lines(
         "$learner",
-        "How often this learner was right, and an interval that holds the true value, at all times"
-        " together, with 95 %. It narrows as labels come; a wide one means: too few to tell.",
+        "The learner's accuracy with a 95 % confidence interval that holds at all times together."
+        " It narrows as labels arrive; a wide one means that there are too few to tell.",
         [
             Q(f"max by (learner) (system:hb_accuracy_high:max{{{CHOSEN}}})", "at most"),
-            Q(f"max by (learner) (system:hb_accuracy:max{{{CHOSEN}}})", "right", BLUE),
+            Q(f"max by (learner) (system:hb_accuracy:max{{{CHOSEN}}})", "accuracy", BLUE),
             Q(f"max by (learner) (system:hb_accuracy_low:max{{{CHOSEN}}})", "at least"),
         ],
         SHARE,
@@ -118,9 +118,8 @@ def _ensemble_regret() -> Panel:
     compared = 'comparator!="local_oracle"'
     return lines(
         "Of the ensemble",
-        "Errors that the ensemble's weights cost beyond always following the best learner (or, with"
-        " contexts, the best one per context). Theory keeps it under the bound; if it is above, an"
-        " alert is raised.",
+        "Expected errors beyond always following the best learner (with contexts, the best one per"
+        " context). Theory keeps it below the bound; an alert fires if it is above.",
         [
             Q(f"system:hb_regret:max{{{compared}}}", "against {{comparator}}", BLUE),
             Q(f"system:hb_regret_bound:max{{{compared}}}", "bound: {{comparator}}", RED, True),
@@ -136,9 +135,9 @@ def _regret() -> list[Panel]:
     return [
         lines(
             "Of the learners (estimated)",
-            "Errors beyond always using the best rule in each corner of the data, estimated from"
-            " what was seen. The bound is drawn once it says something: as long as it is above the"
-            " number of labelled patients, any learner would keep it.",
+            "Errors beyond always using the best rule in each cube, estimated from the counts. The"
+            " bound is drawn once it is meaningful: while it exceeds the number of labelled"
+            " patients, any learner would satisfy it.",
             [
                 Q(f"system:hb_regret:max{{{oracle}}}", "{{learner}}"),
                 Q(
@@ -151,9 +150,9 @@ def _regret() -> list[Panel]:
             COUNT,
         ),
         lines(
-            "What the learners' bound says",
-            "The bound on a learner's regret as a share of its labelled patients. Above 100 % it"
-            " says nothing yet; it falls as labels come, slowly.",
+            "The learners' bound, relative",
+            "The bound on a learner's regret as a share of its labelled patients. Above 100 % it is"
+            " vacuous; it falls slowly as labels arrive.",
             [Q(f"{bound} / on (learner) group_left () ({labelled} > 0)", "{{learner}}")],
             SHARE,
             width=24,
@@ -166,26 +165,26 @@ def _learning() -> list[Panel]:
     return [
         lines(
             "Wrong predictions",
-            "Each learner alone, of the last 1000 labelled patients.",
+            "Each learner alone, among the last 1000 labelled patients.",
             [Q(ERRORS, "{{learner}}")],
             SHARE,
         ),
         lines(
-            "Tries out",
-            "The share of decisions by a rule that is not the best known one, to learn about it."
-            " High at first, then falling.",
+            "Exploration",
+            "The share of decisions that try a rule other than the best known one, to learn about"
+            " it. High at first, then falling.",
             [Q(f"system:hb_exploration_ratio:max{{{CHOSEN}}}", "{{learner}}")],
             SHARE,
         ),
         lines(
-            "Thin ground",
+            "Little data",
             "The share of predictions by a rule with fewer than ten labelled patients in the cube.",
             [Q(f"learner:hb_thin_predictions:ratio_rate5m{{{CHOSEN}}}", "{{learner}}")],
             SHARE,
         ),
         lines(
             "Cubes",
-            "Corners of the data from which each learner has labels: the size of its table.",
+            "Cubes from which each learner has labels: the size of its table.",
             [Q(f"system:hb_cubes:max{{{CHOSEN}}}", "{{learner}}")],
             COUNT,
         ),

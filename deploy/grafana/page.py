@@ -1,4 +1,4 @@
-"""A dashboard: rows of panels, variables, links to the other dashboards, alerts as marks."""
+"""A dashboard: rows of panels, variables, links to other dashboards, alerts as annotations."""
 
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -23,7 +23,7 @@ def page(
     span: str = "now-6h",
 ) -> models.Dashboard:
     """Return a whole dashboard; the row without a name comes first and has no heading."""
-    made = (
+    built = (
         dashboard.Dashboard(title)
         .uid(uid)
         .description(description)
@@ -40,14 +40,14 @@ def page(
     numbers = count(1)
     for name, panels in rows.items():
         if name:
-            made.with_row(dashboard.Row(name).id(next(numbers)))
+            built.with_row(dashboard.Row(name).id(next(numbers)))
         for panel in panels:
-            made.with_panel(panel.id(next(numbers)))
-    return made.build()
+            built.with_panel(panel.id(next(numbers)))
+    return built.build()
 
 
 def variable(name: str, label: str, description: str, values: str) -> dashboard.QueryVariable:
-    """Return a choice of several, all at first; `values` is Grafana's `label_values(…)`."""
+    """Return a multiple choice, initially all; `values` is Grafana's `label_values(…)`."""
     everything = models.VariableOption(selected=True, text=["All"], value=["$__all"])
     return (
         dashboard.QueryVariable(name)
@@ -64,10 +64,10 @@ def variable(name: str, label: str, description: str, values: str) -> dashboard.
 
 
 def alerts_firing() -> Panel:
-    """Everybody's first question: does something need me?"""
+    """Return the panel that answers everybody's first question: does anything need attention?"""
     return figure(
         "Alerts",
-        "How many alerts are raised now. docs/runbook.md tells what each means and what to do.",
+        "How many alerts are firing now. docs/runbook.md says what each means and what to do.",
         Q(f"count({FIRING}) or vector(0)"),
         COUNT,
         steps=(Step(GREEN), Step(RED, 1)),
@@ -77,7 +77,7 @@ def alerts_firing() -> Panel:
 
 def _links() -> dashboard.DashboardLink:
     return (
-        dashboard.DashboardLink("Other pages")
+        dashboard.DashboardLink("Other dashboards")
         .type(models.DashboardLinkType.DASHBOARDS)
         .tags([TAG])
         .as_dropdown(False)

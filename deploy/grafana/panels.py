@@ -1,6 +1,6 @@
 """The kinds of panels, so that all dashboards look alike.
 
-Every panel takes a description: people who did not build the system read it.
+Every panel has a description, written for people who did not build the system.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def figure(
     decimals: int | None = None,
     width: int = 4,
 ) -> Panel:
-    """One number with its recent past."""
+    """One number with its recent history."""
     panel = (
         stat.Panel()
         .graph_mode(shapes.BigValueGraphMode.AREA)
@@ -74,7 +74,7 @@ def figure(
 def dial(
     title: str, description: str, query: Q, *, steps: Sequence[Step], empty: str, width: int = 4
 ) -> Panel:
-    """A share of what is allowed, up to half as much again."""
+    """A share of a limit, shown up to 150 %."""
     panel = (
         gauge.Panel()
         .min(0)
@@ -136,7 +136,7 @@ def bars(
     width: int = 8,
     height: int = 9,
 ) -> Panel:
-    """One bar per series, as it is now."""
+    """One bar per series, current values."""
     panel = (
         bargauge.Panel()
         .orientation(shapes.VizOrientation.HORIZONTAL)
@@ -164,7 +164,7 @@ def sheet(
     width: int = 12,
     height: int = 9,
 ) -> Panel:
-    """Rows and columns as they are now; `columns` gives fields a heading and a unit."""
+    """A table of current values; `columns` gives fields a heading and a unit."""
     steps = [models.DataTransformerConfig(id_val=k, options=v) for k, v in transformations.items()]
     panel = table.Panel().transformations(steps).no_value(empty)
     for number, query in enumerate(queries):
@@ -176,12 +176,12 @@ def sheet(
 
 
 def columns_named(*patterns: str) -> dict[str, object]:
-    """Return the options of a table's transformation that keeps these columns only."""
+    """Return the options of a table transformation that keeps only these columns."""
     return {"include": {"pattern": f"/^({'|'.join(patterns)})$/"}}
 
 
 def spread(title: str, description: str, query: Q, *, width: int = 12, height: int = 9) -> Panel:
-    """How durations spread over time: the darker a cell, the more of them lie there."""
+    """The distribution of durations over time: the darker a cell, the more fall into it."""
     colours = (
         heatmap.HeatmapColorOptions()
         .mode(HeatmapColorMode.SCHEME)
@@ -209,7 +209,7 @@ def states(
     width: int = 24,
     height: int = 8,
 ) -> Panel:
-    """What each thing was, over time; `names` gives each value a word and a colour."""
+    """The state of each series over time; `names` gives each value a word and a colour."""
     words = {
         value: models.ValueMappingResult(text=word, color=colour, index=number)
         for number, (value, (word, colour)) in enumerate(names.items())

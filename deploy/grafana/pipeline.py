@@ -1,4 +1,4 @@
-"""*Pipeline*: does the machinery run, how fast, and where does it wait? For who is on call."""
+"""*Pipeline*: does it run, how fast, and where does it wait? For whoever is on call."""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
@@ -15,8 +15,8 @@ def pipeline() -> Dashboard:
     return page(
         "hb-pipeline",
         "Pipeline",
-        "Does it run? From top to bottom: what needs somebody, how much flows, how long it takes,"
-        " where it waits, and the workers themselves.",
+        "Does it run? From top to bottom: what needs attention, throughput, latency, lag, and the"
+        " workers themselves.",
         {
             "": [alerts_firing(), *_at_a_glance(), _alerts()],
             "Flow": _flow(),
@@ -29,7 +29,7 @@ def pipeline() -> Dashboard:
             variable(
                 "worker",
                 "Worker",
-                "The workers to show, where a panel is about single workers",
+                "The workers to show in panels about single workers",
                 'label_values(up{job="hb"}, instance)',
             )
         ],
@@ -41,21 +41,21 @@ def _at_a_glance() -> list[Panel]:
     return [
         figure(
             "Workers down",
-            "Workers that Prometheus knows of and cannot reach.",
+            "Workers that are configured in Prometheus and cannot be reached.",
             Q('count(up{job="hb"} == 0) or vector(0)'),
             COUNT,
             steps=(Step(GREEN), Step(RED, 1)),
             decimals=0,
         ),
         figure(
-            "Diagnoses a second",
+            "Diagnoses per second",
             "Over the last five minutes, all workers together.",
             Q("sum(system:hb_diagnoses:rate5m)"),
             PER_SECOND,
         ),
         figure(
-            "Slowest hundredth",
-            "From an instance's publication to its committed diagnosis: 99 of 100 took less.",
+            "Latency (p99)",
+            "From the publication of an instance to its committed diagnosis: 99 % took less.",
             Q("system:hb_end_to_end_seconds:p99_rate5m"),
             SECONDS,
             steps=rising(1, 5),
@@ -63,14 +63,14 @@ def _at_a_glance() -> list[Panel]:
         ),
         figure(
             "Behind",
-            "How old the oldest record is, at most, that an agent has not committed.",
+            "Upper limit for the age of the oldest record that an agent has not committed.",
             Q("max(agent:hb_lag_seconds:max)"),
             SECONDS,
             steps=rising(5, 30),
         ),
         figure(
-            "Dead letters a minute",
-            "Records that could not be used, in the last five minutes. `hb deadletters` tells why.",
+            "Dead letters per minute",
+            "Records that could not be used, in the last five minutes. `hb deadletters` shows why.",
             Q("60 * sum(agent:hb_dead_letters:rate5m)"),
             COUNT,
             steps=rising(0.1, 60),
@@ -81,8 +81,8 @@ def _at_a_glance() -> list[Panel]:
 
 def _alerts() -> Panel:
     return sheet(
-        "Alerts raised now",
-        "docs/runbook.md has a part for each, by its name: what it means and what to do.",
+        "Alerts firing now",
+        "docs/runbook.md has a section for each: what it means and what to do.",
         [Q(FIRING)],
         COUNT,
         transformations={
@@ -100,7 +100,7 @@ def _flow() -> list[Panel]:
     return [
         lines(
             "Instances and predictions",
-            "What each learner gets, and what it says. The two should lie on one another.",
+            "What each learner receives and what it sends. The two lines should coincide.",
             [
                 Q("learner:hb_instances:rate5m", "in: {{learner}}"),
                 Q("learner:hb_predictions:rate5m", "out: {{learner}}"),
@@ -110,7 +110,7 @@ def _flow() -> list[Panel]:
         ),
         lines(
             "Diagnoses",
-            "Complete: all learners took part. Incomplete: one missed fusion_timeout.",
+            "Complete: all learners took part. Incomplete: at least one missed fusion_timeout.",
             [
                 Q('system:hb_diagnoses:rate5m{complete="true"}', "complete", GREEN),
                 Q('system:hb_diagnoses:rate5m{complete="false"}', "incomplete", ORANGE),
@@ -121,7 +121,7 @@ def _flow() -> list[Panel]:
         ),
         lines(
             "Dead letters",
-            "Records that could not be used, by the agent that refused them and its reason"
+            "Records that could not be used, by the agent that rejected them and the reason"
             " (docs/records.md).",
             [Q("agent:hb_dead_letters:rate5m > 0", "{{agent}}: {{reason}}")],
             PER_SECOND,
@@ -135,18 +135,18 @@ def _time() -> list[Panel]:
     return [
         lines(
             "From instance to diagnosis",
-            "Half of the patients wait less than the median, 99 of 100 less than the slowest"
-            " hundredth. With labels and learning out of the way: only what a caller waits for.",
+            "Median and 99th percentile of what a caller waits for: labels and learning are not"
+            " part of it.",
             [
                 Q("system:hb_end_to_end_seconds:p50_rate5m", "median", GREEN),
-                Q("system:hb_end_to_end_seconds:p99_rate5m", "slowest hundredth", ORANGE),
+                Q("system:hb_end_to_end_seconds:p99_rate5m", "p99", ORANGE),
             ],
             SECONDS,
         ),
         spread(
-            "From instance to diagnosis, all of them",
-            "The darker, the more diagnoses took that long. A second band is a sign that something"
-            " waits: often for a learner, up to fusion_timeout.",
+            "From instance to diagnosis, distribution",
+            "The darker, the more diagnoses took that long. A second band means that something"
+            " waits, often for a learner, up to fusion_timeout.",
             Q("sum by (le) (rate(hb_end_to_end_seconds_bucket[$__rate_interval]))", "{{le}}"),
         ),
     ]
@@ -156,14 +156,14 @@ def _waiting() -> list[Panel]:
     return [
         lines(
             "Records waiting",
-            "Published, but not yet processed, per agent. It should go back to zero after a rush.",
+            "Published but not yet processed, by agent. It should return to zero after a burst.",
             [Q("agent:hb_lag_records:sum", "{{agent}}")],
             COUNT,
             width=8,
         ),
         lines(
-            "Behind by",
-            "How old the oldest record is, at most, that an agent has not committed.",
+            "Lag",
+            "Upper limit for the age of the oldest record that an agent has not committed.",
             [Q("agent:hb_lag_seconds:max", "{{agent}}")],
             SECONDS,
             steps=(Step(GREEN), Step(RED, 30)),
@@ -171,8 +171,8 @@ def _waiting() -> list[Panel]:
         ),
         lines(
             "Processed, not committed",
-            "How long the oldest processed record waits for its commit. Until then nobody sees it."
-            + OF_CHOSEN,
+            "How long the oldest processed record has waited for its commit, which makes it"
+            " visible." + OF_CHOSEN,
             [
                 Q(
                     f"max by (agent, partition) (hb_uncommitted_seconds{{{CHOSEN}}})",
@@ -200,15 +200,15 @@ def _transactions() -> list[Panel]:
     return [
         lines(
             "Batch size",
-            "Records per transaction, on average. It grows with the load: that is how throughput"
-            " rises." + OF_CHOSEN,
+            "Average number of records per transaction. It grows with the load, which is how"
+            " throughput rises." + OF_CHOSEN,
             [Q(size, "{{agent}}")],
             COUNT,
             width=6,
         ),
         lines(
             "Batch time",
-            "From the first record processed to the end of the commit; 95 of 100 batches took less."
+            "From the first record processed to the end of the commit; 95 % of batches took less."
             + OF_CHOSEN,
             [_slow("hb_batch_seconds")],
             SECONDS,
@@ -216,14 +216,14 @@ def _transactions() -> list[Panel]:
         ),
         lines(
             "Transaction time",
-            "The broker's part of it: to send all and commit; 95 of 100 took less." + OF_CHOSEN,
+            "The broker's part of it: sending and committing; 95 % took less." + OF_CHOSEN,
             [_slow("hb_transaction_seconds")],
             SECONDS,
             width=6,
         ),
         lines(
             "Commits",
-            "Transactions that got through." + OF_CHOSEN,
+            "Committed transactions." + OF_CHOSEN,
             [Q(commits, "{{agent}}")],
             PER_SECOND,
             width=6,

@@ -1,4 +1,4 @@
-"""*Diagnosis quality*: are the diagnoses right? For clinicians first, then for who tunes it."""
+"""*Diagnosis quality*: are the diagnoses right? For clinicians first, then for tuning."""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
@@ -14,7 +14,7 @@ FALSE_ALARMS = "system:hb_false_positive_rate:max"
 PER_TARGET = 'system:hb_target:max{rate="per"}'
 FNR_TARGET = 'system:hb_target:max{rate="fnr"}'
 NO_LABELS = "no labels yet"
-_OF_TARGET = " 100 % is all that the settings allow. Empty if they name no target."
+_OF_TARGET = " 100 % is the target itself. Empty if the settings have no target."
 
 
 def quality() -> Dashboard:
@@ -22,13 +22,13 @@ def quality() -> Dashboard:
     return page(
         "hb-quality",
         "Diagnosis quality",
-        "Are the diagnoses right? Everything here is counted from true labels that came in, except"
-        " the last row, which shows signs of trouble before labels come.",
+        "Are the diagnoses right? Everything here is counted from labels that have arrived, except"
+        " the last row, which shows early signs of trouble.",
         {
-            "": [*_rates(), *_of_what_is_allowed(), alerts_firing()],
+            "": [*_rates(), *_of_the_targets(), alerts_firing()],
             "Is it getting better?": _over_time(),
-            "Who errs, and how": _in_detail(),
-            "Early signs, before labels come": _early_signs(),
+            "Errors in detail": _in_detail(),
+            "Early signs, before labels arrive": _early_signs(),
         },
         span="now-24h",
     )
@@ -38,8 +38,7 @@ def _rates() -> list[Panel]:
     return [
         figure(
             "Wrong diagnoses",
-            "Of the last 1000 patients whose true label is known: the share that was diagnosed"
-            " wrongly.",
+            "The share of wrong diagnoses among the last 1000 patients whose true label is known.",
             Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}"),
             SHARE,
             empty=NO_LABELS,
@@ -47,8 +46,8 @@ def _rates() -> list[Panel]:
         ),
         figure(
             "Missed positives",
-            "Of the patients among them who truly have the condition: the share that was told they"
-            " do not (false negatives). The figure that must stay small.",
+            "Among those of them who have the condition: the share diagnosed as not having it"
+            " (false negatives). The figure that must stay small.",
             Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}}"),
             SHARE,
             empty=NO_LABELS,
@@ -56,8 +55,8 @@ def _rates() -> list[Panel]:
         ),
         figure(
             "False alarms",
-            "Of the patients among them who do not have the condition: the share that was told they"
-            " do (false positives).",
+            "Among those of them who do not have the condition: the share diagnosed as having it"
+            " (false positives).",
             Q(f"{FALSE_ALARMS}{{{ENSEMBLE}, {RECENT}}}"),
             SHARE,
             empty=NO_LABELS,
@@ -66,18 +65,18 @@ def _rates() -> list[Panel]:
     ]
 
 
-def _of_what_is_allowed() -> list[Panel]:
+def _of_the_targets() -> list[Panel]:
     return [
         dial(
-            "Wrong, of what is allowed",
-            "Wrong diagnoses of the last 1000 labelled, as a share of per_target." + _OF_TARGET,
+            "Wrong, share of the target",
+            "Wrong diagnoses among the last 1000 labelled, relative to per_target." + _OF_TARGET,
             Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}} / on () group_left () {PER_TARGET}"),
             steps=rising(0.8, 1),
             empty="no target or labels",
         ),
         dial(
-            "Missed, of what is allowed",
-            "Missed positives of the last 1000 labelled, as a share of fnr_target." + _OF_TARGET,
+            "Missed, share of the target",
+            "Missed positives among the last 1000 labelled, relative to fnr_target." + _OF_TARGET,
             Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}} / on () group_left () {FNR_TARGET}"),
             steps=rising(0.8, 1),
             empty="no target or labels",
@@ -91,9 +90,9 @@ def _over_time() -> list[Panel]:
     return [
         lines(
             "Wrong diagnoses over time",
-            "The ensemble should come to lie at or below the best single learner. The bound is what"
-            " theory promises in the long run: the best learner's errors plus the regret bound; it"
-            " is drawn once it says something, below 100 %, and in modes that have one.",
+            "The ensemble should settle at or below the best single learner. The bound is the best"
+            " learner's errors plus the regret bound; it is drawn once it is below 100 %, and in"
+            " modes that have one.",
             [
                 Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}", "ensemble, last 1000", BLUE),
                 Q(f"{ERRORS}{{{ENSEMBLE}, {ALWAYS}}}", "ensemble, since the start", "light-blue"),
@@ -107,8 +106,8 @@ def _over_time() -> list[Panel]:
         ),
         lines(
             "Missed positives and false alarms over time",
-            "Both of the last 1000 labelled patients. To miss fewer positives costs false alarms,"
-            " and the other way round.",
+            "Both among the last 1000 labelled patients. Missing fewer positives costs more false"
+            " alarms, and vice versa.",
             [
                 Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}}", "missed positives", ORANGE),
                 Q(f"{FALSE_ALARMS}{{{ENSEMBLE}, {RECENT}}}", "false alarms", BLUE),
@@ -125,7 +124,7 @@ def _in_detail() -> list[Panel]:
     return [
         bars(
             "Wrong, by learner",
-            "Each learner alone, of the last 1000 labelled, beside the ensemble of them all.",
+            "Each learner alone and the ensemble, among the last 1000 labelled.",
             [
                 Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}", "ensemble"),
                 Q(f'sort({ERRORS}{{scope="learner", {RECENT}}})', "{{learner}}"),
@@ -133,9 +132,9 @@ def _in_detail() -> list[Panel]:
             SHARE,
         ),
         sheet(
-            "What was said, and what was true",
-            "All labelled patients since the start: a row per true label, a column per diagnosis."
-            " Everything off the diagonal is an error.",
+            "Confusion matrix",
+            "All labelled patients since the start: one row per true label, one column per"
+            " diagnosis. Everything off the diagonal is an error.",
             [Q(f"system:hb_confusion_total:max{{{ENSEMBLE}}}")],
             COUNT,
             transformations={
@@ -149,11 +148,11 @@ def _in_detail() -> list[Panel]:
             width=8,
         ),
         lines(
-            "The bar for a positive diagnosis",
-            "Where FNR control is on: how sure the ensemble must be before it says positive. It"
-            " moves after each labelled positive, so that missed positives stay at their target."
-            " Empty where it is off.",
-            [Q("system:hb_threshold:max", "bar", PURPLE)],
+            "Threshold for a positive diagnosis",
+            "With FNR control: the probability from which the ensemble diagnoses positive. It moves"
+            " after each labelled positive, so that missed positives stay at their target. Empty"
+            " without FNR control.",
+            [Q("system:hb_threshold:max", "threshold", PURPLE)],
             "none",
             width=8,
         ),
@@ -161,33 +160,33 @@ def _in_detail() -> list[Panel]:
 
 
 def _early_signs() -> list[Panel]:
-    said = f"system:hb_predicted:rate5m{{{ENSEMBLE}}}"
+    predicted = f"system:hb_predicted:rate5m{{{ENSEMBLE}}}"
     return [
         lines(
-            "What is diagnosed",
-            "The mix of diagnoses. If it moves while the patients are as before, something is wrong"
-            " with the inputs or the learners.",
-            [Q(f"{said} / on () group_left () (sum({said}) > 0)", "{{label}}")],
+            "Mix of diagnoses",
+            "The share of each diagnosis. If it shifts while the patients do not, something is"
+            " wrong with the inputs or the learners.",
+            [Q(f"{predicted} / on () group_left () (sum({predicted}) > 0)", "{{label}}")],
             SHARE,
             stacked=True,
             full=1,
             width=8,
         ),
         lines(
-            "Learners disagree",
-            "The share of diagnoses whose learners did not all say the same. A rise means harder"
-            " patients, or a learner that went astray.",
+            "Disagreement",
+            "The share of diagnoses whose learners did not all agree. A rise means harder patients,"
+            " or a learner that has gone wrong.",
             [Q("system:hb_disagreements:ratio_rate5m", "disagreement", ORANGE)],
             SHARE,
             width=8,
         ),
         lines(
-            "Little to go by",
-            "Diagnoses made without all learners, and predictions from a corner of the data where"
-            " the learner has seen few patients.",
+            "Little data",
+            "Diagnoses made without all learners, and predictions in cubes where the learner has"
+            " few labelled patients.",
             [
                 Q("system:hb_incomplete_fusions:ratio_rate5m", "incomplete diagnoses", RED),
-                Q("learner:hb_thin_predictions:ratio_rate5m", "thin ground: {{learner}}"),
+                Q("learner:hb_thin_predictions:ratio_rate5m", "little data: {{learner}}"),
             ],
             SHARE,
             width=8,

@@ -1,4 +1,4 @@
-"""Queries, thresholds and the like: what panels are made of."""
+"""Queries and thresholds: the parts of panels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ BLUE, GREEN, ORANGE, RED, PURPLE = "blue", "green", "orange", "red", "purple"
 
 @dataclass(frozen=True)
 class Q:
-    """A query: its PromQL, how its series are named, and how they are drawn if not as usual."""
+    """A query: its PromQL, how its series are named, and how they are drawn unless as usual."""
 
     expr: str
     legend: str = ""
@@ -27,23 +27,23 @@ class Q:
 
 @dataclass(frozen=True)
 class Step:
-    """From `value` on, things are of this colour; the first step has no value."""
+    """The colour from `value` upwards; the first step has no value."""
 
     colour: str
     value: float | None = None
 
 
 PLAIN = (Step(BLUE),)
-"""No judgement: the figure alone is neither good nor bad."""
+"""One colour for figures that are neither good nor bad in themselves."""
 
 
 def rising(warn: float, alarm: float) -> tuple[Step, ...]:
-    """Return the thresholds of something that must stay small."""
+    """Return thresholds for a value that should stay small."""
     return Step(GREEN), Step(ORANGE, warn), Step(RED, alarm)
 
 
 def thresholds(steps: Sequence[Step]) -> dashboard.ThresholdsConfig:
-    """Return steps as Grafana takes them."""
+    """Return steps in Grafana's form."""
     made = [models.Threshold(value=step.value, color=step.colour) for step in steps]
     return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(made)
 
@@ -51,7 +51,7 @@ def thresholds(steps: Sequence[Step]) -> dashboard.ThresholdsConfig:
 def target(
     query: Q, number: int = 0, *, shape: Literal["series", "bars", "table", "heatmap"] = "series"
 ) -> prometheus.Dataquery:
-    """Return a query as Grafana takes it; bars and tables ask for the present only."""
+    """Return a query in Grafana's form; bars and tables ask for the current value only."""
     made = prometheus.Dataquery().expr(query.expr).ref_id(reference(query, number))
     made.datasource(DATASOURCE).legend_format(query.legend or "__auto")
     if shape == "heatmap":
@@ -67,7 +67,7 @@ def reference(query: Q, number: int) -> str:
 
 
 def looks(query: Q) -> list[models.DynamicConfigValue]:
-    """Return how a query's series differ from the others of their panel."""
+    """Return how a query's series are drawn differently from the rest of their panel."""
     found = []
     if query.colour:
         found.append(changed("color", {"mode": "fixed", "fixedColor": query.colour}))
@@ -77,5 +77,5 @@ def looks(query: Q) -> list[models.DynamicConfigValue]:
 
 
 def changed(name: str, value: object) -> models.DynamicConfigValue:
-    """Return one property of a field that is not as in the rest of its panel."""
+    """Return one overridden property of a field."""
     return models.DynamicConfigValue(id_val=name, value=value)

@@ -1,37 +1,37 @@
-"""The workers themselves: what each holds, whether it is ready, what it runs."""
+"""The workers themselves: the tasks of each, whether it is ready, which versions it runs."""
 
 from deploy.grafana.panels import Panel, columns_named, lines, sheet, states
 from deploy.grafana.queries import COUNT, GREEN, ORANGE, RED, SECONDS, Q, Step
 
 CHOSEN = 'instance=~"$worker"'
-OF_CHOSEN = " Of the chosen workers."
+OF_CHOSEN = " For the selected workers."
 
 
 def worker_panels() -> list[Panel]:
-    """Return the row of the *Pipeline* dashboard that is about single workers."""
+    """Return the row of the *Pipeline* dashboard about single workers."""
     return [*_tasks(), *_restoring(), *_state()]
 
 
 def _tasks() -> list[Panel]:
     return [
         states(
-            "Who runs what",
-            "Each partition of each agent, on the worker that holds it. Held: it is not open yet,"
-            " for its state is being restored or its last owner's transaction is being ended.",
+            "Tasks",
+            "Each partition of each agent, on the worker it is assigned to. Opening: its state is"
+            " being restored, or its previous owner's transaction is being aborted.",
             Q(f"hb_task_owner{{{CHOSEN}}}", "{{agent}} {{partition}} on {{instance}}"),
-            {"1": ("runs", GREEN), "0": ("held", ORANGE)},
+            {"1": ("running", GREEN), "0": ("opening", ORANGE)},
         ),
         states(
             "Ready",
-            "Whether each worker says that its tasks are open and commit (/readyz).",
+            "Whether each worker reports that its tasks are open and committing (/readyz).",
             Q(f"hb_ready{{{CHOSEN}}}", "{{instance}}"),
             {"1": ("ready", GREEN), "0": ("not ready", RED)},
             width=8,
         ),
         lines(
-            "Tasks opened again",
-            "After an error that left the outcome of a commit open, a task goes back to what it has"
-            " committed. A few after a broker's restart are normal." + OF_CHOSEN,
+            "Tasks reopened",
+            "After an error that leaves the outcome of a commit unknown, a task restarts from its"
+            " last commit. A few after a broker's restart are normal." + OF_CHOSEN,
             [
                 Q(
                     "sum by (agent, partition)"
@@ -49,9 +49,9 @@ def _tasks() -> list[Panel]:
 def _state() -> list[Panel]:
     return [
         lines(
-            "Age of the picture",
-            "How old each worker's picture of the whole system's state is. It reads it every few"
-            " seconds; the error rates and weights on the other pages come from there.",
+            "Age of the state metrics",
+            "How old each worker's view of the whole system's state is. It is refreshed every few"
+            " seconds; error rates and weights on the other dashboards come from it.",
             [Q(f"hb_state_age_seconds{{{CHOSEN}}}", "{{instance}}")],
             SECONDS,
             steps=(Step(GREEN), Step(RED, 60)),
@@ -60,7 +60,7 @@ def _state() -> list[Panel]:
         ),
         sheet(
             "Versions",
-            "What each worker runs.",
+            "The versions that each worker runs.",
             [Q(f"hb_build_info{{{CHOSEN}}}")],
             COUNT,
             transformations={
@@ -76,8 +76,7 @@ def _restoring() -> list[Panel]:
     return [
         lines(
             "Restoring",
-            "How long it took to read a task's state back when it was opened, on average."
-            + OF_CHOSEN,
+            "Average time to restore a task's state when it was opened." + OF_CHOSEN,
             [
                 Q(
                     f"sum by (agent) (hb_restore_seconds_sum{{{CHOSEN}}})"
@@ -91,7 +90,7 @@ def _restoring() -> list[Panel]:
         ),
         lines(
             "Restored records",
-            "Changes of state that workers read back from the broker since they started."
+            "Changelog records that workers have read to restore state since they started."
             + OF_CHOSEN,
             [Q(f"sum by (agent) (hb_restored_records_total{{{CHOSEN}}})", "{{agent}}")],
             COUNT,

@@ -31,7 +31,7 @@ VARIABLES = {"$__rate_interval": "5s", "$learner": "a|b|c", "$worker": ".*"}
 _VACUOUS = "Theorem 1 says nothing about so few patients, and then it is not drawn"
 _QUIET = "no alert is raised in so short a time"
 MAY_BE_EMPTY = {
-    ("Pipeline", "Alerts raised now", "A"): _QUIET,
+    ("Pipeline", "Alerts firing now", "A"): _QUIET,
     ("Learners", "Of the learners (estimated)", "B"): _VACUOUS,
 }
 SELECTOR = re.compile(r"\b(?:up|(?:(?:system|learner|agent):)?hb_[a-z0-9_:]+)(?:\{[^}]*\})?")
