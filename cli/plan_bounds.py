@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from learners.arrays.tables import DENSE_LIMIT, SparseTable
-from learners.local.iup import IupConfig
 from learners.local.learner import LocalLearner
-from learners.local.partition import Partition, cuts_for
-from learners.local.phases import Doubling
+from learners.local.partition import Partition
 from learners.theory import bounds
+from learners.theory.promises import partition_for, planned_bound, uncovered
 from settings.building import local_learner
 from settings.model import Settings
 
@@ -63,7 +62,7 @@ def plan(settings: Settings, T: int | None, eps: float, delta: float) -> Plan:
     promises = [_promise(name, learner, horizon, eps, delta) for name, learner in learners.items()]
     lengths = np.geomspace(10, 10**DECADES, CURVE_POINTS).tolist()
     curves = {
-        name: [local_bound(learner, t) for t in lengths] for name, learner in learners.items()
+        name: [planned_bound(learner, t) for t in lengths] for name, learner in learners.items()
     }
     cubes = settings.ensemble.context.partition().size if settings.ensemble.context else 1
     if len(learners) > 1:
@@ -84,41 +83,8 @@ def _horizon(learner: LocalLearner) -> int:
     return learner.iup.config.clock.length(1)
 
 
-def _partition(learner: LocalLearner, T: float) -> Partition:
-    """Return the partition that the learner would use for a horizon of T."""
-    config = learner.iup.config
-    real = int((learner.space.category_counts == 0).sum())
-    m = config.cuts or cuts_for(max(1, int(T)), config.alpha, real, config.max_cuts)
-    return Partition(learner.space, m)
-
-
-def _theorem_1(learner: LocalLearner, T: float) -> float:
-    partition = _partition(learner, T)
-    return bounds.local_regret(
-        T,
-        d=partition.d,
-        m=partition.m,
-        cubes=partition.size,
-        rules=len(learner.rules),
-        L=learner.lipschitz,
-        alpha=learner.iup.config.alpha,
-    )
-
-
-def local_bound(learner: LocalLearner, T: float) -> float:
-    """Theorem 1 for a horizon of T, summed over the phases if the learner doubles."""
-    clock = learner.iup.config.clock
-    if not isinstance(clock, Doubling):
-        return _theorem_1(learner, T)
-
-    def of_phase(length: int) -> float:
-        return _theorem_1(learner, length)
-
-    return bounds.doubling_regret(clock.first, int(T), of_phase)
-
-
 def _promise(name: str, learner: LocalLearner, T: int, eps: float, delta: float) -> Promise:
-    partition = _partition(learner, T)
+    partition = partition_for(learner, T)
     alpha, L = learner.iup.config.alpha, learner.lipschitz
     needed = bounds.patients_needed(
         eps,
@@ -130,7 +96,7 @@ def _promise(name: str, learner: LocalLearner, T: int, eps: float, delta: float)
         L=L,
         alpha=alpha,
     )
-    bound = local_bound(learner, T)
+    bound = planned_bound(learner, T)
     return Promise(
         learner=name,
         features=learner.space.d,
@@ -140,13 +106,13 @@ def _promise(name: str, learner: LocalLearner, T: int, eps: float, delta: float)
         table_bytes=_table_bytes(learner, partition, T),
         regret_bound=bound,
         vacuous=bounds.is_vacuous(bound, T),
-        useful_from=_useful_from(lambda t: local_bound(learner, t)),
+        useful_from=_useful_from(lambda t: planned_bound(learner, t)),
         average_limit=bounds.memory_bounded_limit(L, alpha, partition.d, partition.m),
         eps=eps,
         patients_per_cube=needed.per_cube,
         patients_total=needed.total,
         eps_floor=needed.floor,
-        caveats=caveats(learner.iup.config, learner),
+        caveats=uncovered(learner),
     )
 
 
@@ -165,20 +131,6 @@ def _useful_from(bound: Callable[[float], float]) -> float | None:
     if vacuous[-1]:
         return None
     return float(grid[np.flatnonzero(vacuous)[-1] + 1]) if vacuous.any() else float(grid[0])
-
-
-def caveats(config: IupConfig, learner: LocalLearner) -> list[str]:
-    """Say which settings the theorems do not cover."""
-    found = []
-    if config.exploration < 1:
-        found.append(f"exploration is {config.exploration:g}; the theorems need 1")
-    if config.backoff:
-        found.append("back-off is on; the theorems are without it")
-    if config.weights is not None:
-        found.append("rules have weights; the theorems are for equal ones")
-    if learner.learns:
-        found.append("a rule learns; the theorems are for fixed rules")
-    return found
 
 
 def _ensemble(M: int, cubes: int, T: int, local: list[float]) -> dict[str, float]:

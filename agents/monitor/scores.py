@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from agents.monitor.promises import hedge_bound, local_bound
 from agents.totals import (
     CUBES,
     EXPLORED,
@@ -29,8 +28,9 @@ from learners.arrays.types import Ints
 from learners.fusion.fnr_control import Controlled
 from learners.scores.error_rates import rates
 from learners.theory.intervals import accuracy_interval
+from learners.theory.promises import bound_so_far, ensemble_bound
 from learners.theory.regret import awake_regret
-from settings.building import fusion
+from settings.building import fusion, local_learner
 from settings.model import Settings
 
 ENSEMBLE = "ensemble"
@@ -146,10 +146,10 @@ class Scorer:
         self._labels = list(settings.labels)
         self._names = [ENSEMBLE, *settings.learners]
         self._positive = self._labels.index(settings.positive)
-        rule = fusion(settings)
-        self._experts = rule.experts(list(settings.learners))
-        self._control = rule.control if isinstance(rule, Controlled) else None
-        self._bounds = {name: local_bound(settings, name) for name in settings.learners}
+        self._fusion = fusion(settings)
+        self._experts = self._fusion.experts(list(settings.learners))
+        self._control = self._fusion.control if isinstance(self._fusion, Controlled) else None
+        self._learners = {name: local_learner(settings, name) for name in settings.learners}
 
     def board(self, sums: Sums) -> Board:
         """Return the scores of a state."""
@@ -227,7 +227,7 @@ class Scorer:
         table = np.stack(list(sums.regret.values()))
         experts = (table.shape[1] - 2) // 2
         wrong, expected = table[:, 2 : 2 + experts], table[:, 2 + experts :]
-        bound = hedge_bound(self._settings, int(table[:, 0].sum()), experts, len(table))
+        bound = ensemble_bound(self._fusion, int(table[:, 0].sum()), len(table))
         whole = awake_regret(expected.sum(axis=0), wrong.sum(axis=0))
         regrets = [Regret(BEST, float(whole), bound)]
         if self._settings.ensemble.context is not None:
@@ -237,7 +237,12 @@ class Scorer:
 
     def _oracles(self, totals: Mapping[str, Ints]) -> list[Regret]:
         return [
-            Regret(ORACLE, float(row[LOST] / UNIT), self._bounds[name](int(row[LABELLED])), name)
+            Regret(
+                ORACLE,
+                float(row[LOST] / UNIT),
+                bound_so_far(self._learners[name], int(row[LABELLED])),
+                name,
+            )
             for name, row in totals.items()
             if row[LABELLED]
         ]

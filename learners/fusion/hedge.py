@@ -40,8 +40,8 @@ class HedgeWeights:
 
     experts     E, the paper's M
     cubes       how many cubes there are; None if unknown
-    eta_scale   multiplies eta. 1 is the theory, 0 makes all weights equal. Far apart from 1 the
-                theorems do not hold
+    eta_scale   multiplies eta. 1 is the theory, 0 makes all weights equal. Far from 1 the theorems
+                do not hold
     rate        "anytime": eta = sqrt(ln M / N_p).
                 "small-loss": eta = sqrt(ln M / (ln M + L*)) with L* the fewest errors of an expert
                 in the cube. When good experts err seldom this stays larger for longer; see
@@ -56,9 +56,15 @@ class HedgeWeights:
         if rate not in get_args(Rate):
             raise LearnerError(f"rate must be one of {', '.join(get_args(Rate))}, not {rate!r}")
         self.table = table_for(cubes, 1 + experts)
+        self.experts = experts
         self.rate = rate
         self._log_experts = log(experts)
         self._eta_scale = eta_scale
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether the learning rate is the paper's, so that its theorems hold."""
+        return self.rate == "anytime" and self._eta_scale == 1.0
 
     def eta(self, rows: Rows) -> Floats:
         """Return the learning rate of each state row, (n,)."""

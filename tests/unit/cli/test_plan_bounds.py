@@ -5,8 +5,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.plan_bounds import local_bound, plan
+from cli.plan_bounds import plan
 from learners.theory import bounds
+from learners.theory.promises import planned_bound
 from settings.building import local_learner
 from settings.errors import InputError
 from tests.toys import TOY, toy, toy_file
@@ -27,8 +28,8 @@ def test_the_plan_holds_the_theorems_figures(tmp_path):
     learner = local_learner(toy(tmp_path), "b")
     text = TOY.replace("doubling = 1000", "horizon = 1000")
     single = local_learner(toy(tmp_path, text=text), "b")
-    assert b.regret_bound == pytest.approx(sum(local_bound(single, t) for t in phases))
-    assert local_bound(learner, 100_000) == b.regret_bound
+    assert b.regret_bound == pytest.approx(sum(planned_bound(single, t) for t in phases))
+    assert planned_bound(learner, 100_000) == b.regret_bound
     assert made.ensemble["regret_bound_against_best_learner"] == pytest.approx(
         2 * math.sqrt(100_000 * math.log(2))
     )
@@ -40,8 +41,8 @@ def test_the_plan_holds_the_theorems_figures(tmp_path):
 def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
     a = plan(toy(tmp_path), T=None, eps=0.1, delta=0.05).learners[0]
     learner = local_learner(toy(tmp_path), "a")
-    assert local_bound(learner, a.useful_from) < a.useful_from
-    assert local_bound(learner, a.useful_from * 0.85) >= a.useful_from * 0.85
+    assert planned_bound(learner, a.useful_from) < a.useful_from
+    assert planned_bound(learner, a.useful_from * 0.85) >= a.useful_from * 0.85
     early = plan(toy(tmp_path), T=int(a.useful_from * 0.5), eps=0.1, delta=0.05)
     assert early.learners[0].vacuous
 
@@ -50,6 +51,7 @@ def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
     ("override", "word"),
     [
         ("learners.a.exploration=0.01", "exploration is 0.01"),
+        ("learners.a.exploration=2.0", "exploration is 2"),
         ("learners.a.backoff=2.0", "back-off"),
         ("defaults.rules.malignant.weight=1.5", "weights"),
         ('learners.a.rules={lr={kind="bayes"}}', "a rule learns"),

@@ -5,13 +5,14 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
-from agents.monitor.promises import local_bound
 from agents.monitor.scores import Accuracy, Regret, Sums, score
 from agents.totals import EnsembleTotals
 from learners.arrays.shares import UNIT
 from learners.join import COUNTERS
 from learners.theory.bounds import local_regret
 from learners.theory.intervals import accuracy_interval
+from learners.theory.promises import bound_so_far
+from settings.building import local_learner
 from tests.unit.agents.toy import SETTINGS
 
 PLAIN = SETTINGS.model_copy(
@@ -143,17 +144,19 @@ def test_regret_against_the_local_oracle_is_estimated():
     ],
 )
 def test_theorem_1_speaks_of_the_papers_own_learner(change, labelled, promised):
-    bound = local_bound(learners(PLAIN, exploration=1.0, cuts=2, **change), "left")
-    assert (bound(labelled) is not None) == promised
+    learner = local_learner(learners(PLAIN, exploration=1.0, cuts=2, **change), "left")
+    assert (bound_so_far(learner, labelled) is not None) == promised
 
 
 def test_doubling_adds_up_the_phases():
     settings = learners(PLAIN, exploration=1.0, cuts=2, horizon=None, doubling=100)
-    bound = local_bound(settings, "left")
+    learner = local_learner(settings, "left")
     same = {"rules": 1, "L": 1.0, "alpha": 1.0, "m": 2, "d": 1, "cubes": 2}
-    assert bound(0) == 0.0
-    assert bound(100) == local_regret(100, **same)
-    assert bound(150) == local_regret(100, **same) + local_regret(200, **same, so_far=50)
+    assert bound_so_far(learner, 0) == 0.0
+    assert bound_so_far(learner, 100) == local_regret(100, **same)
+    assert bound_so_far(learner, 150) == local_regret(100, **same) + local_regret(
+        200, **same, so_far=50
+    )
 
 
 def test_weights_are_those_of_the_latest_diagnosis():
