@@ -36,7 +36,9 @@ class EngineConfig:
     a table may take, and the changelogs are made for it. `backlog_bytes` bounds what a task holds
     undone. `linger` is how long work that nobody waits for (it sends nothing urgent) waits for some
     that is urgent, to share its transaction. `slack` (of the stream's time) and `patience` say how
-    a task that catches up keeps its inputs together; see `streams.engine.tasks.inbox`.
+    a task that catches up keeps its inputs together; see `streams.engine.tasks.inbox`. A worker is
+    not ready if a commit or a rebalance takes longer than `stuck_after`, or if a broker has left it
+    without an answer for `silent_after`; it hangs if a loop has not turned for `hung_after`.
     """
 
     app: str
@@ -64,8 +66,17 @@ class EngineConfig:
     tick: float = 0.1
     linger: float = 0.05
     stuck_after: float = 15.0
+    silent_after: float = 6.0
+    hung_after: float = 60.0
     slack: float = 1.0
     patience: float = 3.0
+
+    @property
+    def address(self) -> str:
+        """Return the broker's first address, for messages."""
+        servers = self.client["bootstrap_servers"]
+        addresses: list[str] = servers.split(",") if isinstance(servers, str) else list(servers)
+        return addresses[0]
 
     def transactional_id(self, agent: str, partition: int) -> str:
         """Return the name under which a task writes: a new owner of the name fences the old one."""

@@ -142,6 +142,7 @@ def build_app(
         web_enabled=web.host is not None,
     )
     app.engine = TaskGroup(config, (), hook=hook)
+    app.engine.crashed = lambda error: app.add_future(app.crash(error))
     app.pages = web
     if web.host is not None:
         health.register(app, app.engine)

@@ -12,6 +12,7 @@ test_upstream.py pins them.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -24,12 +25,15 @@ from mode import Service
 from mode.utils.futures import maybe_async
 
 from settings.errors import HbError
+from streams.engine.health import Cause, Symptom, broker_away
 from streams.engine.tasks.group import TaskGroup
 from streams.faust.assignor import TogetherAssignor
+from streams.kafka.client.answers import Answers
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
 from streams.kafka.client.membership import GroupMember
 
 _DAY_MS = 86_400_000
+_PARTLY = 1.5
 _log = logging.getLogger(__name__)
 
 
@@ -37,6 +41,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
     """Runs the aiokafka consumer in the event loop that it is given."""
 
     wait_for_shutdown = False
+    _answers: Answers | None = None
 
     def __init__(self, consumer: Any, *, loop: Any, beacon: Any) -> None:
         super().__init__(consumer, loop=loop, thread_loop=loop, beacon=beacon)
@@ -86,7 +91,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
         if self.app.tables.changelog_topics:
             raise HbError("Faust's own tables are not supported beside the engine's")
         conf, config = self.app.conf, self.engine.config
-        return GroupMember(
+        consumer = GroupMember(
             **config.client,
             client_id=conf.broker_client_id,
             group_id=conf.id,
@@ -109,6 +114,38 @@ class Fetching(driver.AIOKafkaConsumerThread):
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
             heartbeat_interval_ms=int(config.heartbeat * 1000),
         )
+        self._answers = Answers(consumer._client)
+        return consumer
+
+    def check(self) -> None:
+        """Raise the error that has ended a part of the client; aiokafka shows it to nobody."""
+        consumer = self._consumer
+        if consumer is None or consumer._fetcher is None or consumer._closed:
+            return
+        consumer._coordinator.check_errors()
+        fetching = consumer._fetcher._fetch_task
+        if fetching.done() and not fetching.cancelled():
+            fetching.result()
+            raise HbError("the Kafka client fetches no more")
+
+    def symptoms(self) -> list[Symptom]:
+        """Return what keeps the broker's answers from coming."""
+        answers, config = self._answers, self.engine.config
+        if answers is None:
+            return []
+        if answers.silent_for > config.silent_after:
+            return [broker_away(config.address)]
+        found = []
+        # A broker that is gone leaves everything unanswered, but not since the same moment.
+        limit = _PARTLY * config.silent_after
+        if answers.unfetched_for > limit:
+            text = f"no fetch was answered for {answers.unfetched_for:.0f} s"
+            found.append(Symptom(Cause.NOT_FETCHING, text))
+        unheard = time.monotonic() - answers.coordinator
+        if unheard > limit and self.engine.joined and self.engine.still_since is None:
+            text = f"the group's coordinator has not answered for {unheard:.0f} s"
+            found.append(Symptom(Cause.NO_COORDINATOR, text))
+        return found
 
     def _new_assignor(self) -> TogetherAssignor:
         engine = self.engine

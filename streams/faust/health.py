@@ -1,9 +1,14 @@
-"""`/healthz`: this process lives. `/readyz`: its tasks are open and their commits get through."""
+"""`/readyz`: every part of the worker has proved lately that it works. `/healthz`: none hangs.
+
+While the broker does not answer, a worker is not ready, and restarting it would not help: so
+`/healthz` asks only whether its loops still turn.
+"""
 
 from typing import Any
 
 from faust.web import View
 
+from streams.engine.health import Verdict
 from streams.engine.tasks.group import TaskGroup
 
 
@@ -12,9 +17,16 @@ def register(app: Any, engine: TaskGroup) -> None:
 
     @app.page("/healthz", name="healthz")  # type: ignore[untyped-decorator]  # app is Any
     async def healthz(view: View, _request: Any) -> Any:
-        return view.json({"status": "alive"})
+        hung = engine.hung()
+        return view.json({"status": "alive" if hung.well else hung.text}, status=_status(hung))
 
     @app.page("/readyz", name="readyz")  # type: ignore[untyped-decorator]  # app is Any
     async def readyz(view: View, _request: Any) -> Any:
-        trouble = engine.trouble()
-        return view.json({"ready": not trouble, "trouble": trouble}, status=503 if trouble else 200)
+        found = engine.verdict()
+        trouble = [symptom.text for symptom in found.symptoms]
+        answer = {"ready": found.well, "verdict": found.report(), "trouble": trouble}
+        return view.json(answer, status=_status(found))
+
+
+def _status(verdict: Verdict) -> int:
+    return 200 if verdict.well else 503

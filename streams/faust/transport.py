@@ -29,6 +29,7 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 from mode import Service
 
+from streams.engine.health import Cause, Symptom
 from streams.engine.tasks.group import TaskGroup
 from streams.faust.fetching import Fetching
 from streams.faust.read_offsets import ReadOffsets
@@ -38,6 +39,7 @@ _POLL = 0.05
 """How long to wait for other partitions while one of them has no room, in seconds."""
 
 _SHOW_EVERY = 5.0
+_CHECK_EVERY = 1.0
 _OVERDUE = 3.0
 """When a batch that Faust was given counts as lost, in seconds."""
 _log = logging.getLogger(__name__)
@@ -56,11 +58,16 @@ class Consumer(driver.Consumer):
         self._on_the_way: dict[Any, float] = {}
         self._arrived, self._awake = asyncio.Event(), asyncio.Event()
         self._shown: dict[tuple[str, int], int] = {}
+        self._turned = time.monotonic()
 
     def _new_consumer_thread(self) -> Fetching:
         return Fetching(self, loop=self.loop, beacon=self.beacon)
 
     # From the broker to the agent.
+
+    async def _wait_next_records(self, timeout: float) -> Any:  # noqa: ASYNC109  # Faust calls it so
+        self._turned = time.monotonic()
+        return await super()._wait_next_records(timeout)
 
     async def _getmany(
         self,
@@ -204,6 +211,28 @@ class Consumer(driver.Consumer):
         """Return when the group's coordinator has confirmed from now on that this is a member."""
         await self._thread.confirmed()
 
+    @property
+    def still_for(self) -> float:
+        """Return for how many seconds nobody has asked for batches; 0 in a rebalance."""
+        reading = self.engine.joined and self.flow_active
+        return time.monotonic() - self._turned if reading else 0.0
+
+    def symptoms(self) -> list[Symptom]:
+        """Return what keeps batches from coming."""
+        found = self._thread.symptoms()
+        if self.still_for > self.engine.config.silent_after:
+            text = f"nothing has been read for {self.still_for:.0f} s"
+            found.append(Symptom(Cause.NOT_READING, text))
+        return found
+
+    @Service.task
+    async def _check_client(self) -> None:
+        """Crash, and the worker with it, if a part of the client has ended."""
+        while not self.should_stop:
+            await self.sleep(_CHECK_EVERY)
+            if not self.should_stop:
+                self._thread.check()
+
     def wake(self) -> None:
         """Take note that a task has room again."""
         self._awake.set()
@@ -218,6 +247,7 @@ class Consumer(driver.Consumer):
     def resume_flow(self) -> None:
         """Read on."""
         super().resume_flow()
+        self._turned = time.monotonic()
         self.engine.still_since = None
 
     async def on_partitions_revoked(self, revoked: Any) -> None:

@@ -4,6 +4,10 @@ from uuid import uuid4
 
 import pytest
 
+from tests.streams.conftest import broker_address
+
+__all__ = ["broker_address"]
+
 
 @pytest.fixture
 def prefix() -> str:

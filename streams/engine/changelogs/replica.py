@@ -7,6 +7,7 @@ all partitions is kept as it changes, so reading it costs no more than reading o
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,15 +18,19 @@ from learners.arrays.tables import CellTable, Rows
 from learners.arrays.types import Ints
 from streams.engine.cancellation import unhurried
 from streams.engine.config import EngineConfig
+from streams.engine.health import Cause, Symptom, broker_away
 from streams.engine.state.counts import CountsTable
 from streams.engine.state.entries import EntriesTable
 from streams.engine.state.table import Table, split_key
 from streams.kafka.batch import Batch
+from streams.kafka.client.answers import Answers
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
 from streams.kafka.client.reader import bounds, partitions_of
 
 _CHUNK = 1 << 20
 _PAUSE = 1.0
+_PARTLY = 1.5
+"""A broker that is gone leaves everything unanswered, but not since the same moment."""
 _log = logging.getLogger(__name__)
 
 
@@ -42,11 +47,14 @@ class Replica:
             t.name: {} for t in tables if t.shared and isinstance(t, EntriesTable)
         }
         self._consumer: Any = None
+        self._answers: Answers | None = None
+        self._turned = time.monotonic()
         self._follower: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        """Read what is committed now, and follow from there."""
+    async def start(self) -> "asyncio.Task[None]":
+        """Read what is committed now, and follow from there; return what follows."""
         consumer = self._config.reader(f"{self._topic}.replica", wait_ms=500)
+        self._answers = Answers(consumer._client)
         try:
             await unhurried(consumer.start())
             numbers = await unhurried(partitions_of(consumer, self._topic))
@@ -62,9 +70,29 @@ class Replica:
             raise
         self._consumer = consumer
         self._follower = asyncio.create_task(self._follow(), name=f"replica of {self._topic}")
+        return self._follower
+
+    @property
+    def still_for(self) -> float:
+        """Return for how many seconds the changelog has not been read."""
+        return time.monotonic() - self._turned if self._follower is not None else 0.0
+
+    def symptoms(self) -> list[Symptom]:
+        """Return what keeps it from following."""
+        answers, limit = self._answers, self._config.silent_after
+        if answers is None:
+            return []
+        if answers.silent_for > limit:
+            return [broker_away(self._config.address)]
+        silence = max(self.still_for, answers.unfetched_for)
+        if silence <= _PARTLY * limit:
+            return []
+        text = f"{self._topic} has not been followed for {silence:.0f} s"
+        return [Symptom(Cause.NOT_FOLLOWING, text)]
 
     async def _follow(self) -> None:
         while True:
+            self._turned = time.monotonic()
             try:
                 await self._read_on()
             except KafkaError as error:

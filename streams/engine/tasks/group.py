@@ -3,17 +3,18 @@
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from settings.errors import HbError
 from streams.engine.api import AgentSpec
 from streams.engine.changelogs.replica import Others, Replica
 from streams.engine.changelogs.restore import say_if_removed
 from streams.engine.config import EngineConfig
+from streams.engine.health import Cause, Symptom, Verdict, verdict
 from streams.engine.observer import SILENT, Observer, Observers
 from streams.engine.tasks.commit import Hook, no_hook
 from streams.engine.tasks.source import Source
-from streams.engine.tasks.task import Phase, Task, TaskStatus
+from streams.engine.tasks.task import Phase, Task, TaskStatus, describe
 from streams.kafka.batch import Batch
 
 _log = logging.getLogger(__name__)
@@ -37,6 +38,9 @@ class TaskGroup:
         self.joined = False
         self.still_since: float | None = None
         """Since when nothing is read because partitions are being shared out anew; None if not."""
+        self.crashed: Callable[[BaseException], object] = _ignore
+        """Called when something that the worker cannot do without has ended."""
+        self._crash: BaseException | None = None
         self.observers = Observers(observer)
         """Who hears what the tasks do; may grow before the first assignment."""
         self._hook = hook
@@ -82,7 +86,7 @@ class TaskGroup:
         await asyncio.gather(*[task.resume() for task in self.tasks.values()])
         for key in sorted(wanted - self.tasks.keys()):
             self.tasks[key] = task = self._new_task(*key)
-            task.start()
+            task.start().add_done_callback(self._ended)
 
     async def close(self) -> None:
         """Commit what is processed and close all tasks."""
@@ -140,7 +144,7 @@ class TaskGroup:
             replica = self._replicas.get(spec.name)
             if replica is None:
                 replica = Replica(self.config, spec.name, spec.tables())
-                await replica.start()
+                (await replica.start()).add_done_callback(self._ended)
                 self._replicas[spec.name] = replica
         return replica.others(partition)
 
@@ -176,21 +180,76 @@ class TaskGroup:
         """Return how all tasks are doing."""
         return [task.status() for _, task in sorted(self.tasks.items())]
 
+    def _ended(self, work: "asyncio.Task[None]") -> None:
+        """Take note that a loop has ended, which only happens on purpose or by a bug."""
+        if work.cancelled() or (error := work.exception()) is None:
+            return
+        self._crash = self._crash or error
+        _log.error("%s has crashed: %s", work.get_name(), describe(error))
+        self.crashed(error)
+
+    def verdict(self) -> Verdict:
+        """Return how the worker is doing."""
+        return verdict(self.symptoms())
+
     def trouble(self) -> list[str]:
         """Return what keeps the worker from being ready, one sentence each; empty if nothing."""
-        waiting = [] if self.joined else ["the worker has not joined its consumer group yet"]
+        return [symptom.text for symptom in self.verdict().symptoms]
+
+    def symptoms(self) -> list[Symptom]:
+        """Return everything that is wrong with the worker."""
+        tasks = [symptom for status in self.statuses() if (symptom := self.symptom_of(status))]
+        return [*self.own_symptoms(), *tasks]
+
+    def own_symptoms(self) -> list[Symptom]:
+        """Return what is wrong with the worker as a whole, not with one of its tasks."""
+        found = []
+        if self._crash is not None:
+            found.append(Symptom(Cause.CRASHED, f"it crashed: {describe(self._crash)}"))
+        if not self.joined:
+            found.append(
+                Symptom(Cause.NOT_JOINED, "the worker has not joined its consumer group yet")
+            )
         if self.still_since is not None:
             still = time.monotonic() - self.still_since
             if still > self.config.stuck_after:
-                waiting.append(f"nothing is read for {still:.0f} s: a rebalance does not end")
-        tasks = [text for status in self.statuses() for text in _trouble(status, self.config)]
-        return waiting + tasks
+                text = f"nothing is read for {still:.0f} s: a rebalance does not end"
+                found.append(Symptom(Cause.REBALANCE_STUCK, text))
+        if self._source is not None:
+            found += self._source.symptoms()
+        for replica in self._replicas.values():
+            found += replica.symptoms()
+        return found
+
+    def symptom_of(self, status: TaskStatus) -> Symptom | None:
+        """Return what is wrong with a task."""
+        name = f"task {status.agent}/{status.partition}"
+        because = f": {status.reason}" if status.reason else ""
+        if status.phase is Phase.FAILED:
+            return Symptom(Cause.TASK_FAILED, f"{name} is failed{because}")
+        if status.phase is not Phase.RUNNING:
+            first = not status.reopenings and status.phase is Phase.OPENING
+            cause = Cause.TASK_OPENING if first else Cause.TASK_REOPENING
+            return Symptom(cause, f"{name} is {status.phase.value}{because}")
+        if status.oldest is not None and status.oldest > self.config.stuck_after:
+            text = f"{name} has not committed for {status.oldest:.0f} s"
+            return Symptom(Cause.NOT_COMMITTING, text)
+        return None
+
+    def hung(self) -> Verdict:
+        """Return whether a loop has stopped turning, which no broker and no patience will mend."""
+        found = [symptom for symptom in self.own_symptoms() if symptom.cause is Cause.CRASHED]
+        still = {} if self._source is None else {Cause.NOT_READING: self._source.still_for}
+        still[Cause.NOT_FOLLOWING] = max((r.still_for for r in self._replicas.values()), default=0)
+        oldest = [status.oldest or 0.0 for status in self.statuses()]
+        still[Cause.NOT_COMMITTING] = max(oldest, default=0) - self.config.commit_timeout
+        found += [
+            Symptom(cause, f"{cause.value.replace('_', ' ')} for {seconds:.0f} s")
+            for cause, seconds in still.items()
+            if seconds > self.config.hung_after
+        ]
+        return verdict(found)
 
 
-def _trouble(status: TaskStatus, config: EngineConfig) -> list[str]:
-    name = f"task {status.agent}/{status.partition}"
-    if status.phase is not Phase.RUNNING:
-        return [f"{name} is {status.phase.value}{': ' if status.reason else ''}{status.reason}"]
-    if status.oldest is not None and status.oldest > config.stuck_after:
-        return [f"{name} has not committed for {status.oldest:.0f} s"]
-    return []
+def _ignore(_error: BaseException) -> None:
+    """Leave a crash to whoever asks for the verdict."""

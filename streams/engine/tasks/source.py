@@ -1,7 +1,9 @@
 """Where a task's batches come from, as far as a task needs to know."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
+
+from streams.engine.health import Symptom
 
 
 class Source(Protocol):
@@ -18,6 +20,13 @@ class Source(Protocol):
 
         The coordinator of the consumer group has to say so in the group's present generation.
         """
+
+    def symptoms(self) -> Sequence[Symptom]:
+        """Return what keeps batches from coming."""
+
+    @property
+    def still_for(self) -> float:
+        """Return for how many seconds nobody has asked for batches; 0 while nobody should."""
 
     def wake(self) -> None:
         """Take note that a task has room again."""

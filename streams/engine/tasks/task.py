@@ -102,9 +102,10 @@ class Task:
         """Return agent and partition, for the log."""
         return f"{self.spec.name}/{self.partition}"
 
-    def start(self) -> None:
-        """Open the task in the background."""
+    def start(self) -> "asyncio.Task[None]":
+        """Open the task in the background; return what runs it."""
         self._life = asyncio.create_task(self._live(), name=f"task {self.name}")
+        return self._life
 
     async def _live(self) -> None:
         while not self._leaving and self.phase is not Phase.FAILED:

@@ -1,0 +1,82 @@
+"""When the broker last answered a client: the proof that its connections still carry something.
+
+aiokafka retries on its own and tells nobody for how long it has been retrying in vain. All requests
+of a client pass through its `send`, so that is where questions and answers are noted.
+tests/streams/test_upstream.py pins this.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_GROUP = ("Heartbeat", "JoinGroup", "SyncGroup")
+_MAY_TAKE_LONG = ("JoinGroup", "SyncGroup")
+"""The coordinator answers these when all members have come, which may take minutes."""
+_FETCH = "Fetch"
+_GIVEN_UP = 2.0
+"""Seconds after which a failed request that was not repeated no longer counts: the client asks
+another node by now."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """Fetches of one node since its last answer: when first sent, when last, how many are open."""
+
+    first: float
+    last: float
+    open: int = 0
+
+
+class Answers:
+    """Notes the answers that one aiokafka client gets."""
+
+    def __init__(self, client: Any, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.coordinator = clock()
+        """When the group's coordinator last answered."""
+        self._unanswered: float | None = None
+        self._fetches: dict[Any, _Question] = {}
+        self._send = client.send
+        client.send = self._noted
+
+    async def _noted(self, node: Any, request: Any, **options: Any) -> Any:
+        kind = type(request).__name__.partition("Request")[0]
+        if kind not in _MAY_TAKE_LONG and self._unanswered is None:
+            self._unanswered = self._clock()
+        question = self._asked(node) if kind == _FETCH else None
+        try:
+            answer = await self._send(node, request, **options)
+        finally:
+            if question is not None:
+                question.open -= 1
+        self._unanswered = None
+        if question is not None:
+            self._fetches.pop(node, None)
+        if kind in _GROUP:
+            self.coordinator = self._clock()
+        return answer
+
+    def _asked(self, node: Any) -> _Question:
+        now = self._clock()
+        question = self._fetches.setdefault(node, _Question(now, now))
+        if not question.open and now - question.last > _GIVEN_UP:
+            question.first = now
+        question.last, question.open = now, question.open + 1
+        return question
+
+    @property
+    def silent_for(self) -> float:
+        """Return for how many seconds nothing at all was answered; 0 if nothing was asked."""
+        return 0.0 if self._unanswered is None else self._clock() - self._unanswered
+
+    @property
+    def unfetched_for(self) -> float:
+        """Return for how many seconds the slowest node has left fetches unanswered."""
+        now = self._clock()
+        waits = [
+            now - question.first
+            for question in self._fetches.values()
+            if question.open or now - question.last <= _GIVEN_UP
+        ]
+        return max(waits, default=0.0)

@@ -1,0 +1,95 @@
+"""No worker that has stopped reading, fetching, following or committing calls itself ready."""
+
+import asyncio
+import dataclasses
+import json
+
+import aiohttp
+import pytest
+from aiokafka.consumer.fetcher import Fetcher
+
+from streams.broker.reaper import temporary_broker
+from streams.engine.changelogs.replica import Replica
+from streams.faust.app import WebConfig
+from streams.faust.fetching import Fetching
+from tests.streams.app_kit import worker
+from tests.streams.engine_kit import config, create_topics, done, ids, produce, spec, until
+
+ANY = WebConfig(port=0)
+WITHIN = 90
+
+
+async def page(app, path):
+    host, port = app.web.address
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://{host}:{port}{path}") as answer,
+    ):
+        return answer.status, json.loads(await answer.text())
+
+
+async def eventually(app, holds):
+    async with asyncio.timeout(WITHIN):
+        while not holds(answer := await page(app, "/readyz")):  # noqa: ASYNC110 - it is asked for
+            await asyncio.sleep(0.2)
+    return answer[1]
+
+
+async def test_a_broker_that_is_silent_or_gone_is_named_until_it_is_back(prefix, tmp_path):
+    with temporary_broker() as broker:
+        conf, agent = config(broker.address, prefix, tmp_path), spec(prefix)
+        await create_topics(broker.address, conf, [agent], prefix + "out")
+        node = broker.nodes[0]
+        sentence = f"the broker at {broker.address} does not answer"
+        async with worker(conf, agent, web=ANY) as app:
+            await eventually(app, lambda answer: answer[0] == 200)
+            for away, back in ((node.pause, node.resume), (node.kill, node.start)):
+                await asyncio.to_thread(away)
+                found = await eventually(app, lambda answer: answer[1]["verdict"]["text"])
+                assert found["verdict"]["cause"] == "broker_away"
+                assert found["verdict"]["text"] == found["trouble"][0] == sentence
+                # A restart would not help, so a container is not restarted for it.
+                assert (await page(app, "/healthz"))[0] == 200
+                await asyncio.to_thread(back)
+                found = await eventually(app, lambda answer: answer[0] == 200)
+                assert found["verdict"]["level"] == "well"
+            assert not app.crashed
+
+
+def poison_reading(monkeypatch):
+    async def fail(*_args, **_options):
+        raise ValueError("a record that nobody can read")
+
+    monkeypatch.setattr(Fetching, "_fetch_records", fail)
+
+
+def poison_fetching(monkeypatch):
+    def fail(*_args):
+        raise ValueError("an answer that nobody can read")
+
+    monkeypatch.setattr(Fetcher, "_get_actions_per_node", fail)
+
+
+def poison_following(monkeypatch):
+    def fail(*_args):
+        raise ValueError("a changelog that nobody can read")
+
+    monkeypatch.setattr(Replica, "apply", fail)
+
+
+@pytest.mark.parametrize("poison", [poison_reading, poison_fetching, poison_following])
+async def test_what_crashes_takes_the_worker_with_it(
+    poison, broker_address, prefix, tmp_path, monkeypatch
+):
+    conf = config(broker_address, prefix, tmp_path)
+    agent = dataclasses.replace(spec(prefix), follow=True)
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    await produce(broker_address, prefix + "in", ids(range(10)))
+    async with worker(conf, agent, web=ANY) as app:
+        await until(lambda: done(app.engine, 10))
+        poison(monkeypatch)
+        await produce(broker_address, prefix + "in", ids(range(10, 20)))
+        async with asyncio.timeout(WITHIN):
+            await app.wait_until_stopped()
+        assert app.crashed
+        monkeypatch.undo()
