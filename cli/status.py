@@ -3,12 +3,13 @@
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from cli.output import EXIT_FOUND, JsonOption, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
+from settings.errors import HbError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from agents.monitor.overview import Overview, TaskView
     from agents.monitor.scores import Board
     from settings.model import Settings
+    from streams.engine.health import Verdict
 
 _EVERY = 2.0
+_PATIENCE = 5.0
+"""Seconds that a broker gets to answer."""
 _MANY = 12
 """From so many tasks on, those of an agent share a row."""
 
@@ -39,45 +43,80 @@ def status(
 ) -> None:
     """Show topics, lag, tasks and who holds them, waiting labels, weights and error rates.
 
-    All of it is read from the broker. Exit code 1 if a task is held by nobody.
+    All of it is read from the broker. What is wrong is named first: exit code 1 if a task fails,
+    reopens or is held by nobody, or if no worker runs; 4 if the broker does not answer.
     """
-    from agents.monitor.watch import look
-
     loaded = load(settings, set_)
     if watch:
         if json:
             raise typer.BadParameter("--json and --watch exclude each other")
         _watch(loaded)
         return
-    found = asyncio.run(look(loaded))
+    seen = _look(loaded)
     if json:
-        print_json(report(found))
+        figures = report(seen.overview) if seen.overview is not None else {}
+        print_json({"verdict": seen.verdict.report(), **figures})
     else:
-        out.print(screen(loaded, found))
-    if any(task.holder is None for task in found.tasks):
+        out.print(_shown(loaded, seen))
+    if seen.error is not None:
+        raise seen.error
+    if seen.verdict.troubled:
         sys.exit(EXIT_FOUND)
+
+
+class Seen(NamedTuple):
+    """What a look at the system led to: the system, or the error that kept us from seeing it."""
+
+    overview: "Overview | None"
+    error: HbError | None
+    verdict: "Verdict"
+
+
+def _look(settings: "Settings") -> Seen:
+    from agents.monitor.system_health import system_verdict
+    from agents.monitor.watch import look
+
+    try:
+        overview = asyncio.run(look(settings, _PATIENCE))
+    except HbError as error:
+        return Seen(None, error, system_verdict(None, error))
+    return Seen(overview, None, system_verdict(overview))
 
 
 def _watch(settings: "Settings") -> None:
     """Show it again and again; a broker that is away is told and waited for."""
     from rich.live import Live
-    from rich.text import Text
-
-    from agents.monitor.watch import look
-    from settings.errors import BrokerError
 
     shown: RenderableType = "looking"
     try:
         with Live(shown, console=out, auto_refresh=False, screen=out.is_terminal) as live:
             while True:
-                try:
-                    shown = screen(settings, asyncio.run(look(settings)))
-                except BrokerError as error:
-                    shown = Text(str(error), "red")
+                shown = _shown(settings, _look(settings))
                 live.update(shown, refresh=True)
                 time.sleep(_EVERY)
     except KeyboardInterrupt:
         out.print(shown)
+
+
+def _shown(settings: "Settings", seen: Seen) -> "RenderableType":
+    """Return what is wrong, if anything, and then everything."""
+    from rich.console import Group
+    from rich.text import Text
+
+    style = "bold red" if seen.verdict.troubled else "yellow"
+    wrong = [Text(_sentence(symptom.text), style) for symptom in seen.verdict.symptoms]
+    if seen.overview is None:
+        return Group(*wrong)
+    return Group(*wrong, screen(settings, seen.overview))
+
+
+def _sentence(text: str) -> str:
+    """Return a symptom as a sentence.
+
+    >>> _sentence("no worker runs")
+    'No worker runs.'
+    """
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def report(found: "Overview") -> dict[str, Any]:
@@ -87,8 +126,14 @@ def report(found: "Overview") -> dict[str, Any]:
         "topics": [{"name": t.name, "records": t.records} for t in found.topics],
         "workers": found.members,
         "tasks": [
-            {"agent": t.agent, "partition": t.partition, "holder": t.holder, "lag": dict(t.lag)}
-            for t in found.tasks
+            {
+                "agent": task.agent,
+                "partition": task.partition,
+                "holder": task.holder,
+                "lag": dict(task.lag),
+                "trouble": None if task.symptom is None else task.symptom.text,
+            }
+            for task in found.tasks
         ],
         "lag": sum(task.behind for task in found.tasks),
         "waiting": found.waiting,

@@ -19,6 +19,7 @@ from learners.arrays.types import Ints
 from learners.scores.window import Window, merged
 from settings.model import Settings
 from streams.engine.changelogs.changelog import META_KEY
+from streams.engine.health import Symptom
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 _TOTALS = b"totals/" + bytes(8)
@@ -44,6 +45,8 @@ class TaskView:
     partition: int
     holder: str | None
     lag: Mapping[str, int]
+    symptom: Symptom | None = None
+    """What is wrong with it, as its worker says."""
 
     @property
     def behind(self) -> int:
@@ -119,6 +122,7 @@ def overview(
     *,
     inputs: Mapping[str, Sequence[str]],
     holders: Mapping[tuple[str, int], str],
+    conditions: Mapping[tuple[str, int], str],
     begins: Mapping[Any, int],
     ends: Mapping[Any, int],
     at: float,
@@ -132,7 +136,7 @@ def overview(
         figures(settings, scorer, sums(settings, view)),
         topics=_topics(kinds, settings.topics.partitions, begins, ends),
         members=sorted(set(holders.values())),
-        tasks=_tasks(settings, view, inputs, holders, ends),
+        tasks=_tasks(settings, view, inputs, holders=holders, conditions=conditions, ends=ends),
         at=at,
     )
 
@@ -151,7 +155,9 @@ def _tasks(
     settings: Settings,
     view: StateView,
     inputs: Mapping[str, Sequence[str]],
+    *,
     holders: Mapping[tuple[str, int], str],
+    conditions: Mapping[tuple[str, int], str],
     ends: Mapping[Any, int],
 ) -> list[TaskView]:
     names = Topics.of(settings)
@@ -161,7 +167,10 @@ def _tasks(
         for number in range(settings.topics.partitions):
             done = view.positions.get((names.changelog(agent), number), {})
             lag = {t: max(end_of[t, number] - done.get(t, 0), 0) for t in topics}
-            tasks.append(TaskView(agent, number, holders.get((topics[0], number)), lag))
+            place = topics[0], number
+            # What a worker said that holds the task no more is of no interest.
+            symptom = Symptom.read(conditions.get(place, "")) if place in holders else None
+            tasks.append(TaskView(agent, number, holders.get(place), lag, symptom))
     return tasks
 
 

@@ -33,6 +33,7 @@ from agents.monitor.state_view import StateView
 from agents.roles import specs
 from settings.errors import BrokerError, HbError
 from settings.model import Settings
+from streams.engine.tasks.task import describe
 from streams.kafka.connection import admin_client, explained
 from streams.kafka.topics import ENSEMBLE, Topics, declared
 
@@ -58,11 +59,13 @@ class Watch:
     error, so it needs no broker to be there. `own` may listen to the process's tasks.
     """
 
-    def __init__(self, settings: Settings, *, every: float = EVERY) -> None:
+    def __init__(
+        self, settings: Settings, *, every: float = EVERY, patience: float | None = None
+    ) -> None:
         self.latest: Overview | None = None
         self.told: list[Callable[[Overview], None]] = []
         """Called with every new overview, in the process's event loop."""
-        self._settings, self._every = settings, every
+        self._settings, self._every, self._patience = settings, every, patience
         self.own = LocalState(Topics.of(settings), state_view(Topics.of(settings)))
         self._scorer: Scorer | None = None
         self._taken = -float("inf")
@@ -98,15 +101,15 @@ class Watch:
         return self.latest
 
     async def _look_on(self) -> None:
-        failed = False
+        said = ""
         while True:
             try:
                 await self.refresh(self._every / 2)
-                failed = False
+                said = ""
             except HbError as error:
-                if not failed:
+                if str(error) != said:
                     _log.warning("the state of the whole system cannot be read: %s", error)
-                failed = True
+                said = str(error)
             except Exception:  # noqa: BLE001  # nobody would notice that the timer had ended
                 _log.exception("a look at the whole system failed")
             await asyncio.sleep(self._every)
@@ -118,6 +121,11 @@ class Watch:
         except StateLostError:
             await self._disconnect()  # topics were made anew: so is the view
             found = await self._read(at)
+        except HbError:
+            raise
+        except Exception as error:  # what is on the topics may be anybody's
+            await self._disconnect()
+            raise HbError(f"the state on the broker cannot be read: {describe(error)}") from error
         self.latest, self._taken = found, taken
         for tell in self.told:
             tell(found)
@@ -125,7 +133,7 @@ class Watch:
 
     async def _read(self, at: float) -> Overview:
         if self._open is None:
-            self._open = await _Connections(self._settings).__aenter__()
+            self._open = await _Connections(self._settings, self._patience).__aenter__()
         opened = self._open
         before = opened.reader.busy
         holders = await opened.holders()
@@ -139,6 +147,7 @@ class Watch:
             opened.view,
             inputs=opened.inputs,
             holders=holders,
+            conditions=await opened.conditions(),
             begins=begins,
             ends=ends,
             at=at,
@@ -161,9 +170,12 @@ class Watch:
             await opened.__aexit__()
 
 
-async def look(settings: Settings) -> Overview:
-    """Read everything once; raise BrokerError if a topic is missing that it takes."""
-    watch = Watch(settings)
+async def look(settings: Settings, patience: float | None = None) -> Overview:
+    """Read everything once; wait up to `patience` seconds for the broker.
+
+    Raises BrokerError if it does not answer, or if a topic is missing.
+    """
+    watch = Watch(settings, patience=patience)
     try:
         return await watch.refresh()
     finally:
@@ -192,9 +204,9 @@ class Aged(Generic[Value]):
 class _Connections:
     """What a watch keeps open: a reader of the state, and an admin client."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, patience: float | None) -> None:
         names = Topics.of(settings)
-        self._settings = settings
+        self._settings, self._patience = settings, patience
         self._stack = AsyncExitStack()
         self.view: StateView = state_view(names)
         self.reader = StateReader(settings, self.view, [names.shared(ENSEMBLE)], tails(names))
@@ -206,11 +218,13 @@ class _Connections:
         self.inputs = {spec.name: spec.inputs for spec in specs(settings)}
         self.admin: AIOKafkaAdminClient | None = None
         self._holders: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
+        self._conditions: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
         self._begins: Aged[dict[Any, int]] = Aged(_BEGINS)
 
     async def __aenter__(self) -> Self:
         try:
-            self.admin = await self._stack.enter_async_context(admin_client(self._settings.broker))
+            admin = admin_client(self._settings.broker, self._patience)
+            self.admin = await self._stack.enter_async_context(admin)
             await self._need_topics(self.admin)
             await self._stack.enter_async_context(self.reader)
         except (KafkaError, TimeoutError) as error:
@@ -241,12 +255,28 @@ class _Connections:
         return await self._holders.of(self._ask_holders)
 
     async def _ask_holders(self) -> dict[tuple[str, int], str]:
-        assert self.admin is not None  # noqa: S101 - entered
+        return _holders(await self._answered(_described(self._admin, self._settings.name)))
+
+    async def conditions(self) -> dict[tuple[str, int], str]:
+        """Return what workers say is wrong with their partitions, beside the group's offsets."""
+        return await self._conditions.of(self._ask_conditions)
+
+    async def _ask_conditions(self) -> dict[tuple[str, int], str]:
+        question = self._admin.list_consumer_group_offsets(self._settings.name)
+        offsets = await self._answered(question)
+        return {(tp.topic, tp.partition): offset.metadata for tp, offset in offsets.items()}
+
+    async def _answered(self, question: Awaitable[Value]) -> Value:
         try:
             async with asyncio.timeout(_PATIENCE):
-                return _holders(await _described(self.admin, self._settings.name))
+                return await question
         except (KafkaError, TimeoutError) as error:
             raise explained(error, self._settings.broker) from error
+
+    @property
+    def _admin(self) -> AIOKafkaAdminClient:
+        assert self.admin is not None  # noqa: S101 - entered
+        return self.admin
 
 
 def _holders(groups: list[Any]) -> dict[tuple[str, int], str]:

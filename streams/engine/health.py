@@ -25,6 +25,7 @@ class Cause(StrEnum):
 
     BROKER_AWAY = "broker_away"
     BROKER_UNUSABLE = "broker_unusable"
+    STATE_UNREADABLE = "state_unreadable"
     CRASHED = "crashed"
     NO_WORKER = "no_worker"
     TASK_FAILED = "task_failed"
@@ -38,6 +39,7 @@ class Cause(StrEnum):
     REBALANCE_STUCK = "rebalance_stuck"
     TASK_OPENING = "task_opening"
     NOT_JOINED = "not_joined"
+    BROKER_SLOW = "broker_slow"
 
     @property
     def level(self) -> Level:
@@ -46,6 +48,7 @@ class Cause(StrEnum):
 
 
 _PASSING = (Cause.TASK_OPENING, Cause.NOT_JOINED)
+_MOST = 500
 _GRAVITY = {cause: number for number, cause in enumerate(Cause)}
 
 
@@ -55,6 +58,21 @@ class Symptom:
 
     cause: Cause
     text: str
+
+    def written(self) -> str:
+        """Return it as one line that `read` understands."""
+        return f"{self.cause}: {self.text}"[:_MOST]
+
+    @classmethod
+    def read(cls, line: str) -> "Symptom | None":
+        """Return the symptom that a line holds, None if it holds none.
+
+        >>> Symptom.read(Symptom(Cause.TASK_FAILED, "task a/0 is failed: a bug").written())
+        Symptom(cause=<Cause.TASK_FAILED: 'task_failed'>, text='task a/0 is failed: a bug')
+        >>> Symptom.read("")
+        """
+        cause, _, text = line.partition(": ")
+        return cls(Cause(cause), text) if cause in set(Cause) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,11 @@ class Verdict:
     def well(self) -> bool:
         """Tell whether nothing is wrong."""
         return self.level is Level.WELL
+
+    @property
+    def troubled(self) -> bool:
+        """Tell whether something is wrong that does not pass by itself."""
+        return self.level is Level.TROUBLE
 
     def report(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.errors import ConsumerStoppedError
@@ -35,6 +35,13 @@ from streams.kafka.client.membership import GroupMember
 _DAY_MS = 86_400_000
 _PARTLY = 1.5
 _log = logging.getLogger(__name__)
+
+
+class Shown(NamedTuple):
+    """What the group's offset of a partition tells: a position, and what is wrong, if anything."""
+
+    position: int
+    condition: str
 
 
 class Fetching(driver.AIOKafkaConsumerThread):
@@ -218,8 +225,14 @@ class Fetching(driver.AIOKafkaConsumerThread):
         places = [TopicPartition(*tp) for tp in partitions]
         return await consumer.seek_to_committed(*places)
 
-    async def show_positions(self, positions: Mapping[Any, int]) -> None:
-        """Write the group's offsets for those who display lag."""
+    async def show_positions(self, shown: Mapping[Any, Shown]) -> None:
+        """Write the group's offsets for those who display lag or look for trouble."""
         consumer = self._ensure_consumer()
-        offsets = {TopicPartition(*tp): OffsetAndMetadata(at, "") for tp, at in positions.items()}
-        await consumer.commit(offsets)
+        await consumer.commit(
+            {TopicPartition(*tp): OffsetAndMetadata(*one) for tp, one in shown.items()}
+        )
+
+    async def committed(self, tp: Any) -> int:
+        """Return the group's committed offset of a partition, 0 if there is none."""
+        offset: int | None = await self._ensure_consumer().committed(TopicPartition(*tp))
+        return offset or 0

@@ -31,7 +31,7 @@ from mode import Service
 
 from streams.engine.health import Cause, Symptom
 from streams.engine.tasks.group import TaskGroup
-from streams.faust.fetching import Fetching
+from streams.faust.fetching import Fetching, Shown
 from streams.faust.read_offsets import ReadOffsets
 from streams.kafka.batch import Batch
 
@@ -57,7 +57,7 @@ class Consumer(driver.Consumer):
         self._read_offset = ReadOffsets(self.engine.topics)
         self._on_the_way: dict[Any, float] = {}
         self._arrived, self._awake = asyncio.Event(), asyncio.Event()
-        self._shown: dict[tuple[str, int], int] = {}
+        self._shown: dict[tuple[str, int], Shown] = {}
         self._turned = time.monotonic()
 
     def _new_consumer_thread(self) -> Fetching:
@@ -275,28 +275,50 @@ class Consumer(driver.Consumer):
 
     @Service.task
     async def _show_positions(self) -> None:
+        """Write the group's offsets now and then, and at once if a task's condition changes."""
+        due = time.monotonic() + _SHOW_EVERY
         while not self.should_stop:
-            await self.sleep(_SHOW_EVERY)
+            await self.sleep(_CHECK_EVERY)
             # While the group is shared out anew the broker answers nothing else on this connection,
             # then finds that this is of the generation before, and the client leaves its place in
             # the group for it: a rebalance more, or a session time-out.
-            if self.engine.still_since is None:
+            if self.engine.still_since is not None:
+                continue
+            conditions = {tp: shown.condition for tp, shown in self._shown.items()}
+            if time.monotonic() > due or conditions != self.engine.conditions():
                 await self._show()
+                due = time.monotonic() + _SHOW_EVERY
 
     async def _show(self) -> None:
-        now = {
-            (topic, status.partition): at
-            for status in self.engine.statuses()
-            for topic, at in status.positions.items()
-        }
-        new = {tp: at for tp, at in now.items() if self._shown.get(tp) != at}
-        if not new:
-            return
         try:
-            await self._thread.show_positions(new)
-            self._shown = now
+            shown = await self._to_show()
+            changed = {tp: one for tp, one in shown.items() if self._shown.get(tp) != one}
+            if changed:
+                await self._thread.show_positions(changed)
+            self._shown = shown
         except KafkaError as error:
             _log.debug("the group's offsets were not written: %s", error)
+
+    async def _to_show(self) -> dict[tuple[str, int], Shown]:
+        """Return where each partition stands and what is wrong with it.
+
+        A task that is not open has no position: the one that was last written stays.
+        """
+        positions = {
+            (topic, status.partition): position
+            for status in self.engine.statuses()
+            for topic, position in status.positions.items()
+        }
+        shown = {}
+        for tp, condition in self.engine.conditions().items():
+            position = positions.get(tp)
+            if position is None and tp in self._shown:
+                position = self._shown[tp].position
+            if position is None and condition:
+                position = await self._thread.committed(tp)
+            if position is not None:
+                shown[tp] = Shown(position, condition)
+        return shown
 
     async def on_stop(self) -> None:
         """Commit what the tasks have processed, close them, and only then leave the group."""

@@ -32,6 +32,14 @@ _PAUSE = 0.25
 _ATTEMPT = 5.0
 
 
+class BrokerAwayError(BrokerError):
+    """The broker at `address` cannot be reached, or is connected and does not answer."""
+
+    def __init__(self, address: str, message: str) -> None:
+        super().__init__(message)
+        self.address = address
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why a connection failed, and whether another try may fare better."""
@@ -60,7 +68,9 @@ async def await_broker(broker: BrokerSettings, patience: float | None = None) ->
         if time.monotonic() + _PAUSE > deadline:
             address, refusal = refusals[0]
             reason = refusal.reason if refusal else ""
-            raise BrokerError(f"cannot connect to {address} within {patience:g} s: {reason}")
+            raise BrokerAwayError(
+                address, f"cannot connect to {address} within {patience:g} s: {reason}"
+            )
         await asyncio.sleep(_PAUSE)
 
 
@@ -108,7 +118,10 @@ def explained(error: BaseException, broker: BrokerSettings) -> BrokerError:
         return BrokerError(f"{where} does not let {user} do this ({type(error).__name__})")
     if isinstance(error, kafka.UnknownTopicOrPartitionError):
         return BrokerError(f"a topic is missing on {where}; make it with: hb topics create")
-    return BrokerError(f"{where} cannot be used: {_refusal(error).reason}")
+    message = f"{where} cannot be used: {_refusal(error).reason}"
+    if isinstance(error, _AWAY):
+        return BrokerAwayError(broker.addresses[0] if broker.addresses else where, message)
+    return BrokerError(message)
 
 
 def quiet_client(level: int = logging.CRITICAL) -> None:
@@ -121,6 +134,13 @@ def quiet_client(level: int = logging.CRITICAL) -> None:
         logger.setLevel(level)
 
 
+_AWAY = (
+    TimeoutError,
+    kafka.KafkaConnectionError,
+    kafka.KafkaTimeoutError,
+    kafka.NodeNotReadyError,
+    kafka.RequestTimedOutError,
+)
 _NOT_ALLOWED = (
     kafka.TopicAuthorizationFailedError,
     kafka.GroupAuthorizationFailedError,

@@ -336,8 +336,10 @@ def test_a_worker_that_is_killed_and_started_again(system, page, wrong):
     expect(page.locator("#link")).to_contain_text("Lost for")
     assert shown(page, "#figure-labelled .value") >= before, "what is known stays"
     system.main.start()
+    expect(page.locator("#banner")).to_contain_text(
+        "The worker has restarted", timeout=60 * SECONDS
+    )
     expect(page.locator("#link-text")).to_have_text("Live", timeout=60 * SECONDS)
-    expect(page.locator("#banner")).to_contain_text("The worker has restarted")
     expect(page.locator("#foot")).not_to_have_text(worker)
     assert shown(page, "#figure-labelled .value") >= before, "nothing that was learned is lost"
     points = page.evaluate("document.querySelector('#plot-error').data[0].x")

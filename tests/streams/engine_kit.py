@@ -16,6 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from schemas.errors import RecordError
 from schemas.reasons import Reason
 from streams.engine import AgentSpec, Batch, EngineConfig, Outbox, Processor, TaskContext
+from streams.engine.health import Symptom
 from streams.engine.observer import SILENT, Observer
 from streams.engine.state import CountsTable, EntriesTable
 from streams.engine.tasks.commit import Hook, no_hook
@@ -212,6 +213,11 @@ class DirectSource:
 
     async def confirmed(self) -> None:
         pass  # it belongs to no group
+
+    def symptoms(self) -> list[Symptom]:
+        return []
+
+    still_for = 0.0
 
     def wake(self) -> None:
         pass

@@ -1,6 +1,7 @@
 """The application: pages on loopback only, no tables served, red when commits are stuck."""
 
 import asyncio
+import json
 import socket
 from datetime import timedelta
 
@@ -35,7 +36,8 @@ async def test_pages_and_nothing_else(broker_address, prefix, tmp_path):
     async with worker(conf, agent, web=ANY) as app:
         assert (await get(app, "/healthz"))[0] == 200
         await until(lambda: not app.engine.trouble())
-        assert await get(app, "/readyz") == (200, '{"ready":true,"trouble":[]}')
+        status, text = await get(app, "/readyz")
+        assert (status, json.loads(text)["ready"], json.loads(text)["trouble"]) == (200, True, [])
         for path in ("/", "/table/", "/tables/", "/router/", "/stats/", "/graph/"):
             assert (await get(app, path))[0] == 404
         assert app.web.address[0] == "127.0.0.1"

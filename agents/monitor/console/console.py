@@ -19,10 +19,12 @@ from agents.monitor.console.learner_reader import LearnerReader
 from agents.monitor.console.newest_records import NewestRecords
 from agents.monitor.console.snapshot import about, snapshot
 from agents.monitor.overview import Overview
+from agents.monitor.system_health import system_verdict
 from agents.monitor.watch import Watch
 from settings.errors import HbError
 from settings.model import Settings
 from streams.clock import wall
+from streams.engine.health import Cause, Symptom
 from streams.engine.tasks.task import TaskStatus
 from streams.kafka.topics import Topics
 
@@ -31,6 +33,7 @@ _FRESH = 0.5
 _SAMPLE_EVERY = 0.25
 _FEW_LABELS = 1_000
 """Until then the curves move fast and are sampled more often; there is little load yet."""
+_SLOW = Symptom(Cause.BROKER_SLOW, "the broker is slow to answer")
 _REPEATED = 8
 """Points repeated in every frame, because a page may have missed some frames."""
 
@@ -43,15 +46,17 @@ class Console:
         settings: Settings,
         watch: Watch,
         statuses: Callable[[], Sequence[TaskStatus]] = lambda: (),
+        symptoms: Callable[[], Sequence[Symptom]] = lambda: (),
     ) -> None:
         self._settings, self._watch, self._statuses = settings, watch, statuses
+        self._symptoms = symptoms
         watch.told.append(self._take)
         self._about = about(settings, uuid4().hex[:8], wall(), version("hedged-bandits"))
         self._activity = Activity(Topics.of(settings))
         self._newest = NewestRecords(settings)
         self._reading: asyncio.Task[None] | None = None
         self._sampler: asyncio.Task[None] | None = None
-        self._trouble: str | None = None
+        self._error: HbError | None = None
         self._resting = True
         self.patience = _PATIENCE
         self.history = History()
@@ -96,9 +101,9 @@ class Console:
         """Read; an error is kept, and shown on the page."""
         try:
             await read()
-            self._trouble = None
+            self._error = None
         except HbError as error:
-            self._trouble = str(error)
+            self._error = error
 
     # Sending.
 
@@ -118,13 +123,13 @@ class Console:
         return event("snapshot", self._shown(in_time=bool(done) or opening))
 
     def _shown(self, in_time: bool) -> dict[str, Any]:
-        slow = None if in_time else "the broker is slow to answer"
         overview = self._watch.latest
+        symptoms = [*self._symptoms(), *(() if in_time else (_SLOW,))]
         shown: dict[str, Any] = {
             "worker": self._about["worker"],
             "now": wall(),
             "at": None if overview is None else _millis(overview),
-            "trouble": self._trouble or slow,
+            "verdict": system_verdict(overview, self._error, symptoms).report(),
             "points": self.history.points[-_REPEATED:],
         }
         if overview is not None:

@@ -32,7 +32,9 @@ _log = logging.getLogger(__name__)
 def install(app: EngineApp, settings: Settings, watch: Watch) -> None:
     """Add the console to a worker that has not started yet."""
     server: Any = app.web
-    add_pages(server.web_app, Console(settings, watch, app.engine.statuses), settings)
+    add_pages(
+        server.web_app, Console(settings, watch, app.engine.statuses, app.engine.symptoms), settings
+    )
 
 
 def add_pages(site: web.Application, console: Console, settings: Settings) -> None:

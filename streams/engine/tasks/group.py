@@ -10,7 +10,7 @@ from streams.engine.api import AgentSpec
 from streams.engine.changelogs.replica import Others, Replica
 from streams.engine.changelogs.restore import say_if_removed
 from streams.engine.config import EngineConfig
-from streams.engine.health import Cause, Symptom, Verdict, verdict
+from streams.engine.health import Cause, Level, Symptom, Verdict, verdict
 from streams.engine.observer import SILENT, Observer, Observers
 from streams.engine.tasks.commit import Hook, no_hook
 from streams.engine.tasks.source import Source
@@ -235,6 +235,22 @@ class TaskGroup:
             text = f"{name} has not committed for {status.oldest:.0f} s"
             return Symptom(Cause.NOT_COMMITTING, text)
         return None
+
+    def conditions(self) -> dict[tuple[str, int], str]:
+        """Return what is wrong with each input partition, for those who look from outside.
+
+        Empty for a partition whose task is well. What is wrong with the worker as a whole is wrong
+        with all its partitions.
+        """
+        whole = verdict(self.own_symptoms())
+        common = Symptom(whole.cause, whole.text) if whole.cause is not None else None
+        found: dict[tuple[str, int], str] = {}
+        for status in self.statuses():
+            symptom = self.symptom_of(status) or common
+            troubled = symptom is not None and symptom.cause.level is Level.TROUBLE
+            line = symptom.written() if symptom is not None and troubled else ""
+            found |= {(t, status.partition): line for t in self.specs[status.agent].inputs}
+        return found
 
     def hung(self) -> Verdict:
         """Return whether a loop has stopped turning, which no broker and no patience will mend."""

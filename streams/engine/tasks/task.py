@@ -35,6 +35,8 @@ from streams.engine.tasks.session import Session
 from streams.engine.tasks.source import Source
 from streams.kafka.batch import Batch
 
+_ABOUT_DATA = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors whose text may hold values of records: only where they happened is told."""
 _log = logging.getLogger(__name__)
 
 
@@ -276,6 +278,8 @@ def describe(error: BaseException) -> str:
         return "another producer writes under the task's name (ProducerFenced)"
     if isinstance(error, TimeoutError):
         return "the broker did not answer in time"
+    if isinstance(error, _ABOUT_DATA):
+        return f"{type(error).__name__}{_where(error)}"
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 

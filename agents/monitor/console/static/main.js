@@ -20,10 +20,13 @@ let link = "connecting";
 let since = null;
 let note = "";
 let unwell = "";
+let judged = "";
 
 const SAID = {
   connecting: "Connecting",
   live: "Live",
+  starting: "Starting",
+  trouble: "Trouble",
   stalled: "No news",
   lost: "Connection lost",
 };
@@ -34,19 +37,29 @@ function announce(said) {
 
 function banner() {
   const node = byId("banner");
-  const trouble = store.now?.trouble;
+  const verdict = store.now?.verdict;
   const seen = since ? ` What you see is from ${time(since)}.` : "";
   let said = note;
   if (link === "lost")
     said = `No connection to this worker.${seen} The page tries again by itself.`;
   else if (link === "stalled") said = `The worker is connected but says nothing.${seen}`;
-  else if (trouble) said = `The worker cannot read the broker: ${trouble}.${dated(store.now.at)}`;
+  else if (verdict?.text)
+    said = [`${sentence(verdict.text)}${dated(store.now.at)}`, note].filter(Boolean).join(" ");
   node.hidden = !said;
   set(node, "data-kind", said === note ? "note" : "trouble");
   text(node, said);
   set(document.body, "data-link", link);
 }
 
+/** What the pill says: how the link is, and while it is live, how the system is. */
+function pill() {
+  const level = store.now?.verdict.level;
+  const state = link === "live" && level && level !== "well" ? level : link;
+  set(byId("link"), "data-state", state);
+  if (link !== "lost") text(byId("link-text"), SAID[state]);
+}
+
+const sentence = (said) => `${said[0].toUpperCase()}${said.slice(1)}.`;
 const dated = (at) => (at ? ` Figures are from ${time(at)}.` : "");
 
 function hello(about) {
@@ -66,7 +79,9 @@ function hello(about) {
 
 function snapshot(now) {
   store.snapshot(now);
+  pill();
   banner();
+  judge(now.verdict);
   if (!now.rates) return;
   const about = store.about;
   const learners = `${count(about.learners.length)} learner${about.learners.length === 1 ? "" : "s"}`;
@@ -81,6 +96,13 @@ function snapshot(now) {
   tables.dead(store);
   tables.tasks(store);
   health(now);
+}
+
+/** Say aloud when the system gets into trouble or out of it, and only then. */
+function judge(verdict) {
+  if (verdict.text === judged) return;
+  announce(verdict.text ? sentence(verdict.text) : "All is well again.");
+  judged = verdict.text;
 }
 
 /** Say aloud when an agent falls silent or recovers, and only then. */
@@ -102,8 +124,8 @@ connect(
     const healed = link === "lost" && state === "live";
     link = state;
     since = last;
-    set(byId("link"), "data-state", state);
-    text(byId("link-text"), SAID[state]);
+    pill();
+    if (state === "lost") text(byId("link-text"), SAID.lost);
     if (state !== "live")
       announce(state === "lost" ? "Connection lost." : "No news from the worker.");
     else if (healed && !note) announce("Connected again.");

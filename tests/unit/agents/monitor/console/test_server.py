@@ -100,7 +100,7 @@ async def test_without_a_broker_a_page_hears_what_is_wrong():
         assert kind == "snapshot"
         assert frame["worker"] == hello["worker"]
         assert "rates" not in frame
-        assert frame["trouble"]
+        assert frame["verdict"]["level"] == "trouble"
 
 
 async def test_what_is_known_is_shown_at_once_and_the_curves_from_the_start():

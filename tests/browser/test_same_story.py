@@ -1,0 +1,93 @@
+"""When something is wrong, `/readyz`, the console and `hb status` name the same cause."""
+
+import contextlib
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from playwright.sync_api import expect, sync_playwright
+from user_kit import HB
+
+from streams.broker.reaper import temporary_broker
+from tests.browser.system import Worker
+from tests.conftest import need_tool
+from tests.streams.user_kit import ensemble
+
+SECONDS = 1000
+WITHIN = 60
+"""Generous: what it takes on an idle machine is below ten seconds."""
+
+
+@contextlib.contextmanager
+def open_browser():
+    """Start a browser; after all else, because it keeps a loop running in this thread."""
+    path = need_tool("chromium", "chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def readiness(worker):
+    try:
+        with urllib.request.urlopen(f"{worker.page}/readyz") as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as refused:
+        return json.loads(refused.read())
+
+
+def await_verdict(worker, level):
+    deadline = time.monotonic() + WITHIN
+    while (verdict := readiness(worker)["verdict"])["level"] != level:
+        assert time.monotonic() < deadline, verdict
+        time.sleep(0.2)
+    return verdict
+
+
+def status(file):
+    command = [*HB, "status", "--json", "--settings", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WITHIN)
+    return done.returncode, json.loads(done.stdout)["verdict"], done.stderr
+
+
+@contextlib.contextmanager
+def running(worker):
+    worker.start()
+    try:
+        worker.await_ready()
+        yield
+    finally:
+        worker.end()
+
+
+def test_a_broker_that_goes_away_is_the_same_story_everywhere(tmp_path):
+    with temporary_broker() as broker:
+        file = ensemble(tmp_path, broker.address, "story", partitions=1)
+        worker = Worker(file, "ensemble", "local:imaging", "local:history")
+        sentence = f"the broker at {broker.address} does not answer"
+        with running(worker), open_browser() as browser:
+            page = browser.new_page()
+            page.goto(worker.page)
+            pill, banner = page.locator("#link-text"), page.locator("#banner")
+            expect(pill).to_have_text("Live", timeout=WITHIN * SECONDS)
+            code, verdict, _ = status(file)
+            assert (code, verdict["level"]) == (0, "well")
+            for away, back in (
+                (broker.nodes[0].pause, broker.nodes[0].resume),
+                (broker.nodes[0].kill, broker.nodes[0].start),
+            ):
+                away()
+                verdict = await_verdict(worker, "trouble")
+                assert (verdict["cause"], verdict["text"]) == ("broker_away", sentence)
+                expect(pill).to_have_text("Trouble", timeout=WITHIN * SECONDS)
+                expect(banner).to_contain_text(sentence[1:] + ".")
+                code, verdict, error = status(file)
+                assert (code, verdict["cause"], verdict["text"]) == (4, "broker_away", sentence)
+                assert "cannot connect" in error
+                back()
+                await_verdict(worker, "well")
+                expect(pill).to_have_text("Live", timeout=WITHIN * SECONDS)
+                expect(banner).to_be_hidden()
+                assert status(file)[0] == 0
