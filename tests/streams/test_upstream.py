@@ -118,6 +118,16 @@ def test_the_producer_has_the_parts_that_are_replaced():
     assert "return BACKOFF_OVERRIDE" in source(sender.AddPartitionsToTxnHandler.handle_response)
 
 
+def test_every_request_passes_the_clients_send_and_its_errors_are_kept():
+    """So answers can be noted there, and `Fetching.check` finds what has ended."""
+    assert "await self._client.send(" in source(group_coordinator.GroupCoordinator._send_req)
+    assert "await self._client.send(" in source(fetcher.Fetcher._proc_fetch_request)
+    checked = source(group_coordinator.GroupCoordinator.check_errors)
+    assert "self._coordination_task.result()" in checked
+    assert "self._pending_exception" in checked
+    assert "self._fetch_task = create_task(" in source(fetcher.Fetcher.__init__)
+
+
 def test_the_producer_sends_a_request_again_that_was_not_answered():
     """So requests about transactions have handlers of their own, and the producer ends instead."""
     sent = source(sender.BaseHandler.do)
