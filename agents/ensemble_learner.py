@@ -24,6 +24,7 @@ from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
 from schemas.records import Prediction as PredictionRecord
 from settings.building import fusion
+from settings.fingerprint import ensemble_meaning
 from settings.model import Settings
 from settings.sections.base import milliseconds
 from streams.engine.api import AgentSpec, Processor, TaskContext
@@ -96,6 +97,7 @@ def spec(settings: Settings) -> AgentSpec:
         lambda context: EnsembleProcessor(settings, context),
         follow=settings.topics.partitions > 1,
         leader=topics.predictions,
+        meaning=ensemble_meaning(settings),
     )
 
 

@@ -32,6 +32,7 @@ from schemas.records import Feedback
 from schemas.rows import Feature, RowReader
 from schemas.writing import encode_all
 from settings.building import local_learner
+from settings.fingerprint import learner_meaning
 from settings.model import Settings
 from streams.engine.api import AgentSpec, Processor, TaskContext
 from streams.engine.outbox import Outbox
@@ -66,6 +67,7 @@ def spec(settings: Settings, name: str) -> AgentSpec:
         tables,
         lambda context: LocalProcessor(settings, name, context),
         follow=settings.topics.partitions > 1,
+        meaning=learner_meaning(settings, name),
     )
 
 

@@ -11,6 +11,7 @@ from agents.monitor import metrics_page
 from agents.monitor.console import server as console
 from agents.monitor.watch import Watch
 from agents.roles import specs
+from agents.stored_state import check_state
 from agents.worker_pages import announced, url
 from settings.errors import HbError, InputError
 from settings.model import Settings
@@ -106,6 +107,8 @@ class Worker:
         async with admin_client(self._settings.broker) as admin:
             topics = declared(self._settings)
             existing = await find(admin, [topic.name for topic in topics])
+        sizes = {name: topic.partitions for name, topic in existing.items()}
+        await check_state(self._settings, sizes)
         missing = [topic.name for topic in topics if topic.name not in existing]
         if missing:
             raise InputError(

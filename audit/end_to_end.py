@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.roles import specs
+from agents.stored_state import exact, find_conflicts
 from audit.counters import audit_counters, audit_latest, latest_again
 from audit.evidence import Evidence
 from audit.findings import Findings, Kind
@@ -68,6 +69,7 @@ class Report:
                 name: {"values": check.values, "differing": check.differing, "note": check.note}
                 for name, check in self.findings.tables.items()
             },
+            "notes": list(self.findings.notes),
             "vouches": {"from_ms": self.vouched_from, "cut_topics": self.cuts},
         }
 
@@ -79,6 +81,8 @@ async def audit(
     report, parts, found = Report(Findings()), [], []
     before = await read_pages(workers, time.time())
     async with opened(settings, "audit", progress) as recording:
+        if await _of_other_settings(recording, settings, report.findings):
+            return report
         for partition in await recording.partitions(Topics.of(settings).predictions):
             evidence, findings, again = await _look(recording, settings, partition)
             report.findings.merge(findings)
@@ -90,6 +94,25 @@ async def audit(
     pages = list(zip(before, after, strict=True))
     audit_metrics(settings, parts, found, report.findings, pages)
     return report
+
+
+async def _of_other_settings(recording: Recording, settings: Settings, findings: Findings) -> bool:
+    """Report state that was taught under other settings: its numbers mean something else here."""
+    topics = Topics.of(settings)
+    names = [topics.changelog(agent) for agent in topics.agents]
+    sizes = {name: len(await recording.partitions(name)) for name in names}
+    for changelog, partition, owner, keys in await find_conflicts(settings, sizes):
+        where = f"{changelog}/{partition}"
+        if owner is not None:
+            findings.differing("owner of the state", where, 1)
+        for key in exact(keys):
+            findings.differing(f"setting {key}", where, 1)
+    if not findings.clean:
+        findings.note(
+            "The state was taught under other settings, so nothing was compared: audit with the"
+            " settings of the workers."
+        )
+    return not findings.clean
 
 
 async def _look(

@@ -95,6 +95,8 @@ def _print(report: "Report") -> None:
             f"[red]{found.kind}[/red]: {found.times:,} {found.what} at {found.where}",
             highlight=False,
         )
+    for note in report.findings.notes:
+        out.print(note, style="yellow", highlight=False)
     verdict = ", ".join(f"{figures[name]:,} {name}" for name in ("lost", "double", "differing"))
     out.print(verdict, style="green" if report.findings.clean else "bold red", highlight=False)
 

@@ -9,6 +9,7 @@ import annotated_types as at
 from learners.fusion.registry import MODES
 from learners.rules.options import REQUIRED, Option
 from learners.rules.registry import KINDS
+from settings.fingerprint import CHANGES
 from settings.keys import ANY, Key, all_keys, bare
 from settings.model import ColumnSettings, Settings
 from settings.render import inline
@@ -55,8 +56,8 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
     LearnerSettings: (
         "Only in `[learners.<name>]`",
         (
-            "The order of learners and of their features matters to what is learned: append, do not"
-            " insert, once an ensemble runs."
+            "The order of learners and of their features matters to what is learned, so neither"
+            " changes once an ensemble runs; see the end of this page."
         ),
     ),
     FeatureSettings: (
@@ -81,9 +82,34 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
 }
 
 
+_WHAT_MAY_CHANGE = """\
+## What may change
+
+Once workers have run, what they learned and the records on their way have a meaning that some
+settings give them. State keeps a digest of each of these, and a worker whose settings have others
+refuses to start, and names the keys. Then either undo the change, or give the new settings another
+`name` and `topics.prefix`: that is a new ensemble beside the old one. It is taught by publishing to
+it again what there is: from your own data with `hb produce` and `hb label`, or, for learners whose
+features are the same, by copying what the old topics `instances.<ll>`, `contexts` and `labels` hold
+to the new ones (with kcat or MirrorMaker: keys and values as they are). State that was written
+before digests were kept takes on those of the first worker that opens it.
+
+| key | may change | |
+|---|---|---|\
+"""
+
+
 def reference_page() -> str:
     """Return the whole page."""
-    return "\n".join([_INTRO, *(line for model in _SECTIONS for line in _section(model))])
+    sections = [line for model in _SECTIONS for line in _section(model)]
+    return "\n".join([_INTRO, *sections, _WHAT_MAY_CHANGE, *_changes(), ""])
+
+
+def _changes() -> Iterator[str]:
+    """Say of every key whether it may change while there is state."""
+    for change in CHANGES:
+        keys = ", ".join(f"`{key.replace('.*.', '.<name>.')}`" for key in change.keys)
+        yield _row(keys, "yes" if change.free else "no", change.why)
 
 
 def _rule_kinds() -> Iterator[str]:

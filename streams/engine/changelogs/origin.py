@@ -50,13 +50,18 @@ def changed_keys(stored: Mapping[str, str], present: Mapping[str, str]) -> list[
 def check_owner(stored: Origin, present: Origin, source: str) -> None:
     """Refuse state of another ensemble, or state that these settings would misread."""
     if stored.owner and present.owner and stored.owner != present.owner:
-        raise StateError(
-            f"{source} belongs to the ensemble {stored.owner}, and these settings are called"
-            f" {present.owner}: two ensembles cannot share topics; give this one a topics.prefix of"
-            " its own, or the name under which the state was taught"
-        )
+        raise StateError(foreign(stored.owner, present.owner, source))
     if keys := changed_keys(stored.meaning, present.meaning):
         raise StateError(misread(keys, source))
+
+
+def foreign(owner: str, name: str, source: str) -> str:
+    """Say that state is another ensemble's, and what can be done."""
+    return (
+        f"{source} belongs to the ensemble {owner}, and these settings are called {name}: two"
+        " ensembles cannot share topics; give this one a topics.prefix of its own, or the name"
+        " under which the state was taught"
+    )
 
 
 def misread(keys: Iterable[str], source: str) -> str:

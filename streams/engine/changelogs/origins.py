@@ -1,0 +1,55 @@
+"""The origin of state that is on the broker, read before any task is opened.
+
+Opening a task fences whoever has it open. A worker that would refuse the state anyway must not come
+that far, so it looks at the changelogs first.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import orjson
+from aiokafka import TopicPartition
+
+from streams.engine.cancellation import unhurried
+from streams.engine.changelogs.changelog import META_KEY
+from streams.engine.changelogs.origin import Origin
+from streams.engine.config import EngineConfig
+from streams.kafka.batch import Batch
+from streams.kafka.client.reader import bounds, read_to
+
+_FIRST_STEP = 20
+_GROWTH = 8
+
+
+async def origins(
+    config: EngineConfig, changelogs: Mapping[str, int]
+) -> AsyncIterator[tuple[Any, Origin]]:
+    """Yield the origin in each partition that has one; `changelogs` gives their partitions."""
+    consumer = config.reader(f"{config.app}.origins")
+    places = [TopicPartition(t, number) for t, size in changelogs.items() for number in range(size)]
+    try:
+        async with asyncio.timeout(2 * config.request_timeout):
+            await unhurried(consumer.start())
+            starts, ends = await unhurried(bounds(consumer, places))
+        for place in places:
+            origin = await _last(consumer, place, starts[place], ends[place])
+            if origin is not None:
+                yield place, origin
+    finally:
+        await unhurried(consumer.stop())
+
+
+async def _last(consumer: Any, place: Any, start: int, end: int) -> Origin | None:
+    """Return the origin in the last meta record; every transaction ends with one."""
+    found: list[bytes | None] = []
+
+    async def take(batch: Batch) -> None:
+        pairs = zip(batch.keys, batch.values, strict=True)
+        found.extend(value for key, value in pairs if key == META_KEY)
+
+    step, first = _FIRST_STEP, end
+    while not found and first > start:
+        first, step = max(start, end - step), step * _GROWTH
+        await read_to(consumer, place, first, end, take)
+    return Origin.parse(orjson.loads(found[-1] or b"{}").get("origin", {})) if found else None
