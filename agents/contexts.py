@@ -8,6 +8,7 @@ import numpy as np
 from agents.local_learner import readable
 from learners.join import Context, Event
 from learners.payloads import ContextPayload
+from schemas.reading import Check
 from schemas.rows import RowReader
 from settings.model import Settings
 from streams.kafka.batch import Batch
@@ -16,11 +17,11 @@ from streams.kafka.batch import Batch
 class ContextReader:
     """Reads contexts into the ensemble learner's cubes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, home: Check) -> None:
         context = settings.ensemble.context
         assert context is not None  # noqa: S101 - made only for settings with a context
         self._partition = context.partition()
-        self._reader = RowReader(readable(self._partition.space))
+        self._reader = RowReader(readable(self._partition.space), [home])
 
     def read(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         """Return the contexts of a batch, and the errors."""

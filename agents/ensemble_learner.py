@@ -4,6 +4,7 @@ Everything about joining, fusing and learning is in `learners.ensemble`; this mo
 the state in tables, and encodes. One batch holds records of one topic, as the engine delivers them.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.contexts import ContextReader
 from agents.ensemble_outputs import Reports
 from agents.live_learners import Presence, Present
+from agents.record_checks import at_home, predictable
 from agents.state_encoding import ENTRIES, pack, unpack
 from agents.totals import EnsembleTotals
 from learners.arrays.types import Ints
@@ -27,6 +29,7 @@ from settings.building import fusion
 from settings.fingerprint import ensemble_meaning
 from settings.model import Settings
 from settings.sections.base import milliseconds
+from streams.clock import TOLERANCE, wall
 from streams.engine.api import AgentSpec, Processor, TaskContext
 from streams.engine.changelogs.replica import Others
 from streams.engine.outbox import Outbox
@@ -40,6 +43,7 @@ from streams.kafka.topics import ENSEMBLE, Topics
 _HEAD = b"ledger"
 _ONLY = np.zeros(1, np.int64)
 _ALL = Present()
+_log = logging.getLogger(__name__)
 
 
 def join_rules(settings: Settings) -> JoinRules:
@@ -118,11 +122,14 @@ class EnsembleProcessor(Processor):
         self._name_index = {name: i for i, name in enumerate(self._names)}
         self._reports = Reports(settings, self.learner.fusion.experts(self._names))
         self._tables: Mapping[str, Any] = context.tables
+        home = at_home(settings, context.partition)
         self._read_predictions = Reader(
-            PredictionRecord, known={"label": settings.labels, "learner": self._names}
+            PredictionRecord,
+            known={"label": settings.labels, "learner": self._names},
+            checks=[*predictable(settings), home],
         )
-        self._read_labels = LabelReader(settings.labels)
-        self._contexts = ContextReader(settings) if settings.ensemble.context else None
+        self._read_labels = LabelReader(settings.labels, [home])
+        self._contexts = ContextReader(settings, home) if settings.ensemble.context else None
         self._presence = Presence(len(self._names))
         self._batch: Batch | None = None
         self._moved = self._diagnosed = False
@@ -206,13 +213,24 @@ class EnsembleProcessor(Processor):
         for position, error in errors:
             out.dead(batch, position, error)
         self._batch = batch
+        self._check_clock()
         self._take(events, 0, out, self._presence.note(events))
         self._batch = None
 
     def tick(self, now: int, out: Outbox) -> None:
         """Let time pass: fusion time-outs and labels that will not come any more."""
+        self._check_clock()
         if self.learner.ledger.due(now):
             self._take([], now, out)
+
+    def _check_clock(self) -> None:
+        """Put the join's clock right if it is further ahead than clocks of machines may differ."""
+        ledger, now = self.learner.ledger, wall()
+        if ledger.clock > now + TOLERANCE:
+            seconds = (ledger.clock - now) // 1000
+            _log.warning("the clock of the join was %d s ahead and is set back", seconds)
+            ledger.set_back(now)
+            self._moved = True
 
     def _take(self, events: list[Event], now: int, out: Outbox, present: Present = _ALL) -> None:
         outcome = self.learner.take(events, now, live=present.live, awaited=present.awaited)
@@ -248,14 +266,9 @@ class EnsembleProcessor(Processor):
         read = self._read_predictions.read(batch.values)
         index, labels = self._name_index, self._label_index
         events: list[Event] = []
-        errors = list(read.errors)
         times = batch.timestamps
         for position, r in zip(read.positions, read.records, strict=True):
             odds = r.log_odds and self._odds(r.log_odds)
-            if odds is not None and len(odds) != len(labels):
-                expected = f"log_odds: expected {len(labels)} entries, or one of two labels"
-                errors.append((position, RecordError(Reason.WRONG_DIMENSION, expected)))
-                continue
             payload = PredictionPayload(
                 r.exploring, r.accuracy, odds, r.rule, r.phase, r.cube, r.votes,
                 r.trials, r.low, r.high, r.epsilon,
@@ -265,7 +278,7 @@ class EnsembleProcessor(Processor):
                     times[position], r.id, index[r.learner], labels[r.label], payload, position
                 )
             )
-        return events, errors
+        return events, read.errors
 
     def _odds(self, sent: tuple[float, ...]) -> tuple[float, ...]:
         """Return log-odds for every label; of two labels the positive one's alone may be sent."""

@@ -17,6 +17,7 @@ from agents.agent_metrics import READ, SAID
 from agents.log_odds import fits, opinions_of
 from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
 from agents.prediction_records import Sayings
+from agents.record_checks import at_home
 from agents.state_encoding import pack_state, unpack_state
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import Kept
@@ -84,9 +85,10 @@ class LocalProcessor(Processor):
         self._rules = list(settings.learners[name].rules)
         self._rule_index = {rule: i for i, rule in enumerate(self._rules)}
         self._full = settings.learners[name].feedback == "full"
-        self._instances = RowReader(readable(self.learner.space))
+        home = at_home(settings, context.partition)
+        self._instances = RowReader(readable(self.learner.space), [home])
         known = {"label": settings.labels, "predicted": settings.labels, "rule": self._rules}
-        self._feedback = Reader(Feedback, known=known)
+        self._feedback = Reader(Feedback, known=known, checks=[home])
         self._counts: CountsTable = context.tables["counts"]
         self._totals = LocalTotals(context.tables["totals"], len(self._rules))
         self._kept = Kept(context.tables.get("features"), settings, self.learner.space.d)

@@ -8,6 +8,7 @@ import numpy as np
 from learners.arrays.types import Floats
 from settings.model import Settings
 from settings.sections.base import milliseconds
+from streams.clock import wall
 from streams.engine.state.entries import EntriesTable
 
 
@@ -20,17 +21,28 @@ class Kept:
         self._most = settings.ensemble.max_pending
         self._at: OrderedDict[str, int] = OrderedDict()
         self._size = 8 * d
+        self._newest = 0
         if table is not None:
-            waiting = [(int.from_bytes(v[:8], "big"), k.decode()) for k, v in table.items()]
+            # What was stamped by a clock that ran ahead begins to wait now.
+            now = wall()
+            waiting = [
+                (min(int.from_bytes(v[:8], "big"), now), k.decode()) for k, v in table.items()
+            ]
             self._at.update((name, at) for at, name in sorted(waiting))
+            self._newest = max(self._at.values(), default=0)
 
     def keep(self, ids: Sequence[str], rows: Floats, times: Sequence[int]) -> None:
-        """Keep the rows of instances that were decided just now."""
+        """Keep the rows of instances that were decided just now.
+
+        One whose time is older than another's came later all the same, and waits as long.
+        """
         if self._table is None:
             return
         data = np.ascontiguousarray(rows).tobytes()
-        for k, (name, at) in enumerate(zip(ids, times, strict=True)):
+        for k, (name, time) in enumerate(zip(ids, times, strict=True)):
+            self._newest = at = max(self._newest, time)
             self._at[name] = at
+            self._at.move_to_end(name)
             row = data[k * self._size : (k + 1) * self._size]
             self._table.put(name.encode(), at.to_bytes(8, "big") + row)
 

@@ -167,7 +167,7 @@ class Reader(BatchReader[R]):
     """Reads records of one type.
 
     `known` gives the names that a field may hold: `{"label": labels}`. Votes are held against the
-    labels and rules given there.
+    labels and rules given there. `checks` come last.
 
     >>> batch = Reader(Label).read([b'{"v":1,"id":"a17","label":"ill","at":5}', b'{"v":1,"id":7}'])
     >>> batch.records
@@ -177,9 +177,13 @@ class Reader(BatchReader[R]):
     """
 
     def __init__(
-        self, record: type[R], *, known: Mapping[str, Collection[str]] | None = None
+        self,
+        record: type[R],
+        *,
+        known: Mapping[str, Collection[str]] | None = None,
+        checks: Sequence[Check] = (),
     ) -> None:
-        super().__init__(record, _checks(record, known or {}))
+        super().__init__(record, [*_checks(record, known or {}), *checks])
 
     def read(self, values: Values) -> Batch[R]:
         """Read a batch; never raises on bad input."""
@@ -217,8 +221,8 @@ class LabelReader(BatchReader[Label]):
     [(0, RecordError('unknown_label: label: expected a label of the settings'))]
     """
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(Label, _checks(Label, {"label": labels}))
+    def __init__(self, labels: Sequence[str], checks: Sequence[Check] = ()) -> None:
+        super().__init__(Label, [*_checks(Label, {"label": labels}), *checks])
         self._index = {label: i for i, label in enumerate(labels)}
 
     def read(self, values: Values) -> LabelBatch:

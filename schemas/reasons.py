@@ -41,6 +41,13 @@ class Reason(StrEnum):
     UNKNOWN_LEARNER = "unknown_learner", "a learner is not in the settings"
     UNKNOWN_RULE = "unknown_rule", "a rule is not among the learner's rules"
 
+    WRONG_PARTITION = (
+        "wrong_partition",
+        (
+            "its id belongs to another partition: let the producer choose partitions by murmur2 of"
+            " the id, as Kafka's Java client does (librdkafka: `partitioner=murmur2_random`)"
+        ),
+    )
     RULE_FAILED = "rule_failed", "a rule raised, or returned something that is no label"
     CONFLICT = "conflict", "the instance has another label already, and the first one holds"
     UNKNOWN = "unknown", "no prediction came for the instance while its label or context waited"

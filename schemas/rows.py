@@ -13,7 +13,7 @@ import msgspec
 
 from schemas.explain import Fault, fault_at, first_fault
 from schemas.kinds import MAX_TEXT, VERSION, Id, Millis, has_control_characters
-from schemas.reading import ID_CHECK, BatchReader, Errors, Values
+from schemas.reading import ID_CHECK, BatchReader, Check, Errors, Values
 from schemas.reasons import Reason
 from schemas.records import Instance
 
@@ -61,10 +61,10 @@ class RowReader(BatchReader[Any]):
     [(0, RecordError('wrong_dimension: x: expected 2 entries'))]
     """
 
-    def __init__(self, features: Sequence[Feature]) -> None:
+    def __init__(self, features: Sequence[Feature], checks: Sequence[Check] = ()) -> None:
         if not features or len({feature.name for feature in features}) < len(features):
             raise ValueError("a reader of rows needs features, each with a name of its own")
-        super().__init__(_row_type(features), [ID_CHECK])
+        super().__init__(_row_type(features), [ID_CHECK, *checks])
         self.features = tuple(features)
         self._categories = [
             (j, {category: float(i) for i, category in enumerate(feature.categories)})

@@ -12,25 +12,16 @@ from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
-from aiokafka.partitioner import murmur2
 
 from settings.errors import BrokerError
 from settings.model import Settings
 from streams.kafka.connection import admin_client, explained, quiet_client
+from streams.kafka.partitions import partition_of
 from streams.kafka.security import client_arguments, located
 
 _BATCH_BYTES = 256 << 10
 _UNDER_WAY = 32
 """Batches that may be on their way at a time; with them memory is bounded."""
-
-
-def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key.
-
-    >>> partition_of(b"a17", 1), partition_of(b"a17", 4), partition_of(b"a18", 4)
-    (0, 1, 2)
-    """
-    return 0 if partitions == 1 else int((murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
 class Sender:

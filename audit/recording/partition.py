@@ -70,7 +70,7 @@ class PartitionLogs:
 
 def empty_logs(settings: Settings, partition: int) -> PartitionLogs:
     """Return logs that hold nothing yet."""
-    names = Names(settings)
+    names = Names(settings, partition)
     context = settings.ensemble.context
     return PartitionLogs(
         partition,
@@ -95,6 +95,7 @@ async def read_partition(recording: Recording, settings: Settings, partition: in
     by_topic = logs.by_topic()
     for topic in by_topic:
         logs.spans |= await recording.spans([topic], partition)
-    for topic, log in by_topic.items():
+    for topic, log in by_topic.items():  # the dead letters come first
+        log.refused = logs.dead.reasons.get(topic, {})
         await recording.read(logs.spans[topic], log.take)
     return logs

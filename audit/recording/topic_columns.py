@@ -3,13 +3,15 @@
 What an agent would refuse is not in the columns but in `bad`, by offset: the same readers decide.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from agents.local_learner import readable
 from agents.log_odds import opinions_of
+from agents.record_checks import at_home, predictable
 from audit.recording.columns import Columns, Ids
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING, Ints
@@ -17,7 +19,7 @@ from learners.local.features import FeatureSpace
 from learners.local.partition import Partition
 from schemas.deadletters import from_message
 from schemas.errors import RecordError
-from schemas.reading import LabelReader, Reader
+from schemas.reading import BatchReader, Check, LabelReader, Reader
 from schemas.records import Diagnosis, Feedback, Prediction
 from schemas.rows import RowReader
 from settings.model import Settings
@@ -32,6 +34,7 @@ class Names:
     """The names behind the numbers: fixed by the settings, but for ids and votes, which grow."""
 
     settings: Settings
+    partition: int = 0
     ids: Ids = field(default_factory=Ids)
     votes: list[tuple[int, ...]] = field(default_factory=list)
     _vote_codes: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -50,6 +53,11 @@ class Names:
         """Return the numbers of a learner's rules."""
         return {rule: f for f, rule in enumerate(self.settings.learners[learner].rules)}
 
+    @property
+    def home(self) -> Check:
+        """The check that a record belongs to this partition."""
+        return at_home(self.settings, self.partition)
+
     def vote_code(self, votes: tuple[int, ...]) -> int:
         """Return one number for what all rules of a learner said."""
         code = self._vote_codes.setdefault(votes, len(self.votes))
@@ -59,19 +67,39 @@ class Names:
 
 
 class Log:
-    """One topic of one partition: good records as columns, offsets of the others."""
+    """One topic of one partition: good records as columns, offsets of the others.
 
-    def __init__(self, columns: Columns) -> None:
+    Earlier versions used some records that agents refuse by now, for example on a wrong partition.
+    So a record that only the agents' own checks (`strict`) find bad is bad if it was `refused`.
+    """
+
+    def __init__(self, columns: Columns, strict: BatchReader[Any] | None = None) -> None:
         self.columns = columns
         self.bad: list[int] = []
         self.first_time: int | None = None
+        self.refused: Mapping[int, Sequence[str]] = {}
+        self._strict = strict
 
     def take(self, batch: Batch) -> None:
         """Take in a batch."""
         if self.first_time is None and len(batch):
             self.first_time = batch.timestamps[0]
+        if not self.refused.keys().isdisjoint(batch.offsets):
+            batch = self._without_refused(batch)
         errors = self._take(batch)
         self.bad += [batch.offsets[position] for position, _ in errors]
+
+    def _without_refused(self, batch: Batch) -> Batch:
+        """Return a batch in which records that were rightly refused are empty."""
+        values = [
+            None if offset in self.refused and self._rightly(value, self.refused[offset]) else value
+            for offset, value in zip(batch.offsets, batch.values, strict=True)
+        ]
+        return replace(batch, values=values)
+
+    def _rightly(self, value: bytes | None, reasons: Sequence[str]) -> bool:
+        fault = None if self._strict is None else self._strict.fault(value)
+        return fault is not None and fault.reason.value in reasons
 
     def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
         raise NotImplementedError
@@ -89,7 +117,8 @@ class RowLog(Log):
 
     def __init__(self, names: Names, space: FeatureSpace) -> None:
         rows = (np.float64, space.d)
-        super().__init__(Columns(id=np.int64, offset=np.int64, time=np.int64, row=rows))
+        columns = Columns(id=np.int64, offset=np.int64, time=np.int64, row=rows)
+        super().__init__(columns, RowReader(readable(space), [names.home]))
         self._ids = names.ids
         self._reader = RowReader(readable(space))
 
@@ -121,7 +150,8 @@ class LabelLog(Log):
     """Labels: `id`, `offset`, `time`, `label`."""
 
     def __init__(self, names: Names) -> None:
-        super().__init__(Columns(id=np.int64, offset=np.int64, time=np.int64, label=np.int16))
+        columns = Columns(id=np.int64, offset=np.int64, time=np.int64, label=np.int16)
+        super().__init__(columns, LabelReader(names.settings.labels, [names.home]))
         self._ids = names.ids
         self._reader = LabelReader(names.settings.labels)
 
@@ -141,15 +171,17 @@ class PredictionLog(Log):
 
     def __init__(self, names: Names) -> None:
         odds = (np.float64, len(names.settings.labels))
+        known = {"label": names.settings.labels, "learner": list(names.settings.learners)}
+        checks = [*predictable(names.settings), names.home]
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, time=np.int64, learner=np.int16, label=np.int16,
-                phase=np.int32, cube=np.int64, rule=np.int16, exploring=np.bool_, trials=np.int64,
+                phase=np.int64, cube=np.int64, rule=np.int16, exploring=np.bool_, trials=np.int64,
                 accuracy=np.float64, odds=odds, votes=np.int32,
-            )
+            ),
+            Reader(Prediction, known=known, checks=checks),
         )  # fmt: skip
         self._names = names
-        known = {"label": names.settings.labels, "learner": list(names.settings.learners)}
         self._reader = Reader(Prediction, known=known)
         self._rules = {name: names.rules(name) for name in names.settings.learners}
 
@@ -233,22 +265,29 @@ def _number(cube: str | None) -> int:
     return int(cube) if cube is not None and cube.isdecimal() else NONE
 
 
+_LEARNERS_OWN = {"out_of_range", "wrong_dimension"}
+
+
 class FeedbackLog(Log):
     """Feedback to one learner; `others` is nan where it was not told what they said."""
 
     def __init__(self, names: Names, learner: str) -> None:
+        labels, self._rules = names.settings.labels, names.rules(learner)
+        known = {"label": labels, "predicted": labels, "rule": list(self._rules)}
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, at=np.int64, label=np.int16, predicted=np.int16,
-                phase=np.int32, cube=np.int64, rule=np.int16, votes=np.int32,
-                others=(np.float64, len(names.settings.labels)),
-            )
+                phase=np.int64, cube=np.int64, rule=np.int16, votes=np.int32,
+                others=(np.float64, len(labels)),
+            ),
+            Reader(Feedback, known=known, checks=[names.home]),
         )  # fmt: skip
         self._names, self._learner = names, learner
-        self._rules = names.rules(learner)
-        self._reader = Reader(
-            Feedback, known={"label": names.settings.labels, "rule": list(self._rules)}
-        )
+        self._reader = Reader(Feedback, known=known)
+
+    def _rightly(self, value: bytes | None, reasons: Sequence[str]) -> bool:
+        # Which phases and cubes there are only the learner knew.
+        return not _LEARNERS_OWN.isdisjoint(reasons) or super()._rightly(value, reasons)
 
     def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
         read = self._reader.read(batch.values)

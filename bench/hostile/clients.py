@@ -9,11 +9,11 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from agents.clients.sender import partition_of
 from bench.hostile.kinds import KINDS, REFUSED, Odd
 from bench.hostile.wire import record_batch
 from settings.errors import HbError
 from streams.clock import wall
+from streams.kafka.partitions import partition_of
 
 _RECORD_END, _KEY_END = "\\x01\\x02\\x03", "\\x04\\x05\\x06"
 _UNDER_WAY = 64

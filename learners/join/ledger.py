@@ -335,6 +335,31 @@ class Ledger:
         """Tell whether a wait has ended by `now`, so that moving the clock there changes more."""
         return now > self.clock and self._due <= now and self._next_deadline(now) <= now
 
+    def set_back(self, now: int) -> None:
+        """Put right a clock that has run ahead: what began to wait later than `now` begins now.
+
+        Such a clock was moved by records or by a machine whose time was wrong. Without this, waits
+        that begin now would end only when time has caught up with it.
+        """
+        self.clock, self._due = min(self.clock, now), 0
+        self._settled_at = min(self._settled_at, now)
+        self._newest = [min(at, now) for at in self._newest]
+        latest = ((now + 1) << STAMP_BITS) - 1
+        self._last_stamp = min(self._last_stamp, latest)
+        self._last_opened = min(self._last_opened, latest)
+        self._last_parked = min(self._last_parked, latest)
+        for packed in (self._diagnosed, self._over):
+            for name, entry in packed.items():
+                fields = entry_of(self.codec.unpack(entry))
+                if fields.stamp > latest:
+                    packed[name] = self.codec.pack(fields._replace(stamp=self._stamp()))
+                    self._touched[name] = None
+        for cases, stamp in ((self._open, self._stamp_open), (self._parked, self._stamp_parked)):
+            for name, case in cases.items():
+                if case.stamp > latest:
+                    case.stamp = stamp(now)
+                    self._touched[name] = None
+
     def _follow(self, at: int, live: int, awaited: Sequence[int]) -> None:
         """Let a prediction of time `at` move the clock."""
         if at < live:

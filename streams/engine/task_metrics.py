@@ -17,6 +17,7 @@ from schemas.reasons import Reason
 from streams.engine.meters import RECORDS, SECONDS, Counter, Histogram, Labels, Spec, filled
 from streams.engine.observer import Committed, Observer, Opened
 from streams.engine.tasks.group import TaskGroup
+from streams.engine.tasks.record_times import AHEAD, MISSING
 from streams.engine.tasks.task import Phase, TaskStatus
 
 _TASK = ("agent", "partition")
@@ -27,6 +28,13 @@ DEAD = Spec(
     "counter",
     "Records that this worker could not use and sent to the dead letters, by reason.",
     ("agent", "reason"),
+)
+TIMES = Spec(
+    "hb_corrected_times_total",
+    "counter",
+    "Records that this worker took at another time than their own: more than five minutes ahead of"
+    " its clock (ahead), or without a time (missing).",
+    ("agent", "why"),
 )
 BATCH = Spec(
     "hb_batch_records",
@@ -101,10 +109,12 @@ BUILD = Spec(
     "Always 1; its labels say what runs.",
     ("version", "python", "kafka_client"),
 )
-COUNTED = (DEAD, RESTORED, COMMITS, REOPENINGS)
+COUNTED = (DEAD, TIMES, RESTORED, COMMITS, REOPENINGS)
 OBSERVED = (BATCH, WAITED, TRANSACTION, RESTORE)
 ASKED = (LAG, LAG_SECONDS, OWNER, UNCOMMITTED, READY, BUILD)
 ENGINE = (*COUNTED, *OBSERVED, *ASKED)
+
+_WHY = {"ahead": AHEAD, "missing": MISSING}
 
 
 class EngineObserver(Observer):
@@ -123,6 +133,8 @@ class EngineObserver(Observer):
         self._counters[RESTORED].add(opened.restored, agent)
         for spec in (COMMITS, REOPENINGS):
             self._counters[spec].add(0, agent, str(opened.partition))
+        for why in _WHY:
+            self._counters[TIMES].add(0, agent, why)
         for reason in Reason:
             # Known before the first: a series that begins at 500 has not risen, to Prometheus.
             self._counters[DEAD].add(0, agent, reason.value)
@@ -135,6 +147,8 @@ class EngineObserver(Observer):
         self._counters[COMMITS].add(1, done.agent, str(done.partition))
         for reason, times in done.dead.items():
             self._counters[DEAD].add(times, done.agent, reason)
+        for why, name in _WHY.items():
+            self._counters[TIMES].add(done.notes.counts.get(name, 0), done.agent, why)
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:  # noqa: ARG002
         """Count an interruption that another opening follows."""

@@ -7,13 +7,16 @@ import engine_kit
 import orjson
 import pytest
 from aiokafka import AIOKafkaProducer
+from confluent_kafka import Producer
 from engine_kit import Counting, committed, until
 from pipeline_kit import arrive, await_count, await_raw, create_topics, patients, running, settings
 
+from audit.end_to_end import audit
 from bench.hostile.wire import record_batch
 from schemas.deadletters import from_message
 from streams.clock import wall
 from streams.engine.tasks.task import Phase
+from streams.kafka.partitions import partition_of
 from streams.kafka.topics import Topics, declared
 
 LABEL = b'{"v":1,"id":"%s","label":"benign","at":5}'
@@ -141,3 +144,55 @@ async def test_rows_larger_than_a_brokers_default_are_written_and_restored(
         await (await producer.send_batch(batch, changelog, partition=0))
     (found,) = await committed(broker_address, changelog)
     assert len(found.value) == 15 << 20
+
+
+async def test_no_record_moves_the_clock_ahead_of_time(broker_address, prefix, tmp_path):
+    """Nor does one without a time end a learner; who waits is diagnosed after the time-out."""
+    config = settings(tmp_path, broker_address, prefix.strip(".-_"), "ensemble.fusion_timeout=1s")
+    await create_topics(config)
+    topics, now = Topics.of(config), wall()
+    row = {"a": b"[0.1,0.2]", "b": b"[0.3]", "c": b"[0.1,0.3]"}
+    stamps = {"none": -1, "zero": 0, "ahead": now + 3_500_000}
+    async with running(config) as app:
+        for name, at in stamps.items():
+            label = LABEL % name.encode()
+            for learner, x in row.items():
+                value = b'{"v":1,"id":"%s","x":%s,"at":5}' % (name.encode(), x)
+                await write(config, topics.instances(learner), name.encode(), value, at=at)
+            await write(config, topics.labels, name.encode(), label, at=at)
+        await write(config, topics.instances("a"), b"w", b'{"v":1,"id":"w","x":[0,0],"at":5}')
+        diagnoses = await await_count(config, topics.diagnoses, 4)
+        for learner in ("a", "b", "c"):
+            await await_count(config, topics.feedback(learner), 3)
+        await until(lambda: not app.engine.trouble())
+        clock = app.engine.tasks["ensemble", 0].session._processor.learner.ledger.clock
+        assert clock <= wall()
+    assert sorted(d["id"] for d in diagnoses) == ["ahead", "none", "w", "zero"]
+    assert all(d["at"] <= wall() for d in diagnoses)
+    assert await committed(broker_address, topics.deadletter) == []
+
+
+async def test_what_is_on_the_wrong_partition_is_refused_at_once(broker_address, prefix, tmp_path):
+    """As librdkafka chooses partitions, unless it is told otherwise."""
+    config = settings(tmp_path, broker_address, prefix.strip(".-_"), "topics.partitions=4")
+    await create_topics(config)
+    topics = Topics.of(config)
+    ids, features, _ = patients(12)
+    foreign = Producer({"bootstrap.servers": broker_address})
+    async with running(config):
+        await arrive(config, ids, features)
+        diagnoses = await await_count(config, topics.diagnoses, 12)
+        for one in ids:
+            foreign.produce(topics.labels, LABEL % one.encode(), one.encode())
+        foreign.flush()
+        written = await await_raw(config, topics.labels, 12)
+        strays = [r for r in written if r.partition != partition_of(r.key, 4)]
+        found = await letters(config, len(strays))
+        for learner in config.learners:
+            await await_count(config, topics.feedback(learner), 12 - len(strays))
+        assert len(diagnoses) == 12
+        assert 0 < len(strays) < 12  # some are right by luck
+        assert {(r.partition, r.offset) for r in strays} == {(d.partition, d.offset) for d in found}
+        assert {letter.reason for letter in found} == {"wrong_partition"}
+        report = await audit(config)
+    assert report.findings.list() == []

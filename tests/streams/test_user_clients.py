@@ -9,7 +9,6 @@ from engine_kit import committed, produce
 from user_kit import PATIENT, ensemble, worker_process, write_settings
 
 from agents.clients.client import Client, Diagnoses, NoDiagnosisError, PatientError, Publisher
-from agents.clients.sender import partition_of
 from schemas.examples import EXAMPLES
 from schemas.reading import Reader
 from schemas.records import Context, Diagnosis, Instance, Label
@@ -17,6 +16,7 @@ from schemas.rows import Feature, RowReader
 from schemas.writing import encode
 from settings.errors import BrokerError, InputError
 from settings.loading import load_settings
+from streams.kafka.partitions import partition_of
 from streams.kafka.topics import Topics
 
 USE = Path(__file__).parents[2] / "docs/use.md"

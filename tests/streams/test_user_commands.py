@@ -15,9 +15,10 @@ import pytest
 from engine_kit import committed
 from user_kit import HB, PATIENT, ensemble, worker_process
 
-from agents.clients.sender import Sender, partition_of
+from agents.clients.sender import Sender
 from settings.loading import load_settings
 from streams.clock import wall
+from streams.kafka.partitions import partition_of
 from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
 from tests.conftest import need_tool

@@ -30,6 +30,7 @@ from streams.engine.state.store import Store, StoreError
 from streams.engine.state.table import Table
 from streams.engine.tasks.commit import Hook, Step, Work, commit
 from streams.engine.tasks.inbox import Inbox
+from streams.engine.tasks.record_times import AHEAD, MISSING, RecordTimes
 from streams.engine.tasks.source import Source
 from streams.kafka.batch import Batch
 from streams.kafka.client.producer import TransactionalProducer
@@ -74,6 +75,7 @@ class Session:
         self._processor: Processor | None = None
         self._inbox = self._new_inbox(dict.fromkeys(spec.inputs, 0))
         self._times: dict[str, int] = {}
+        self._record_times = RecordTimes()
         self._pending = 0
         self._pending_since: float | None = None
         self._flying_since: float | None = None
@@ -116,8 +118,13 @@ class Session:
 
     def deliver(self, batch: Batch) -> bool:
         """Take a batch in; False if it does not follow what came before, so it is not taken."""
-        if self._paused or not self._inbox.put(batch, time.monotonic()):
+        if self._paused:
             return False
+        batch = self._record_times.corrected(batch, wall())
+        if not self._inbox.put(batch, time.monotonic()):
+            return False
+        for name, times in zip((AHEAD, MISSING), self._record_times.counted(), strict=True):
+            self._outbox.notes.count(name, times)
         self._arrived.set()
         return True
 

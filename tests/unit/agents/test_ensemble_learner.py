@@ -20,10 +20,10 @@ class CountingReader:
         return self._reader.read(values)
 
 
-def predicted(instance, learner, label="ill"):
+def predicted(instance, learner, label="ill", rule="ill"):
     return encode(
         Prediction(
-            id=instance, learner=learner, label=label, phase=1, cube="0", rule="ill",
+            id=instance, learner=learner, label=label, phase=1, cube="0", rule=rule,
             exploring=False, trials=3, at=1_000,
         )
     )  # fmt: skip
@@ -39,7 +39,7 @@ def test_a_full_ledger_decodes_each_prediction_once_and_returns_each_as_it_came(
     values = [predicted("kept", "a")]
     # The same instance and learner twice, with different labels: both are refused, each as it came.
     values += [predicted("other", "a"), predicted("other", "a", "well")]
-    values += [predicted(f"p{k}", "b") for k in range(200)]
+    values += [predicted(f"p{k}", "b", rule="well") for k in range(200)]
     n = len(values)
     batch = Batch(
         topics.predictions, 0, 0, n, n,

@@ -197,6 +197,7 @@ def test_bad_input_is_refused_with_its_reason(kind, value, reason, field):
 
 def test_every_reason_for_reading_has_a_case():
     using = {
+        Reason.WRONG_PARTITION,
         Reason.RULE_FAILED,
         Reason.CONFLICT,
         Reason.UNKNOWN,

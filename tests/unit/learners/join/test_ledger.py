@@ -581,3 +581,41 @@ def test_entries_that_do_not_fit_leave_a_new_ledger_as_it_was():
 
 def test_every_counter_is_documented():
     assert set(re.findall(r"`([a-z_]+)`", PAGE)) >= set(COUNTERS)
+    page = (Path(__file__).parents[4] / "docs" / "join.md").read_text()
+    assert set(re.findall(r"`([a-z_]+)`", page)) >= set(COUNTERS)
+
+
+@pytest.mark.parametrize("codec", [None, Codec(pack=json.dumps, unpack=json.loads)])
+def test_a_clock_that_has_run_ahead_is_set_back_and_waits_end_in_time(codec):
+    run, ahead = Driver(), 1_000_000
+    run.ledger = Ledger(rules(), codec)
+    run(said(0, name="old", at=5), said(1, name="old", at=5))
+    run(Label(ahead, "parked", 1), said(0, name="open", at=ahead))
+    run(said(0, name="done", at=ahead), said(1, name="done", at=ahead))
+    run.ledger.touched()
+    run.ledger.set_back(50)
+    assert run.ledger.clock == 50
+    assert sorted(run.ledger.touched()) == ["done", "old", "open", "parked"]
+    restored = Ledger(rules(), codec)
+    restored.restore(run.ledger.dump_head(), list(run.ledger.dump_all()))
+    for ledger in (run.ledger, restored):
+        run.ledger = ledger
+        assert [each.id for each in run(now=62)] == ["open"]  # its fusion time-out is 10
+        assert run(Label(63, "done", 1), said(0, name="new", at=63))[0].label == 1
+        assert [each.id for each in run(now=80)] == ["new"]
+        found = run(now=200)
+        assert {getattr(each, "id", None) or each.event.id for each in found} == {
+            "open",
+            "parked",
+            "new",
+        }
+
+
+def test_setting_a_sound_clock_back_changes_nothing():
+    run = Driver()
+    run(said(0, at=5), said(0, name="b", at=7), said(1, name="b", at=7), Label(8, "c", 1))
+    head, entries = run.ledger.dump_head(), list(run.ledger.dump_all())
+    run.ledger.touched()
+    run.ledger.set_back(8)
+    assert run.ledger.touched() == []
+    assert (run.ledger.dump_head(), list(run.ledger.dump_all())) == (head, entries)
