@@ -90,6 +90,19 @@ LAG_SECONDS = Spec(
     "How old the oldest record that is not committed yet can be, at most; 0 if there is none.",
     _PLACE,
 )
+HELD_BACK = Spec(
+    "hb_held_back_records",
+    "gauge",
+    "Records of a topic partition that nobody may read yet: a transaction that is not decided, and"
+    " what was written after its first record.",
+    _PLACE,
+)
+HELD_BACK_SECONDS = Spec(
+    "hb_held_back_seconds",
+    "gauge",
+    "How long such records have waited while nothing of the partition was decided; 0 if none wait.",
+    _PLACE,
+)
 OWNER = Spec(
     "hb_task_owner",
     "gauge",
@@ -111,7 +124,7 @@ BUILD = Spec(
 )
 COUNTED = (DEAD, TIMES, RESTORED, COMMITS, REOPENINGS)
 OBSERVED = (BATCH, WAITED, TRANSACTION, RESTORE)
-ASKED = (LAG, LAG_SECONDS, OWNER, UNCOMMITTED, READY, BUILD)
+ASKED = (LAG, LAG_SECONDS, HELD_BACK, HELD_BACK_SECONDS, OWNER, UNCOMMITTED, READY, BUILD)
 ENGINE = (*COUNTED, *OBSERVED, *ASKED)
 
 _WHY = {"ahead": AHEAD, "missing": MISSING}
@@ -164,14 +177,19 @@ class EngineCollector(Collector):
         self._level: dict[Labels, float] = {}
         """When a partition was last seen without anything left to do, in seconds since 1970."""
         self._heard: dict[Labels, float] = {}
+        self._decided: dict[Labels, tuple[int, float]] = {}
+        """Where what is decided ends, and since when it has ended there while more was written."""
 
     def collect(self) -> Iterator[Metric]:
         """Return how all tasks of this worker are doing."""
         statuses, now = self._engine.statuses(), time.time()
         lags = [each for status in statuses for each in self._lags(status, now)]
+        held = [each for status in statuses for each in self._held_back(status, now)]
         self._forget({place for place, _, _ in lags})
         yield filled(LAG, [(place, records) for place, records, _ in lags])
         yield filled(LAG_SECONDS, [(place, seconds) for place, _, seconds in lags])
+        yield filled(HELD_BACK, [(place, records) for place, records, _ in held])
+        yield filled(HELD_BACK_SECONDS, [(place, seconds) for place, _, seconds in held])
         yield filled(OWNER, [(_task(s), float(s.phase is Phase.RUNNING)) for s in statuses])
         yield filled(UNCOMMITTED, [(_task(s), s.oldest or 0.0) for s in statuses])
         yield filled(READY, [((), float(not self._engine.trouble()))])
@@ -194,6 +212,22 @@ class EngineCollector(Collector):
             else:
                 yield place, float(end - position), max(now - self._begun(place, status, now), 0.0)
 
+    def _held_back(self, status: TaskStatus, now: float) -> Iterable[tuple[Labels, float, float]]:
+        """Return how many records of each input wait for an open transaction, and for how long."""
+        for topic, written in status.written.items():
+            end = status.ends.get(topic)
+            if end is None or written is None:
+                continue
+            place = status.agent, topic, str(status.partition)
+            if written <= end:
+                self._decided.pop(place, None)
+                yield place, 0.0, 0.0
+                continue
+            last, since = self._decided.get(place, (end, now))
+            since = since if last == end else now
+            self._decided[place] = end, since
+            yield place, float(written - end), now - since
+
     def _begun(self, place: Labels, status: TaskStatus, now: float) -> float:
         """Return when the wait can have begun; before anything is known, when it was first seen."""
         heard = self._heard.setdefault(place, now)
@@ -206,6 +240,7 @@ class EngineCollector(Collector):
         """Drop what was noted of partitions that others hold now."""
         self._level = {place: at for place, at in self._level.items() if place in but}
         self._heard = {place: at for place, at in self._heard.items() if place in but}
+        self._decided = {place: at for place, at in self._decided.items() if place in but}
 
 
 def _task(status: TaskStatus) -> Labels:

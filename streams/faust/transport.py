@@ -200,12 +200,19 @@ class Consumer(driver.Consumer):
 
     def end_of(self, topic: str, partition: int) -> int | None:
         """Return the end of what is committed in a partition as last heard."""
+        return self._known("last_stable_offset", topic, partition)
+
+    def written_to(self, topic: str, partition: int) -> int | None:
+        """Return the end of all that is written in a partition as last heard."""
+        return self._known("highwater", topic, partition)
+
+    def _known(self, what: str, topic: str, partition: int) -> int | None:
         consumer: Any = self._thread._consumer
         try:
-            end: int | None = consumer.last_stable_offset(TopicPartition(topic, partition))
+            offset: int | None = getattr(consumer, what)(TopicPartition(topic, partition))
         except (KeyError, AssertionError, KafkaError, AttributeError):
             return None  # not assigned any more
-        return end
+        return offset
 
     async def confirmed(self) -> None:
         """Return when the group's coordinator has confirmed from now on that this is a member."""

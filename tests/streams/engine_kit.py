@@ -211,6 +211,10 @@ class DirectSource:
         end: int | None = self._consumer.last_stable_offset(TopicPartition(topic, partition))
         return end
 
+    def written_to(self, topic: str, partition: int) -> int | None:
+        end: int | None = self._consumer.highwater(TopicPartition(topic, partition))
+        return end
+
     async def confirmed(self) -> None:
         pass  # it belongs to no group
 

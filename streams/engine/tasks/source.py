@@ -15,6 +15,9 @@ class Source(Protocol):
     def end_of(self, topic: str, partition: int) -> int | None:
         """Return the end of what is committed in a partition as last heard, None if not heard."""
 
+    def written_to(self, topic: str, partition: int) -> int | None:
+        """Return the end of all that is written, as last heard, decided or not."""
+
     async def confirmed(self) -> None:
         """Return when it is certain, from now on, that this worker holds its partitions.
 

@@ -71,6 +71,8 @@ class TaskStatus:
     """Where each input ends, as far as the broker has told."""
     times: dict[str, int] = field(default_factory=dict)
     """When the last committed record of each input was written, in milliseconds."""
+    written: dict[str, int | None] = field(default_factory=dict)
+    """Where each input ends with the transactions that are not decided yet."""
 
 
 class Task:
@@ -263,6 +265,9 @@ class Task:
             if session
             else {},
             dict(session.times) if session else {},
+            {t: self._source.written_to(t, self.partition) for t in session.committed}
+            if session
+            else {},
         )
 
 
