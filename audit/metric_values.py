@@ -26,7 +26,7 @@ from settings.model import Settings
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 _NAMES = {spec.name for spec in STATE}
-_WITHIN = 5.0
+_WITHIN = 30.0
 _PAUSE = 0.2
 _PATIENCE = 10.0
 _CUT = "not compared: the start of the topics is gone"

@@ -24,6 +24,8 @@ from streams.engine.tasks.group import TaskGroup
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
 
 CELLS = 50
+PATIENCE = 120.0
+"""Seconds to wait for what must come: far more than it takes, however busy the machine is."""
 START = time.time_ns() // 1_000_000
 """The time of the first record. Brokers remove what is older than a topic's retention."""
 
@@ -159,7 +161,7 @@ async def _decided(address: str, consumer: AIOKafkaConsumer, places: list[Any]) 
     """
     async with _reader(address, "read_uncommitted") as everything:
         ends = await everything.end_offsets(places)
-    for _ in range(100):
+    for _ in range(300):  # not for ever: a transaction may be open on purpose
         stable = await consumer.end_offsets(places)
         if all(stable[place] >= end for place, end in ends.items()):
             break
@@ -246,7 +248,7 @@ async def running(
         await source.stop()
 
 
-async def until(condition: Any, seconds: float = 30.0) -> None:
+async def until(condition: Any, seconds: float = PATIENCE) -> None:
     """Wait until a condition holds; fail loudly if it does not in time."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  # the condition is somebody else's

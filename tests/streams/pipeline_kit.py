@@ -3,15 +3,17 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 from aiokafka import AIOKafkaProducer
-from engine_kit import committed
+from engine_kit import PATIENCE, committed
 
+from agents.monitor.overview import Overview
+from agents.monitor.watch import Watch
 from agents.worker import worker_app
 from settings.loading import load_settings
 from settings.model import Settings
@@ -133,9 +135,9 @@ async def read(config: Settings, topic: str) -> list[dict[str, Any]]:
     return [msgspec.json.decode(record.value) for record in found]
 
 
-async def await_raw(config: Settings, topic: str, n: int, seconds: float = 60) -> list[Any]:
+async def await_raw(config: Settings, topic: str, n: int) -> list[Any]:
     """Wait for n committed records of any content, and return all that are there."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(PATIENCE):
         while len(found := await committed(config.broker.bootstrap, topic)) < n:  # noqa: ASYNC110
             await asyncio.sleep(0.1)  # a broker tells nobody that a record came
     return found
@@ -144,6 +146,24 @@ async def await_raw(config: Settings, topic: str, n: int, seconds: float = 60) -
 async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, Any]]:
     """Wait for n committed records, and return all that are there."""
     return [msgspec.json.decode(record.value) for record in await await_raw(config, topic, n)]
+
+
+async def await_state(config: Settings, holds: Callable[[Overview], object]) -> Overview:
+    """Wait until something holds for the committed state of the whole system; return it then."""
+    async with asyncio.timeout(PATIENCE), Watch(config) as watch:
+        while not holds(found := await watch.refresh(0)):
+            await asyncio.sleep(0.1)  # a broker tells nobody that something was committed
+    return found
+
+
+def learned(found: Overview, n: int) -> bool:
+    """Tell whether the ensemble and every learner have learned n labels and all have read on.
+
+    The ends of topics are read before the positions, so that nobody is behind may be said a moment
+    too early; what was learned cannot.
+    """
+    labels = {found.board.labelled, *found.board.learned.values()}
+    return labels == {n} and not any(task.behind for task in found.tasks)
 
 
 @contextlib.asynccontextmanager

@@ -12,14 +12,25 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from pipeline_kit import arrive, create_topics, label, patients, publish, settings
+from engine_kit import PATIENCE
+from pipeline_kit import (
+    arrive,
+    await_state,
+    create_topics,
+    label,
+    learned,
+    patients,
+    publish,
+    settings,
+)
 from prometheus_client.parser import text_string_to_metric_families
 
 from agents.monitor.metrics_page import ALL
+from agents.monitor.state_metrics import state_metrics
 from agents.monitor.watch import Watch
 from agents.worker_process import command
 from audit import audit
-from audit.metric_values import read_page
+from audit.metric_values import read_page, samples
 from settings.loading import load_settings
 from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
@@ -78,8 +89,8 @@ def workers(file, *names):
 
 
 def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path, hb):
-    changes = ("topics.partitions=2", "ensemble.fusion_timeout=5s", "worker.session_timeout=6s",
-               "ensemble.mode=ah", "ensemble.per_target=0.2", "ensemble.fnr_target=0.1",
+    changes = ("topics.partitions=2", "worker.session_timeout=6s", "ensemble.mode=ah",
+               "ensemble.per_target=0.2", "ensemble.fnr_target=0.1",
                "ensemble.fnr_control=true")  # fmt: skip
     settings(tmp_path, broker_address, prefix.strip(".-_"))
     file = tmp_path / "ensemble.toml"
@@ -87,9 +98,10 @@ def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path
     config = load_settings(file)
     asyncio.run(create_topics(config))
     with workers(file, "one", "two") as running:
-        asyncio.run(a_stream(config, running, file))
+        first = asyncio.run(a_stream(config, running, file))
         pages = [running[name].page for name in ("one", "two")]
-        first = same_on_all(pages)
+        for page in pages:
+            await_figures(page, first)
         assert value(first, "hb_labelled_total", scope="ensemble", learner="") == N - 10
         assert value(first, "hb_fusions_total", complete="true") == N
         assert value(first, "hb_labels_total", outcome="duplicate") == 3
@@ -110,14 +122,12 @@ def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path
     planted(hb, file, text)
 
 
-def same_on_all(pages):
-    """Return what all pages say; each may be half a second behind."""
-    deadline = time.monotonic() + 10
-    while True:
-        first, *others = (read_page(page).samples for page in pages)
-        if all(other == first for other in others):
-            return first
-        assert time.monotonic() < deadline, (first, others)
+def await_figures(page, wanted):
+    """Wait until a page serves these figures; each may be seconds behind."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := read_page(page).samples) != wanted:
+        assert time.monotonic() < deadline, dict(found.items() ^ wanted.items())
+        time.sleep(0.1)
 
 
 def _with(text, changes):
@@ -138,7 +148,7 @@ def _with(text, changes):
 
 
 async def a_stream(config, running, file):
-    """Let patients come and labels, and kill a worker in between."""
+    """Let patients come and labels, and kill a worker in between; return the figures at last."""
     ids, features, truth = patients(N)
     half = {name: column[: N // 2] for name, column in features.items()}
     rest = {name: column[N // 2 :] for name, column in features.items()}
@@ -157,25 +167,26 @@ async def a_stream(config, running, file):
         await label(config, ids[3:5], other)
         await label(config, ["nobody"], ["benign"])
         await publish(config.broker.bootstrap, Topics.of(config).labels, [("bad", b"{")])
-        await idle(watch)
+    return samples(state_metrics(await await_state(config, over)))
 
 
 async def settled(watch, n):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while (await watch.refresh(0)).counts["settled"] < n:  # noqa: ASYNC110 - on the broker
             await asyncio.sleep(0.1)
 
 
-async def idle(watch):
-    """Wait until all is read, and every learner has learned."""
-    async with asyncio.timeout(60):
-        while True:
-            found = await watch.refresh(0)
-            learned = {found.board.labelled, *found.board.learned.values()}
-            busy = any(task.behind for task in found.tasks)
-            if not busy and learned == {N - 10} and found.counts["label_duplicate"] == 3:
-                return
-            await asyncio.sleep(0.1)
+def over(found):
+    """Tell whether everything that was sent has become part of the state."""
+    wanted = {
+        "prediction_taken": 3 * N,
+        "diagnosed_complete": N,
+        "settled": N - 10,
+        "label_duplicate": 3,
+        "label_conflict": 2,
+    }
+    known = {name: found.counts[name] for name in wanted}
+    return known == wanted and found.parked == 1 and learned(found, N - 10)
 
 
 def value(found, name, **labels):
