@@ -5,11 +5,11 @@ import contextlib
 import os
 import queue
 import signal
-import socket
 import subprocess
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from user_kit import ensemble
 from agents.clients.client import Publisher
 from agents.worker_process import command
 from settings.loading import load_settings
+from streams.broker.plan import free_ports
 
 PAUSE = 0.1
 AT_ONCE = 3
@@ -28,9 +29,8 @@ class Worker:
     """A worker process for some roles, with its page at a fixed port."""
 
     def __init__(self, file: Path, *roles: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        # Below the ports of outgoing connections, so that it is free again after a kill.
+        self.port = free_ports(1)[0].client
         sets = (f"worker.web_port={self.port}", f"worker.state={file.parent / roles[0]}")
         self._command = command(file, sets, roles)
         self._log = file.parent / f"{roles[0]}.log"
@@ -46,9 +46,9 @@ class Worker:
 
     def end(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
-        self.process.wait(30)
+        self.process.wait(120)
 
-    def await_ready(self, seconds: float = 90) -> None:
+    def await_ready(self, seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.page}/readyz"):
@@ -74,18 +74,18 @@ class Patients:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._over = threading.Event()
-        self._flowing = threading.Event()
-        self._flowing.set()
+        self._flow = threading.Lock()
         self.ids: list[str] = []
+        self.labelled = 0
         self._failed: queue.Queue[BaseException] = queue.Queue()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
-    def pause(self) -> None:
-        self._flowing.clear()
-
-    def resume(self) -> None:
-        self._flowing.set()
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Inside the block nothing comes: `ids` and `labelled` are all there is."""
+        with self._flow:
+            yield
 
     def end(self) -> None:
         self._over.set()
@@ -105,16 +105,27 @@ class Patients:
         async with Publisher(self._file) as publisher:
             while not self._over.is_set():
                 await asyncio.sleep(PAUSE)
-                if not self._flowing.is_set():
+                if not self._flow.acquire(blocking=False):
                     continue
-                due, waiting = waiting[: -4 * AT_ONCE], waiting[-4 * AT_ONCE :]
-                for name, label in due:
-                    await publisher.label(name, label)
-                for _ in range(AT_ONCE):
-                    patient, label = _patient(random)
-                    name = await publisher.publish(patient)
-                    waiting.append((name, label))
-                    self.ids.append(name)
+                try:
+                    waiting = await self._send(publisher, random, waiting)
+                finally:
+                    self._flow.release()
+
+    async def _send(
+        self, publisher: Publisher, random: np.random.Generator, waiting: list[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        """Send some patients and the labels that are due; return those that still wait."""
+        due, waiting = waiting[: -4 * AT_ONCE], waiting[-4 * AT_ONCE :]
+        for name, label in due:
+            await publisher.label(name, label)
+            self.labelled += 1
+        for _ in range(AT_ONCE):
+            patient, label = _patient(random)
+            name = await publisher.publish(patient)
+            waiting.append((name, label))
+            self.ids.append(name)
+        return waiting
 
 
 def _patient(random: np.random.Generator) -> tuple[dict[str, object], str]:

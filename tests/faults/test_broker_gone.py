@@ -36,7 +36,7 @@ async def test_the_worker_waits_and_goes_on(way, prefix, tmp_path):
             await asyncio.sleep(AWAY)
             await asyncio.to_thread(node.start)
             await produce(broker.address, prefix + "in", ids(range(1_000, 2_000)))
-            await until(lambda: done(app.engine, 2_000), 60)
+            await until(lambda: done(app.engine, 2_000))
             await until(lambda: all(s.phase is Phase.RUNNING for s in app.engine.statuses()))
             assert not app.should_stop
         found = await committed(broker.address, prefix + "out")
@@ -52,5 +52,5 @@ async def test_a_worker_stops_though_its_broker_is_gone(prefix, tmp_path):
             await until(lambda: done(app.engine, 10))
             await asyncio.to_thread(broker.nodes[0].kill)
             started = time.monotonic()
-        # Faust's own wait is a minute; the bound leaves room for a busy machine.
-        assert time.monotonic() - started < 30
+        # Faust's own wait is a minute; this one is a second, the rest is for a busy machine.
+        assert time.monotonic() - started < 50

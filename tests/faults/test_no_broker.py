@@ -27,6 +27,6 @@ async def test_a_broker_that_comes_later_is_waited_for(prefix, tmp_path, caplog,
             await until(lambda: "still trying" in caplog.text)
         assert f"cannot connect to {address}" in caplog.text
         await asyncio.to_thread(broker.nodes[0].start)
-        await asyncio.wait_for(starting, 60)
+        await asyncio.wait_for(starting, 120)
         await until(lambda: done(app.engine, 10))
         await app.stop()

@@ -151,7 +151,7 @@ async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, An
 async def await_state(config: Settings, holds: Callable[[Overview], object]) -> Overview:
     """Wait until something holds for the committed state of the whole system; return it then."""
     async with asyncio.timeout(PATIENCE), Watch(config) as watch:
-        while not holds(found := await watch.refresh(0)):
+        while not holds(found := await watch.refresh(0)):  # noqa: ASYNC110
             await asyncio.sleep(0.1)  # a broker tells nobody that something was committed
     return found
 

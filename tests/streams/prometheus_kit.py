@@ -79,7 +79,7 @@ async def prometheus(folder: Path, targets: Sequence[str]) -> AsyncIterator[Prom
     )
     reading = None
     try:
-        address = await asyncio.wait_for(_address(process.stderr), 30)
+        address = await asyncio.wait_for(_address(process.stderr), 120)
         reading = asyncio.create_task(_drain(process.stderr))
         async with aiohttp.ClientSession() as session:
             yield Prometheus(address, session)

@@ -15,7 +15,16 @@ from streams.engine.tasks.task import Phase
 from streams.faust.app import WebConfig, build_app, create_app, engine_config
 from streams.faust.web import free_socket
 from tests.streams.app_kit import worker
-from tests.streams.engine_kit import config, create_topics, done, ids, produce, spec, until
+from tests.streams.engine_kit import (
+    PATIENCE,
+    config,
+    create_topics,
+    done,
+    ids,
+    produce,
+    spec,
+    until,
+)
 from tests.streams.settings_kit import settings
 
 ANY = WebConfig(port=0)
@@ -73,7 +82,7 @@ async def test_a_stuck_commit_turns_readiness_red_and_back(broker_address, prefi
     app.add_agent(agent)
     app.finalize()
     async with app:
-        await asyncio.wait_for(stuck.wait(), 20)
+        await asyncio.wait_for(stuck.wait(), PATIENCE)
         await until(app.engine.trouble)
         status, text = await get(app, "/readyz")
         assert status == 503
@@ -138,6 +147,6 @@ async def test_a_wrong_password_ends_the_start_at_once(secure_broker, tmp_path):
     )
     app.finalize()
     with pytest.raises(BrokerError, match="does not accept the user name and password"):
-        await asyncio.wait_for(app._await_broker(app.reach), 5)
+        await asyncio.wait_for(app._await_broker(app.reach), PATIENCE)
     # aiokafka closes the refused connection in its own time, without a way to wait for it.
     await asyncio.sleep(0.2)

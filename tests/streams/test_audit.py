@@ -8,7 +8,16 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import RecordsToDelete
 from engine_kit import committed
-from pipeline_kit import arrive, create_topics, label, patients, publish, read, running, settings
+from pipeline_kit import (
+    arrive,
+    await_count,
+    create_topics,
+    label,
+    patients,
+    publish,
+    running,
+    settings,
+)
 
 from agents.ensemble_outputs import Reports
 from audit import audit
@@ -42,12 +51,7 @@ def cut(features, part):
 
 
 async def settled(config, n, *, learner="b"):
-    topic = Topics.of(config).feedback(learner)
-    for _ in range(100):
-        if len(await read(config, topic)) >= n:
-            return
-        await asyncio.sleep(0.2)
-    pytest.fail(f"{len(await read(config, topic))} of {n} labels were learned")
+    await await_count(config, Topics.of(config).feedback(learner), n)
 
 
 async def a_day(config, n=N):

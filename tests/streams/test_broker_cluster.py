@@ -40,7 +40,7 @@ async def write(cluster, topic, count):
 
 
 async def all_in_sync_again(cluster, topic):
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while await in_sync(cluster, topic) != [3, 3, 3]:
         assert time.monotonic() < deadline, "the node did not catch up"
         await asyncio.sleep(0.2)
@@ -94,7 +94,7 @@ def test_a_frozen_node_is_alive_and_goes_on(three_brokers):
 
 def until_status(node, holds):
     """Wait: a signal is sent at once, and acted on when the machine gets to it."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while not holds(status := node.process.find().status()):
         assert time.monotonic() < deadline, status
         time.sleep(0.01)

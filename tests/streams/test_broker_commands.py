@@ -78,14 +78,14 @@ def test_in_the_foreground_it_stops_with_its_command(data, number):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = ""
     while "Ctrl-C stops it" not in said:
-        assert select.select([process.stderr], [], [], 60)[0]
+        assert select.select([process.stderr], [], [], 120)[0]
         line = process.stderr.readline()
         assert line, "it ended too early"
         said += line
     broker = EmbeddedBroker(data)
     assert broker.running
     process.send_signal(number)
-    out, err = process.communicate(timeout=40)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "is up at" in out
     assert "stopped" in err
@@ -100,7 +100,7 @@ def test_an_interrupted_start_leaves_nothing_running(data):
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=40)
+    process.communicate(timeout=120)
     assert process.returncode == 130
     assert not broker.running
 

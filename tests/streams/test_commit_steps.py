@@ -76,7 +76,7 @@ async def test_a_process_killed_after_a_step(broker_address, prefix, tmp_path, s
         str(int(step)),
         cwd=ROOT,
     )
-    assert await asyncio.wait_for(child.wait(), 60) == -signal.SIGKILL
+    assert await asyncio.wait_for(child.wait(), 120) == -signal.SIGKILL
     # Two or three transactions are visible, by the step at which the third was cut.
     visible = len(await committed(broker_address, prefix + "out"))
     least = 2 if step < Step.COMMITTED else 3

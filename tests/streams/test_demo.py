@@ -37,7 +37,7 @@ def left_over(folder: Path) -> list[object]:
     return [*named, *(path for path in (folder / "hb/demo",) if path.exists())]
 
 
-def until(holds, seconds=60):
+def until(holds, seconds=120):
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -93,5 +93,5 @@ def test_a_demo_that_is_ended_cleans_up(home, tmp_path, number):
             break
     assert len(left_over(tmp_path)) >= 4, "folder, broker, keeper, workers"
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode == (-9 if number == signal.SIGKILL else 130)

@@ -62,7 +62,9 @@ class Worker:
                 break
         else:
             raise AssertionError("".join(self._lines))
-        self._drain = threading.Thread(target=self._lines.extend, args=(self._process.stdout,))
+        self._drain = threading.Thread(
+            target=self._lines.extend, args=(self._process.stdout,), daemon=True
+        )
         self._drain.start()
 
     def end(self, number=signal.SIGTERM):

@@ -5,7 +5,7 @@ import random
 import time
 
 import pytest
-from engine_kit import until
+from engine_kit import PATIENCE, until
 from pipeline_kit import (
     arrive,
     await_count,
@@ -145,7 +145,7 @@ async def test_a_contextual_ensemble_learner_waits_for_the_context(build):
     config, topics = await build(
         "ensemble.mode=ch-vote",
         'ensemble.context={cuts=2,features=[{name="y",low=0.0,high=1.0}]}',
-        "ensemble.fusion_timeout=2s",
+        "ensemble.fusion_timeout=6s",
     )
     ids, features, truth = patients(40)
     context = [
@@ -246,7 +246,7 @@ async def counted(config, name, wanted):
     return (await look(config)).counts[name] >= wanted
 
 
-async def until_async(condition, seconds=60):
+async def until_async(condition, seconds=PATIENCE):
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110 - nobody tells when a label expires
             await asyncio.sleep(0.2)

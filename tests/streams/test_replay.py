@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from pipeline_kit import arrive, create_topics, label, patients, read, running, settings
+from pipeline_kit import arrive, await_count, create_topics, label, patients, running, settings
 
 from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
@@ -24,23 +24,15 @@ async def one_by_one(config):
         for k in range(N):
             part = slice(k, k + 1)
             await arrive(config, ids[part], {name: x[part] for name, x in features.items()})
-            await wait_for(config, Topics.of(config).diagnoses, k + 1)
+            await await_count(config, Topics.of(config).diagnoses, k + 1)
             await label(config, ids[part], truth[part])
             for name in config.learners:
-                await wait_for(config, Topics.of(config).feedback(name), k + 1)
+                await await_count(config, Topics.of(config).feedback(name), k + 1)
         rest = {name: x[N:] for name, x in features.items()}
         await arrive(config, ids[N:], rest)
-        await wait_for(config, Topics.of(config).diagnoses, 200)
+        await await_count(config, Topics.of(config).diagnoses, 200)
         await label(config, ids[N:], truth[N:])
-        await wait_for(config, Topics.of(config).feedback("a"), 200)
-
-
-async def wait_for(config, topic, n):
-    for _ in range(400):
-        if len(await read(config, topic)) >= n:
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail(f"{len(await read(config, topic))} of {n} records came")
+        await await_count(config, Topics.of(config).feedback("a"), 200)
 
 
 def test_unchanged_settings_agree_with_what_was_live(broker_address, prefix, tmp_path, hb):

@@ -190,4 +190,4 @@ async def test_a_replica_that_lost_its_place_or_met_an_error_follows_on(
 async def test_a_missing_shared_changelog_is_named(broker_address, prefix, tmp_path):
     replica = Replica(config(broker_address, prefix, tmp_path), "agent", [CountsTable("counts", 1)])
     with pytest.raises(Exception, match=r"agent\.shared does not exist"):
-        await asyncio.wait_for(replica.start(), 10)
+        await asyncio.wait_for(replica.start(), 120)

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import orjson
 import pytest
-from engine_kit import committed
+from engine_kit import PATIENCE, committed
 from user_kit import ensemble, worker_process, write_settings
 
 from agents.clients.sender import Sender
@@ -87,10 +87,10 @@ def test_what_is_shown_is_what_is_on_the_topics(
     with worker_process(file):
         assert hb("produce", data, "--rate", 200, "--missing", 0.25, "--seed", 1).code == 0
         hb("label", "p0=benign", "p0=benign")
-        found = await_idle(hb, 120)
+        labels = {each["id"] for each in records(broker_address, topics.labels)}
+        found = await_state(hb, 120, len(labels))
         assert hb("status").code == 0
     diagnoses = {each["id"]: each for each in records(broker_address, topics.diagnoses)}
-    labels = {each["id"] for each in records(broker_address, topics.labels)}
     settled = sorted(diagnoses.keys() & labels)
     assert found["labelled"] == len(settled)
     assert found["waiting"] == 120 - len(settled)
@@ -116,14 +116,14 @@ def test_what_is_shown_is_what_is_on_the_topics(
     assert 0 <= found["regret"] <= found["regret_bound"]
 
 
-def await_idle(hb, diagnosed):
-    """Return the status once everything is diagnosed and nothing is left to do."""
-    deadline = time.monotonic() + 60
+def await_state(hb, diagnosed, settled):
+    """Return the status once so many are diagnosed and settled and nothing is left to do."""
+    deadline = time.monotonic() + PATIENCE
     while True:
         found = hb("status", "--json").json
         counts = found["counts"]
         done = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
-        if found["lag"] == 0 and done == diagnosed:
+        if (found["lag"], done, counts["settled"]) == (0, diagnosed, settled):
             return found
         assert time.monotonic() < deadline, found
 

@@ -15,6 +15,7 @@ from streams.engine.tasks.commit import Step
 from streams.engine.tasks.task import Phase, Task
 from tests.streams.engine_kit import (
     CELLS,
+    PATIENCE,
     START,
     Counting,
     committed,
@@ -155,7 +156,7 @@ async def test_a_new_owner_fences_the_old_one(broker_address, prefix, tmp_path):
             await go.wait()
 
     async with running(conf, agent, hook=hold) as old:
-        await asyncio.wait_for(held.wait(), 20)
+        await asyncio.wait_for(held.wait(), PATIENCE)
         taker = config(broker_address, prefix, tmp_path / "b")
         async with running(taker, agent) as new:
             await until(lambda: done(new, 500))
@@ -278,14 +279,14 @@ async def test_a_task_ends_though_the_client_swallows_the_cancellation(
     async def others():
         met.set()
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(30)
+            await asyncio.sleep(3600)
 
     async with running(conf, agent) as group:
         await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
         task = Task(conf, agent, 0, group._source, others=others)
         task.start()
         await met.wait()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await task.close()
         assert task.phase is Phase.CLOSED
         assert task.session is None

@@ -19,6 +19,7 @@ from streams.faust.assignor import TogetherAssignor, spread
 from streams.faust.transport import Consumer
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import (
+    PATIENCE,
     Counting,
     committed,
     config,
@@ -62,10 +63,10 @@ async def test_a_long_opening_costs_no_membership(broker_address, prefix, tmp_pa
     conf, agent = await prepare(broker_address, prefix, tmp_path, 10)
 
     def slowly(context):
-        time.sleep(5)
+        time.sleep(8)
         return agent.processor(context)
 
-    short = dataclasses.replace(conf, session_timeout=2.0)
+    short = dataclasses.replace(conf, session_timeout=6.0)
     async with worker(short, dataclasses.replace(agent, processor=slowly)) as app:
         await until(lambda: done(app.engine, PARTS * 10))
         assert app.consumer_generation_id == 1
@@ -107,16 +108,15 @@ def done_at(engine, prefix, ends):
     return {s.partition: s.positions.get(prefix + "in") for s in engine.statuses()} == ends
 
 
-async def test_a_clean_stop_hands_over_within_two_seconds(broker_address, prefix, tmp_path):
-    conf, agent = await prepare(broker_address, prefix, tmp_path, 10)
-    loop = asyncio.get_running_loop()
+async def test_a_clean_stop_hands_over_at_once(broker_address, prefix, tmp_path):
+    """A worker that did not leave would be waited for until its session times out."""
+    made, agent = await prepare(broker_address, prefix, tmp_path, 10)
+    conf = dataclasses.replace(made, session_timeout=10 * PATIENCE)
     async with worker(conf, agent) as first:
         async with worker(conf, agent) as second:
             await until(lambda: len(second.engine.tasks) == PARTS // 2)
             await until(lambda: done(first.engine, 1) or done(second.engine, 1))
-            leaving = loop.time()
         await until(lambda: running_tasks(first.engine) == PARTS)
-        assert loop.time() - leaving < 2.0
 
 
 def running_tasks(engine):
@@ -217,7 +217,7 @@ async def test_a_gap_is_found_while_others_flow_and_the_broker_does_not_answer_a
         task.session.positions[topic] = 60
         task.session.pause()
         task.session.resume()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while task.session.positions[topic] != 100 or len(asked) < 2:
                 await produce(broker_address, topic, ids([next(later)]), 1)
         sent = next(later)
@@ -338,7 +338,7 @@ async def test_no_offsets_are_shown_while_the_group_is_shared_out_anew(
         return set((await group_offsets(broker_address, conf)).values())
 
     async def until_shown(offset):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while await shown() != {offset}:  # noqa: ASYNC110 - on the broker
                 await asyncio.sleep(0.1)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from engine_kit import committed
+from engine_kit import PATIENCE, committed
 from user_kit import HB, PATIENT, ensemble, worker_process
 
 from agents.clients.sender import Sender
@@ -94,7 +94,7 @@ def publish(topic, values):
     asyncio.run(send())
 
 
-def until(ask, good, seconds=60):
+def until(ask, good, seconds=PATIENCE):
     deadline = time.monotonic() + seconds
     while not good(found := ask()):
         assert time.monotonic() < deadline, found
@@ -152,13 +152,16 @@ def test_trials_lose_and_spoil_labels(hb, here, broker_address):
 
 def test_patients_come_at_the_wanted_rate_and_labels_later(hb, here, broker_address):
     file = write_csv(here, rows(20))
+    began = time.time()
     assert hb("produce", file, "--rate", 40, "--label-delay", "1s").code == 0
 
     def times(topic):
         return {r.key: r.timestamp for r in records(broker_address, topic)}
 
     came, told = times(topics().instances("imaging")), times(topics().labels)
-    assert max(came.values()) - min(came.values()) >= 450
+    # Nobody comes before his turn, however busy the machine is; a stamp is cut to milliseconds.
+    early = [key for key, at in came.items() if at + 1 < 1000 * (began + int(key[1:]) / 40)]
+    assert early == []
     delays = [told[key] - came[key] for key in came]
     assert min(delays) >= 990
 
@@ -216,11 +219,12 @@ def test_a_file_without_labels_is_taken_as_it_is(hb, here):
 
 
 def test_ctrl_c_says_what_was_published(here, broker_address):
-    write_csv(here, rows(100))
-    process = start("produce", "patients.csv", "--rate", 20, "--label-delay", "1h")
+    write_csv(here, rows(900))
+    # So slowly that it is at work for minutes.
+    process = start("produce", "patients.csv", "--rate", 5, "--label-delay", "1h")
     until(lambda: records(broker_address, topics().instances("imaging")), bool)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     said = re.fullmatch(
         r"interrupted: (\d+) patients, 0 labels.*\n  (\d+) labels were still waiting and are not"
@@ -229,7 +233,7 @@ def test_ctrl_c_says_what_was_published(here, broker_address):
     )
     assert said
     arrived = len(read(broker_address, topics().instances("imaging")))
-    assert int(said[1]) == int(said[2]) == arrived < 100
+    assert int(said[1]) == int(said[2]) == arrived < 900
 
 
 def test_labels_by_hand_and_from_files(hb, here, broker_address):
@@ -269,7 +273,7 @@ def follow(hb, folder, first, *options):
     process = start("diagnoses", "--follow", "--limit", 5, *options)
     assert process.stderr.readline() == "waiting for diagnoses; Ctrl-C ends\n"
     assert hb("produce", write_csv(folder, rows(5, first=first))).code == 0
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (0, "")
     return out.splitlines()
 
@@ -284,7 +288,7 @@ def test_following_ends_with_ctrl_c(here):
     process = start("diagnoses", "--follow")
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (0, "", "")
 
 

@@ -101,7 +101,7 @@ def test_workers_end_when_their_parent_is_killed():
     )
     parent = subprocess.Popen([sys.executable, "-c", code])
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     # Two workers, and the process that multiprocessing uses to clean up.
     while len(workers := children.read_text().split()) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -163,19 +163,23 @@ def test_files_are_known_by_their_ending(tmp_path):
 class Slow(Recorder):
     """A broker that has everything before it says so."""
 
+    def __init__(self):
+        super().__init__()
+        self.arrived, self.answered = asyncio.Event(), asyncio.Event()
+
     async def send_many(self, keys, values, at):
         await super().send_many(keys, values, at)
-        self.arrived = True
-        await asyncio.sleep(0.05)
+        self.arrived.set()
+        await self.answered.wait()
 
 
 async def test_what_was_sent_when_it_was_told_to_stop_is_counted():
     production, slow = Production(SETTINGS, table(10), Trial(delay=parse_delay("1h"))), Slow()
     (piece,) = production._pieces()
     sending = asyncio.create_task(production._send(slow, piece))
-    await asyncio.sleep(0.01)
-    assert slow.arrived
+    await slow.arrived.wait()
     sending.cancel()
+    slow.answered.set()
     with pytest.raises(asyncio.CancelledError):
         await sending
     assert (production.done.patients, production.done.waiting) == (10, 10)

@@ -14,7 +14,7 @@ class Maker:
     def __init__(self):
         self.rests = 0
         self.fail = False
-        self.stream = EventStream(self.make, idle=self.rest, every=0.02)
+        self.stream = EventStream(self.make, idle=self.rest, every=0.05)
 
     async def make(self):
         if self.fail:
@@ -25,19 +25,21 @@ class Maker:
         self.rests += 1
 
 
-async def read(stream, count, pause=0.0):
+async def read(stream, count, missing=0):
     found = []
     async with contextlib.aclosing(stream.frames()) as frames:
         async for frame in frames:
             found.append(frame)
             if len(found) == count:
                 break
-            await asyncio.sleep(pause)
+            made = stream.made
+            await asyncio.sleep(0)
+            await until(lambda made=made: stream.made >= made + missing)
     return found
 
 
 async def until(holds):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
             await asyncio.sleep(0.005)
 
@@ -52,7 +54,7 @@ async def test_a_hundred_pages_get_the_same_bytes_and_each_frame_is_made_once():
 
 async def test_a_slow_page_misses_frames_and_holds_up_nobody():
     maker = Maker()
-    fast, slow = await asyncio.gather(read(maker.stream, 20), read(maker.stream, 4, pause=0.1))
+    fast, slow = await asyncio.gather(read(maker.stream, 20), read(maker.stream, 4, missing=3))
     numbers = [int(frame.split(b":")[-1].strip(b"}\n")) for frame in fast]
     assert numbers == list(range(20))
     missed = [int(frame.split(b":")[-1].strip(b"}\n")) for frame in slow]
@@ -89,7 +91,7 @@ async def test_closing_ends_every_stream():
     pages = [asyncio.create_task(read(maker.stream, 10**6)) for _ in range(3)]
     await until(lambda: maker.stream.made > 2)
     await maker.stream.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         assert all(await asyncio.gather(*pages))
     assert await read(maker.stream, 1) == []
 
@@ -99,7 +101,7 @@ async def test_an_error_ends_the_streams_and_is_told_and_the_next_page_starts_an
     page = asyncio.create_task(read(maker.stream, 10**6))
     await until(lambda: maker.stream.made > 1)
     maker.fail = True
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         assert await page
     await until(lambda: "event stream failed" in caplog.text)
     maker.fail = False
