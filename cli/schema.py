@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _names(incomplete: str) -> list[str]:
-    from schemas.published import RECORDS
+    from schemas.json_schemas import RECORDS
 
     return [name for name in RECORDS if name.startswith(incomplete)]
 
@@ -41,7 +41,7 @@ def schema(
     `hb schema label` shows the fields of a record, `hb schema label --json` its JSON Schema, and
     `hb schema --out schemas/` writes one file each.
     """
-    from schemas.published import RECORDS, json_schema
+    from schemas.json_schemas import RECORDS, json_schema
 
     if record is not None and record not in RECORDS:
         raise typer.BadParameter(f"expected one of {', '.join(RECORDS)}", param_hint="RECORD")
@@ -91,7 +91,7 @@ def _unusable(path: Path, error: OSError) -> Exception:
 def _overview() -> object:
     from inspect import getdoc
 
-    from schemas.published import RECORDS
+    from schemas.json_schemas import RECORDS
     from schemas.records import TOPICS
 
     made = table("Records", "record", "topic", "what it is")
@@ -102,7 +102,7 @@ def _overview() -> object:
 
 
 def _fields(name: str) -> object:
-    from schemas.published import RECORDS
+    from schemas.json_schemas import RECORDS
     from schemas.reference import fields
 
     made = table(name, "field", "required", "holds", "meaning")

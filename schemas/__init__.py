@@ -1,1 +1,1 @@
-"""What travels: one frozen record per topic, its codec and its checks."""
+"""What travels: one frozen record per topic, how it is read and written, why it is refused."""

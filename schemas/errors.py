@@ -1,4 +1,4 @@
-"""The one error that records raise on purpose."""
+"""The error of a record that cannot be read."""
 
 from schemas.reasons import Reason
 
@@ -6,8 +6,8 @@ from schemas.reasons import Reason
 class RecordError(ValueError):
     """A record cannot be read.
 
-    `reason` is a stable code; `detail` names the field and what was expected there. Neither ever
-    holds anything out of the record: not a value, not a key that the schema does not know.
+    `reason` is a stable code; `detail` names the field and what was expected there. Neither quotes
+    anything from the record: no value, and no key that the schema does not know.
     """
 
     def __init__(self, reason: Reason, detail: str) -> None:

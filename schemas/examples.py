@@ -1,4 +1,4 @@
-"""One example of each record: in the published schemas, in the docs, and in the tests."""
+"""One example of each record, for the JSON Schemas, the docs and the tests."""
 
 from msgspec import Struct
 

@@ -1,8 +1,8 @@
 """The kinds of values that fields hold, each with its limits, in one place.
 
-msgspec checks the limits while it parses, and writes them into the JSON Schema. The characters of
-ids and cubes it could check by regular expression only, which is slow: the readers do that, and
-`extra_json_schema` tells other languages.
+msgspec checks the limits while it parses, and writes them into the JSON Schema. It could check the
+characters of ids and cubes only by regular expression, which is slow, so the readers check them;
+`extra_json_schema` states the rule for other languages.
 """
 
 import re
@@ -23,9 +23,9 @@ MAX_DEPTH = 500
 MAX_TEXT = 200
 MAX_CUBE = 2**63 - 1
 MAX_INTEGER = 2**53 - 1
-"""Up to here an integer survives readers that keep every JSON number as a double."""
+"""The largest integer that survives readers which keep every JSON number as a double."""
 MAX_MILLIS = 253_402_300_799_999
-"""The last one of the year 9999. Times in micro- or nanoseconds lie beyond it, so are caught."""
+"""The end of the year 9999. Times in micro- or nanoseconds lie beyond it, so they are refused."""
 
 CONTROL_CHARACTERS = r"[\u0000-\u001f\u007f-\u009f]"
 
@@ -85,6 +85,6 @@ def are_cubes(texts: Sequence[str]) -> bool:
     joined = "".join(texts)
     if joined and not (joined.isascii() and joined.isdigit()):
         return False
-    # Digits of one length compare as their numbers do, and shorter ones lie below the limit.
+    # Texts of equal length compare as their numbers do, and shorter ones are below the limit.
     limit = str(MAX_CUBE)
     return all(text <= limit for text in texts if len(text) == len(limit))

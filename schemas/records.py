@@ -1,9 +1,9 @@
-"""The records, one per topic. They are frozen, small, and can each be read alone.
+"""The records, one per topic. They are frozen, small, and each can be read on its own.
 
-On the wire each is one JSON object that begins with its version `v`. Readers ignore fields that
-they do not know, so fields may be added without a new version; a change that old readers would
+On the wire each is one JSON object that begins with its version `v`. Readers skip fields that they
+do not know, so fields may be added without a new version; a change that old readers would
 misunderstand needs one. Labels, learners and rules travel as names. What is unknown is absent (or
-null): never NaN, never a number that stands for nothing.
+null): never NaN, never a number that stands for "unknown".
 """
 
 from typing import Annotated
@@ -41,14 +41,14 @@ Votes = Annotated[
     Meta(description="Under full feedback: the label that every rule gave, by rule name."),
 ]
 RuleName = Annotated[Name, Meta(description="The rule that the learner followed.")]
-Exploring = Annotated[bool, Meta(description="True if the choice of the rule was an exploration.")]
+Exploring = Annotated[bool, Meta(description="True if the rule was chosen in order to explore.")]
 Trials = Annotated[Count, Meta(description="How often the rule had been tried in the cube.")]
 Accuracy = Annotated[Share | None, Meta(description="Estimated accuracy of the rule in the cube.")]
 Low = Annotated[Share | None, Meta(description="Lower end of the accuracy's interval.")]
 High = Annotated[Share | None, Meta(description="Upper end of the accuracy's interval.")]
 Epsilon = Annotated[
     Positive | None,
-    Meta(description="Corollary 1: bound on the distance from the best rule for the instance."),
+    Meta(description="Corollary 1: bound on the rule's distance from the best rule in accuracy."),
 ]
 LogOdds = Annotated[tuple[float, ...], Meta(min_length=1)] | None
 _ORDER = (
@@ -57,42 +57,42 @@ _ORDER = (
 
 
 class Record(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):
-    """What all records share: an instance id and a version, which belongs to the class.
+    """What all records share: an instance id, and the version, which belongs to the class.
 
-    No record can be part of a reference cycle, so the garbage collector need not follow them.
+    No record can be part of a reference cycle, so the garbage collector need not track them.
     """
 
     id: InstanceId
 
 
 class Instance(Record, frozen=True):
-    """What one local learner gets to see of a patient. Topic `instances.<learner>`."""
+    """What one local learner sees of a patient. Topic `instances.<learner>`."""
 
     x: Row
     at: At
 
 
 class Context(Record, frozen=True):
-    """What the ensemble learner may know of a patient, if it uses contexts. Topic `contexts`."""
+    """What the ensemble learner sees of a patient, if it uses contexts. Topic `contexts`."""
 
     x: Row
     at: At
 
 
 class Label(Record, frozen=True):
-    """The true label of an instance, which comes late or never. Topic `labels`."""
+    """The true label of an instance; it may come late, or never. Topic `labels`."""
 
     label: Annotated[Name, Meta(description="The true label.")]
     at: At
 
 
 class Prediction(Record, frozen=True):
-    """What a local learner says about an instance, and how sure it is. Topic `predictions`.
+    """A local learner's prediction for an instance, and how sure it is. Topic `predictions`.
 
-    Phase, cube, rule and votes come back in the feedback: counting needs nothing else.
+    Phase, cube, rule and votes come back with the feedback: counting needs nothing else.
     """
 
-    learner: Annotated[Name, Meta(description="The local learner that speaks.")]
+    learner: Annotated[Name, Meta(description="The local learner that made the prediction.")]
     label: Annotated[Name, Meta(description="The label it predicts.")]
     phase: Phase
     cube: InCube
@@ -124,11 +124,14 @@ class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Diagnosis(Record, frozen=True):
-    """The ensemble learner's answer, with the grounds for it. Topic `diagnoses`."""
+    """The ensemble learner's answer, and what it rests on. Topic `diagnoses`."""
 
     label: Annotated[Name, Meta(description="The diagnosis.")]
-    complete: Annotated[bool, Meta(description="True if every local learner was heard.")]
-    missing: Annotated[tuple[Name, ...], Meta(description="The learners that were not heard.")]
+    complete: Annotated[bool, Meta(description="True if no local learner is missing.")]
+    missing: Annotated[
+        tuple[Name, ...],
+        Meta(description="The local learners whose predictions did not come in time."),
+    ]
     mode: Annotated[Name, Meta(description="The fusion rule that decided.")]
     weights: Annotated[
         dict[Name, Positive],
@@ -139,19 +142,19 @@ class Diagnosis(Record, frozen=True):
     ]
     at: At
     context: Annotated[
-        Cube | None, Meta(description="Cube of the context, if one was heard in time.")
+        Cube | None, Meta(description="Cube of the context, if one came in time.")
     ] = None
     votes: Annotated[
         dict[Name, Name] | None,
         Meta(
-            description="What each expert of the fusion rule said, if its experts are others than"
-            " the learners."
+            description="The label that each expert of the fusion rule gave, if its experts are not"
+            " the learners themselves."
         ),
     ] = None
 
 
 class Feedback(Record, frozen=True):
-    """The true label, handed back with what the learner counts by. Topic `feedback.<learner>`."""
+    """The true label, with what the learner needs to count it. Topic `feedback.<learner>`."""
 
     label: Annotated[Name, Meta(description="The true label.")]
     predicted: Annotated[Name, Meta(description="The label that the learner had predicted.")]

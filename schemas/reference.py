@@ -1,7 +1,7 @@
-"""The reference of all records in Markdown, written from the records themselves."""
+"""The reference of all records in Markdown, generated from the records themselves."""
 
 from inspect import getdoc
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 from msgspec import Struct, inspect
@@ -17,7 +17,7 @@ END = "<!-- written by `hb schema --docs`: end -->"
 
 
 def replace_generated(page: str) -> str:
-    """Return a page with the part between its two markers written anew."""
+    """Return a page with the part between its two markers replaced."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -27,17 +27,29 @@ def replace_generated(page: str) -> str:
 
 def reference() -> str:
     """Return the reference of every record and every reason code."""
-    sections = [_section(f"`{topic}`: {r.__name__}", r) for topic, r in TOPICS.items()]
+    sections = [_section(f"`{topic}`: {kind.__name__}", kind) for topic, kind in TOPICS.items()]
     sections.append(_section("Opinion, a part of a diagnosis", Opinion))
     return "\n".join([*sections, _reasons()])
 
 
-def fields(record: type[Struct]) -> list[tuple[str, str, bool, str]]:
-    """Return name, expected value, whether it is required, and meaning of each field."""
+class Field(NamedTuple):
+    """One field of a record, in words."""
+
+    name: str
+    holds: str
+    required: bool
+    meaning: str
+
+
+def fields(record: type[Struct]) -> list[Field]:
+    """Return the fields of a record."""
     kind = cast("inspect.StructType", inspect.type_info(record))
-    rows = [(f.encode_name, in_words(f.type), f.required, _meaning(f.type)) for f in kind.fields]
-    version = ("v", str(VERSION), True, "Version of the record.")
-    return [version, *rows] if kind.tag_field else rows
+    described = [
+        Field(field.encode_name, in_words(field.type), field.required, _meaning(field.type))
+        for field in kind.fields
+    ]
+    version = Field("v", str(VERSION), True, "Version of the record.")
+    return [version, *described] if kind.tag_field else described
 
 
 def _meaning(kind: inspect.Type) -> str:
@@ -48,8 +60,9 @@ def _meaning(kind: inspect.Type) -> str:
 def _section(title: str, record: type[Struct]) -> str:
     lines = [f"### {title}", "", getdoc(record) or "", ""]
     lines += ["| field | holds | required | meaning |", "|---|---|---|---|"]
-    for name, holds, required, meaning in fields(record):
-        lines.append(f"| `{name}` | {holds} | {'yes' if required else 'no'} | {meaning} |")
+    for field in fields(record):
+        required = "yes" if field.required else "no"
+        lines.append(f"| `{field.name}` | {field.holds} | {required} | {field.meaning} |")
     if record in EXAMPLES:
         text = msgspec.json.format(msgspec.json.encode(EXAMPLES[record]), indent=2).decode()
         lines += ["", "```json", text, "```"]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from schemas.examples import EXAMPLES
+from schemas.json_schemas import json_schema
 from schemas.kinds import CONTROL_CHARACTERS, has_control_characters
-from schemas.published import json_schema
 from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
 from schemas.records import Context, DeadLetter, Diagnosis, Feedback, Instance, Label, Prediction

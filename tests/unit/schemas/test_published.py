@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import schemas
 from cli.main import app
 from schemas.examples import EXAMPLES
-from schemas.published import RECORDS, json_schema
+from schemas.json_schemas import RECORDS, json_schema
 from schemas.reference import replace_generated
 from schemas.writing import encode
 from settings.errors import InputError

@@ -1,4 +1,4 @@
-"""The records' JSON Schemas: what producers and consumers in other languages build on."""
+"""The JSON Schemas of the records, for producers and consumers in other languages."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from schemas.records import TOPICS
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 RECORDS: dict[str, type[Struct]] = {record.__name__.lower(): record for record in TOPICS.values()}
-"""The records by the name that `hb schema` and the schema's own id call them."""
+"""The records by their names in `hb schema` and in the schemas' ids."""
 
 
 def json_schema(name: str) -> dict[str, Any]:
