@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 from typing import Any
 
-from faust.web import View
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -17,7 +16,7 @@ from agents.agent_metrics import PROCESS, PipelineObserver
 from agents.monitor.state_metrics import AGE, STATE, StateCollector
 from agents.monitor.watch import Watch
 from settings.errors import HbError
-from streams.engine.task_metrics import ENGINE, observe
+from streams.engine.tasks.task_metrics import ENGINE, observe
 from streams.faust.app import EngineApp
 
 ALL = (*STATE, AGE, *PROCESS, *ENGINE)
@@ -34,7 +33,7 @@ def register(app: EngineApp, watch: Watch) -> CollectorRegistry:
     registry.register(StateCollector(watch))
 
     @app.page("/metrics", name="metrics")
-    async def metrics(view: View, request: Any) -> Any:
+    async def metrics(view: Any, request: Any) -> Any:
         with contextlib.suppress(HbError, TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await watch.refresh()

@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from bench.faults.worker import CELLS
 from streams.engine.changelogs.changelog import META_KEY
+from streams.kafka.client.reader import partitions_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ async def read_all(address: str, topic: str) -> list[Record]:
         enable_auto_commit=False,
         max_partition_fetch_bytes=4 << 20,
     ) as consumer:
-        numbers = sorted(await consumer._client._wait_on_metadata(topic))
+        numbers = await partitions_of(consumer, topic)
         places = [TopicPartition(topic, number) for number in numbers]
         ends = await consumer.end_offsets(places)
         records: list[Record] = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streams.kafka.client.producer import TransactionalProducer
 from streams.kafka.client.reader import committed_reader
 
 
@@ -98,6 +99,16 @@ class EngineConfig:
             fetch_bytes=self.fetch_bytes,
             request_timeout=self.request_timeout,
             wait_ms=wait_ms,
+        )
+
+    def producer(self, transactional_id: str) -> TransactionalProducer:
+        """Return the one producer that may write under a transactional id."""
+        return TransactionalProducer(
+            self.client,
+            transactional_id,
+            request_timeout=self.request_timeout,
+            transaction_timeout=self.transaction_timeout,
+            batch_bytes=self.batch_bytes,
         )
 
     def pace(self, inputs: int) -> Pace:

@@ -29,7 +29,14 @@ from streams.engine.health import Cause, Symptom, broker_away
 from streams.engine.tasks.group import TaskGroup
 from streams.faust.assignor import TogetherAssignor
 from streams.kafka.client.answers import Answers
-from streams.kafka.client.fetched import take_batches, wait_for_fetch
+from streams.kafka.client.fetched import (
+    is_closed,
+    is_reassigning,
+    position_of,
+    take_batches,
+    take_records,
+    wait_for_fetch,
+)
 from streams.kafka.client.membership import GroupMember
 
 _DAY_MS = 86_400_000
@@ -176,16 +183,15 @@ class Fetching(driver.AIOKafkaConsumerThread):
         topics = self.engine.topics
         batched = {tp for tp in active_partitions if tp.topic in topics}
         others = active_partitions - batched
-        fetcher = consumer._fetcher
         deadline = self.thread_loop.time() + (timeout or 0.0)
         while self.consumer.flow_active:
-            if consumer._closed or fetcher._closed:
+            if is_closed(consumer):
                 raise ConsumerStoppedError
-            if fetcher._subscriptions.reassignment_in_progress:
+            if is_reassigning(consumer):
                 return {}
             found = self._take(consumer, batched)
             if others:
-                found.update(await fetcher.fetched_records(others, 0, max_records))
+                found.update(await take_records(consumer, others, max_records))
             left = deadline - self.thread_loop.time()
             if found or left <= 0:
                 return found
@@ -207,12 +213,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
 
     def position_of(self, tp: Any) -> int | None:
         """Return where a partition is read next, None if that is not known now."""
-        assignment = self._ensure_consumer()._subscription.subscription.assignment
-        place = TopicPartition(*tp)
-        if assignment is None or place not in assignment.tps:
-            return None
-        state = assignment.state_value(place)
-        return state.position if state.has_valid_position else None
+        return position_of(self._ensure_consumer(), TopicPartition(*tp))
 
     async def confirmed(self) -> None:
         """Return when the group's coordinator has confirmed from now on that this is a member."""

@@ -3,7 +3,7 @@
 from aiokafka import AIOKafkaProducer
 from prometheus_client import CollectorRegistry
 
-from streams.engine.task_metrics import observe
+from streams.engine.tasks.task_metrics import observe
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import committed, config, create_topics, ids, produce, spec, until
 

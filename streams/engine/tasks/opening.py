@@ -11,7 +11,6 @@ from streams.engine.state.store import open_free
 from streams.engine.tasks.commit import Hook
 from streams.engine.tasks.session import Session
 from streams.engine.tasks.source import Source
-from streams.kafka.client.producer import TransactionalProducer
 
 
 async def open_session(
@@ -31,7 +30,7 @@ async def open_session(
     3. Load the tables, make the processor, and go to the positions that belong to that state.
     """
     name = config.transactional_id(spec.name, partition)
-    producer = TransactionalProducer(config, name)
+    producer = config.producer(name)
     session = None
     try:
         async with asyncio.timeout(2 * config.request_timeout):

@@ -46,6 +46,33 @@ def take_batches(consumer: Any, wanted: Collection[Any], max_bytes: int) -> list
     return batches
 
 
+def is_closed(consumer: Any) -> bool:
+    """Tell whether a consumer reads no more."""
+    return bool(consumer._closed or consumer._fetcher._closed)
+
+
+def is_reassigning(consumer: Any) -> bool:
+    """Tell whether the partitions of a consumer are being shared out anew."""
+    return bool(consumer._fetcher._subscriptions.reassignment_in_progress)
+
+
+async def take_records(
+    consumer: Any, places: Collection[Any], most: int | None
+) -> dict[Any, list[Any]]:
+    """Take what is fetched for some partitions as aiokafka's own records, without waiting."""
+    records: dict[Any, list[Any]] = await consumer._fetcher.fetched_records(places, 0, most)
+    return records
+
+
+def position_of(consumer: Any, place: Any) -> int | None:
+    """Return where a partition is read next, None if that is not known now."""
+    assignment = consumer._subscription.subscription.assignment
+    if assignment is None or place not in assignment.tps:
+        return None
+    state = assignment.state_value(place)
+    return state.position if state.has_valid_position else None
+
+
 async def wait_for_fetch(consumer: Any, seconds: float) -> None:
     """Wait for the next answer of a broker, `seconds` at most; raise if it refuses us."""
     waiter = consumer._fetcher._create_fetch_waiter()

@@ -16,6 +16,7 @@ docs/engine.md says for each request what is sent again and what a late one does
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -30,7 +31,6 @@ from aiokafka.producer.sender import (
 )
 
 from settings.errors import BrokerError
-from streams.engine.config import EngineConfig
 
 _AGAIN = 0.001
 _CLOSE_TIMEOUT = 2.0
@@ -145,14 +145,22 @@ class _Sender(Sender):  # type: ignore[misc]  # aiokafka is untyped
 class TransactionalProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is untyped
     """The one producer that may write under a transactional id; starting it fences all others."""
 
-    def __init__(self, config: EngineConfig, transactional_id: str) -> None:
-        timeout = int(config.request_timeout * 1000)
+    def __init__(
+        self,
+        client: Mapping[str, Any],
+        transactional_id: str,
+        *,
+        request_timeout: float,
+        transaction_timeout: float,
+        batch_bytes: int,
+    ) -> None:
+        timeout = int(request_timeout * 1000)
         super().__init__(
-            **config.client,
+            **client,
             client_id=transactional_id,
             transactional_id=transactional_id,
-            transaction_timeout_ms=int(config.transaction_timeout * 1000),
-            max_batch_size=config.batch_bytes,
+            transaction_timeout_ms=int(transaction_timeout * 1000),
+            max_batch_size=batch_bytes,
             request_timeout_ms=timeout,
             retry_backoff_ms=50,
         )

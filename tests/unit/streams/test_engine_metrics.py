@@ -8,11 +8,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from schemas.reasons import Reason
-from streams.engine import task_metrics as metrics
 from streams.engine.measurements import Notes
 from streams.engine.observer import Committed, Observer, Observers, Opened
-from streams.engine.task_metrics import EngineCollector, EngineObserver
+from streams.engine.tasks import task_metrics as metrics
 from streams.engine.tasks.task import Phase, TaskStatus
+from streams.engine.tasks.task_metrics import EngineCollector, EngineObserver
 
 NOW = 1_700_000_000.0
 
