@@ -25,14 +25,24 @@ stamp_of() { cksum <"$root/requirements/$1.lock" && cksum <"$root/pyproject.toml
 stamped() { [ -f "$venv/.hb-$1" ] && [ "$(cat "$venv/.hb-$1")" = "$(stamp_of "$1")" ]; }
 ready() { stamped dev || { [ "$layer" = run ] && stamped run; }; }
 
+# Prints a Python that the locked packages are made for; `pyproject.toml` says which those are.
 find_python() {
-    for python in ${HB_PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
-        if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    bounds=$(sed -n 's/^requires-python = ">=3\.\([0-9]*\),<3\.\([0-9]*\)"$/\1 \2/p' "$root/pyproject.toml")
+    oldest=${bounds% *} limit=${bounds#* } too_new=
+    for python in ${HB_PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python}; do
+        minor=$("$python" -c 'import sys; print(sys.version_info[1] * (sys.version_info[0] == 3))' 2>/dev/null) ||
+            continue
+        if [ "$minor" -ge "$limit" ]; then
+            too_new="$python is Python 3.$minor, and the locked packages are made for 3.$oldest to 3.$((limit - 1))"
+        elif [ "$minor" -ge "$oldest" ]; then
+            [ -z "$too_new" ] || say "$too_new; using $python"
             printf '%s\n' "$python"
             return
         fi
     done
-    die "needs Python 3.11 or later, and found none here; install it, or name one with HB_PYTHON=/path/to/python3"
+    hint="install one, or name it with HB_PYTHON=/path/to/python3"
+    [ -z "$too_new" ] || die "$too_new; $hint"
+    die "needs Python 3.$oldest or later, and found none here; $hint"
 }
 
 # One set-up at a time; a lock left by a set-up that died is taken over.

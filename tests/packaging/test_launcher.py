@@ -32,6 +32,7 @@ build-backend = "hatchling.build"
 [project]
 name = "tiny"
 version = "0"
+requires-python = ">=3.11,<3.15"
 [project.scripts]
 hb = "tiny:main"
 [tool.hatch.build.targets.wheel]
@@ -110,6 +111,34 @@ def test_an_old_python_counts_as_none(project, tmp_path):
     done = run(project, "--help", path=old)
     assert done.returncode == 3
     assert "needs Python 3.11 or later" in done.stderr
+
+
+def python_of(folder, name, minor):
+    """Put a Python into a folder that says it is another version, and else is this one."""
+    stub = folder / name
+    asked = f"case $* in *version_info?1*) echo {minor} ;;"
+    stub.write_text(f'#!/bin/sh\n{asked} *) exec {sys.executable} "$@" ;; esac\n')
+    stub.chmod(0o755)
+
+
+def test_a_python_that_is_too_new_is_named_and_an_older_one_used(project, tmp_path):
+    folder = tools(tmp_path)
+    python_of(folder, "python3", 99)
+    refused = run(project, "one", path=folder)
+    assert refused.returncode == 3
+    made_for = "and the locked packages are made for 3.11 to 3.14"
+    assert refused.stderr.startswith(f"hb: python3 is Python 3.99, {made_for}; install one")
+    assert refused.stderr.count("\n") == 1
+    assert run(project, "one", path=folder, HB_PYTHON="python3").stderr == refused.stderr
+    python_of(folder, "python3.12", 12)
+    used = run(project, "one", path=folder)
+    assert used.stdout == "tiny one\n", used.stderr
+    assert f"hb: python3 is Python 3.99, {made_for}; using python3.12\n" in used.stderr
+
+
+def test_the_launcher_finds_the_bounds_in_pyproject():
+    text = (ROOT / "pyproject.toml").read_text()
+    assert re.search(r'(?m)^requires-python = ">=3\.\d+,<3\.\d+"$', text)
 
 
 def with_installer(name):
