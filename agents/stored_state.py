@@ -9,6 +9,8 @@ from settings.model import Settings
 from streams.engine.changelogs.origin import Origin, changed_keys, foreign, misread
 from streams.engine.changelogs.origins import origins
 from streams.faust.app import engine_config
+from streams.kafka.admin import find
+from streams.kafka.connection import admin_client
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 
@@ -19,6 +21,13 @@ class Conflict(NamedTuple):
     partition: int
     owner: str | None
     keys: list[str]
+
+
+async def check_stored(settings: Settings) -> None:
+    """Ask the broker which topics exist, and refuse state that is not that of these settings."""
+    async with admin_client(settings.broker) as admin:
+        existing = await find(admin, _present(settings))
+    await check_state(settings, {name: topic.partitions for name, topic in existing.items()})
 
 
 async def check_state(settings: Settings, partitions: Mapping[str, int]) -> None:

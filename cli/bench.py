@@ -126,6 +126,10 @@ def faults(
         bool,
         typer.Option("--network", help="Frames are held, delayed, lost and cut off meanwhile."),
     ] = False,
+    disk: Annotated[
+        bool,
+        typer.Option("--disk", help="Workers are killed and find their state folders damaged."),
+    ] = False,
     seeds: Annotated[
         int, typer.Option(min=1, help="Run so many seeds, one after the other on one cluster.")
     ] = 1,
@@ -147,6 +151,8 @@ def faults(
         plan = plans.SHORT if short else plans.FULL
     if network:
         plan = plan.with_network(plans.HASTY if short else plans.PATIENT)
+    if disk:
+        plan = plan.with_disk()
     seed = SystemRandom().randrange(10**6) if seed is None else seed
     say = lambda line: err.print(line, highlight=False, markup=False)  # noqa: E731
     if seeds > 1:

@@ -85,7 +85,11 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _start_broker(settings: "Settings") -> None:
-    """Start the embedded broker if no other is configured, and create the topics."""
+    """Start the embedded broker if no other is configured, and create the topics.
+
+    Settings that would misread the state are refused here: the workers would end one by one.
+    """
+    from agents.stored_state import check_stored
     from cli.download_progress import shown_progress
     from cli.topics import create_missing
 
@@ -96,6 +100,7 @@ def _start_broker(settings: "Settings") -> None:
             broker = EmbeddedBroker(progress=progress)
             broker.up()
         err.print(f"broker at {broker.address}", highlight=False)
+    asyncio.run(check_stored(settings))
     asyncio.run(create_missing(settings))
 
 

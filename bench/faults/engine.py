@@ -152,6 +152,7 @@ class _Run:
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),
                 **self._torment.network_faults,
+                **self._torment.disk_faults,
                 "session_timeout_seconds": self._plan.session_timeout,
                 "kill_gap_seconds": self._gap(outputs, Fault.KILL_WORKER),
                 "pause_gap_seconds": self._gap(outputs, Fault.PAUSE_WORKER),

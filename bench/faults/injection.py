@@ -4,12 +4,14 @@ import asyncio
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from bench.faults.disk import damage_worker
 from bench.faults.network import Network
 from bench.faults.schedule import Event, Fault, Plan
 from settings.errors import HbError
@@ -53,6 +55,7 @@ class Torment:
     ) -> None:
         self.history: list[tuple[Fault, float, float]] = []
         self.handovers: list[tuple[float, float]] = []
+        self.damages: list[str] = []
         self._cluster, self._plan, self._folder, self._say = cluster, plan, folder, say
         self._command = command
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
@@ -117,16 +120,20 @@ class Torment:
             self.history.append((event.fault, started, time.time()))
             self._say(f"{event.fault.value} ({event.target}); {done()}")
             self.check()
+        for what, times in Counter(what.split(" (")[0] for what in self.damages).items():
+            self._say(f"disk: {what}: {times} times")
         if self.network is not None:
             await self.network.calm()
             for kind, times in self.network.struck.items():
                 self._say(f"network: {kind.value}: {times} times")
 
     async def _strike(self, event: Event) -> None:
-        if event.fault is Fault.KILL_WORKER:
+        if event.fault in (Fault.KILL_WORKER, Fault.DAMAGE_DISK):
             worker = self._workers.pop(event.target)
             worker.kill()
             worker.wait()
+            if event.fault is Fault.DAMAGE_DISK:
+                self.damages += damage_worker(self._folder / str(event.target), event.seed)
             self._start(event.target)
         elif event.fault is Fault.PAUSE_WORKER:
             self._workers[event.target].send_signal(signal.SIGSTOP)
@@ -168,6 +175,13 @@ class Torment:
     def network_faults(self) -> dict[str, int]:
         """Return how many faults of the network there were, as a figure; nothing without any."""
         return {} if self.network is None else {"network_faults": self.network.struck.total()}
+
+    @property
+    def disk_faults(self) -> dict[str, int]:
+        """Return how many folders were damaged and how many set aside; nothing without any."""
+        if not self._plan.damages:
+            return {}
+        return {"damaged": len(self.damages), "set_aside": self.said.count("it is now called")}
 
     @property
     def said(self) -> str:

@@ -129,6 +129,7 @@ class _Run:
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),
                 **self._torment.network_faults,
+                **self._torment.disk_faults,
                 "seconds": took,
             },
             "ratios": {},

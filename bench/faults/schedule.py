@@ -13,6 +13,7 @@ class Fault(Enum):
     COME_AND_GO = "third worker came and left cleanly"
     KILL_BROKER = "broker killed"
     BOUNCE_BROKER = "broker stopped cleanly and started"
+    DAMAGE_DISK = "worker killed, its state damaged, started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Event:
     fault: Fault
     target: int
     rest: float
+    seed: int = 0
+    """Decides on the details, where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,18 @@ class Plan:
     session_timeout: float = 6.0
     rest: tuple[float, float] = (11.5, 14.0)
     request_timeout: float = 10.0
+    damages: int = 0
+    """How often a worker is killed and finds its state damaged."""
     network: bool = False
     """Whether frames between workers and brokers are held, lost and cut off meanwhile."""
 
     def with_network(self, request_timeout: float) -> "Plan":
         """Return the same with faults of the network; frames are held beyond the time-out."""
         return replace(self, network=True, request_timeout=request_timeout)
+
+    def with_disk(self) -> "Plan":
+        """Return the same with as many damaged disks as workers are killed, and at least four."""
+        return replace(self, damages=max(self.kills, 4))
 
 
 PATIENT, HASTY = 30.0, 3.0
@@ -82,10 +91,14 @@ def schedule(plan: Plan, seed: int) -> list[Event]:
         Fault.COME_AND_GO: plan.visits,
         Fault.KILL_BROKER: plan.broker_kills,
         Fault.BOUNCE_BROKER: plan.bounces,
+        Fault.DAMAGE_DISK: plan.damages,
     }
     faults = [fault for fault, count in counts.items() for _ in range(count)]
     draw.shuffle(faults)
-    return [Event(fault, _target(fault, plan, draw), draw.uniform(*plan.rest)) for fault in faults]
+    return [
+        Event(fault, _target(fault, plan, draw), draw.uniform(*plan.rest), 1000 * seed + number)
+        for number, fault in enumerate(faults)
+    ]
 
 
 def seconds(event: Event, plan: Plan) -> float:
@@ -96,6 +109,7 @@ def seconds(event: Event, plan: Plan) -> float:
         Fault.COME_AND_GO: 8.0,
         Fault.KILL_BROKER: 9.0,
         Fault.BOUNCE_BROKER: 8.0,
+        Fault.DAMAGE_DISK: 0.5,
     }
     return busy[event.fault] + event.rest
 

@@ -1,4 +1,4 @@
-"""Exactly once while workers, a broker and the network fail: real processes, short runs."""
+"""Exactly once while workers, disks, a broker and the network fail: real processes, short runs."""
 
 import os
 
@@ -22,14 +22,16 @@ def cluster():
 
 @pytest.mark.parametrize(
     ("run", "plan"),
-    [(faults.run, SHORT.with_network(HASTY)), (pipeline_faults.run, PIPELINE_SHORT)],
+    [(faults.run, SHORT.with_network(HASTY)), (pipeline_faults.run, PIPELINE_SHORT.with_disk())],
 )
 def test_nothing_is_lost_doubled_or_different(cluster, run, plan):
     report = run(plan, SEED, print, cluster)
     figures = report["figures"]
     exact = [figures[name] for name in ("lost", "double", "differing")]
     assert exact == [0, 0, 0], report.get("findings")
-    if plan is PIPELINE_SHORT:
+    if run is pipeline_faults.run:
+        assert figures["damaged"] >= plan.damages
+        assert figures["set_aside"] > 0
         assert figures["diagnoses"] == figures["labels"] == plan.records
 
 

@@ -14,6 +14,7 @@ from pipeline_kit import (
     settings,
 )
 
+from agents.stored_state import check_stored
 from agents.worker import Worker
 from audit import audit
 from settings.errors import SettingsError
@@ -77,6 +78,8 @@ async def test_settings_that_would_misread_the_state_are_refused_at_the_start(
         load_settings(file)
     )
     file.write_text(text)
+    with pytest.raises(SettingsError, match="cuts changed"):
+        await check_stored(load_settings(file, ["learners.a.cuts=3"]))
     # The audit does not compare what cannot be compared, and says so.
     report = await audit(load_settings(file, ["learners.a.cuts=3"]))
     assert [finding.what for finding in report.findings.list()] == [

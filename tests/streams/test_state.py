@@ -161,7 +161,7 @@ def test_a_folder_in_use_is_passed_by(tmp_path):
 def test_a_folder_of_another_format_is_refused(tmp_path):
     with Store(tmp_path, ["t"]) as store:
         store._db.put(b"format", b"99")
-    with pytest.raises(StoreError, match="format 99 and this version reads 1"):
+    with pytest.raises(StoreError, match="format 99 and this version reads 2"):
         Store(tmp_path, ["t"])
     # The refusal left the folder free for the version that can read it.
     with pytest.raises(StoreError, match="format 99"):

@@ -10,7 +10,7 @@ from collections import Counter
 import orjson
 import pytest
 
-from bench.damage import KINDS, damage
+from bench.faults.disk import KINDS, damage
 from streams.engine.state.store import DamagedError, Store, open_free
 from streams.engine.tasks.task import Phase
 from tests.streams.engine_kit import (

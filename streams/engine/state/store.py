@@ -31,8 +31,10 @@ from settings.errors import HbError
 from streams.clock import wall
 from streams.engine.state.generations import Span, complete, is_mark, mark, newest_log, unmark
 
-FORMAT = 1
-"""The version of the folder itself: which column families there are and what `_META` holds."""
+FORMAT = 2
+"""The version of the folder itself: which column families there are and what `_META` holds. 2 has
+the marks of generations in every family, which earlier versions would take for rows."""
+_READABLE = (b"1", b"2")
 
 MAX_FOLDERS = 16
 MAX_ASIDE = 100
@@ -258,16 +260,14 @@ class Store:
         return error
 
     def _check_format(self) -> None:
-        raw = self._db.get(_FORMAT_KEY)
-        if raw is None:
-            self._db.put(_FORMAT_KEY, b"%d" % FORMAT)
-        elif raw != b"%d" % FORMAT:
+        raw = cast("bytes | None", self._db.get(_FORMAT_KEY))
+        if raw is not None and raw not in _READABLE:
             raise StoreError(
-                f"the state folder {self.folder} has format"
-                f" {cast('bytes', raw).decode('ascii', 'replace')} and this version reads"
-                f" {FORMAT}; move the folder away (it is restored from the broker), or run the"
-                " version that wrote it"
+                f"the state folder {self.folder} has format {raw.decode('ascii', 'replace')} and"
+                f" this version reads {FORMAT}; move the folder away (it is restored from the"
+                " broker), or run the version that wrote it"
             )
+        self._db.put(_FORMAT_KEY, b"%d" % FORMAT)
 
     def _check_generations(self) -> None:
         """Refuse a folder that lost writes from the middle, and begin a generation."""
@@ -315,17 +315,18 @@ def _open_sound(folder: Path, tables: list[str]) -> Store:
 def set_aside(folder: Path, kind: str) -> Path:
     """Rename a folder that is not open, and return its new name; nothing is ever deleted."""
     base = f"{folder.name}.{kind}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
-    taken = {path.name for path in folder.parent.iterdir()}
-    if sum("-" in name for name in taken) >= MAX_ASIDE:
-        raise StoreError(
-            f"{MAX_ASIDE} state folders in {folder.parent} were set aside already; check the disk,"
-            " and move them away"
-        )
     names = (base if again == 1 else f"{base}-{again}" for again in count(1))
     try:
-        return folder.rename(folder.with_name(next(name for name in names if name not in taken)))
+        taken = {path.name for path in folder.parent.iterdir()}
+        if sum("-" in name for name in taken) < MAX_ASIDE:
+            free = next(name for name in names if name not in taken)
+            return folder.rename(folder.with_name(free))
     except OSError as error:
         raise StoreError(f"cannot rename the state folder {folder}: {error.strerror}") from error
+    raise StoreError(
+        f"{MAX_ASIDE} state folders in {folder.parent} were set aside already; check the disk, and"
+        " move them away"
+    )
 
 
 def _say_damaged(folder: Path, what: str, aside: Path) -> None:

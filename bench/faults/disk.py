@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 Draw: TypeAlias = random.Random
+_SHARE = 0.5
 _BLOCK = 64
 """How many bytes a flip inverts: more than any code that mends single bits could put right."""
 
@@ -23,6 +24,15 @@ def damage(folder: Path, seed: int, kind: str | None = None) -> str | None:
         if file is not None:
             return f"{name} ({file.name})"
     return None
+
+
+def damage_worker(state: Path, seed: int) -> list[str]:
+    """Damage about half of the task folders of a worker that is not running; at least one."""
+    draw = random.Random(seed)  # noqa: S311  # a schedule, not a secret
+    folders = sorted(current.parent for current in state.glob("*/*/*/CURRENT"))
+    chosen = [folder for folder in folders if draw.random() < _SHARE] or folders[:1]
+    found = [damage(folder, draw.randrange(1 << 30)) for folder in chosen]
+    return [what for what in found if what is not None]
 
 
 def _flip(file: Path, draw: Draw, start: float = 0.0, end: float = 1.0) -> Path | None:
