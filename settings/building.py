@@ -36,7 +36,7 @@ def local_learner(settings: Settings, name: str) -> LocalLearner:
 
 
 def iup_config(learner: LearnerSettings) -> IupConfig:
-    """Return what IUP is told beforehand."""
+    """Return the configuration of a learner's IUP."""
     weights = [rule.weight for rule in learner.rules.values()]
     return IupConfig(
         rules=len(learner.rules),
@@ -53,26 +53,26 @@ def iup_config(learner: LearnerSettings) -> IupConfig:
 
 
 def clock(learner: LearnerSettings) -> Clock:
-    """Return the learner's phases."""
+    """Return the clock that ends the learner's phases."""
     if learner.doubling is not None:
         return Doubling(learner.doubling)
-    assert learner.horizon is not None  # noqa: S101 - the settings see to one of the two
+    assert learner.horizon is not None  # noqa: S101 - the settings guarantee one of the two
     return Horizon(learner.horizon)
 
 
 def fusion(settings: Settings) -> Fusion:
-    """Return the untaught fusion rule of the ensemble learner, under FNR control if wanted."""
+    """Return the untaught fusion rule of the ensemble learner, under FNR control if that is set."""
     ensemble = settings.ensemble
-    made = ensemble.build(len(settings.learners), settings.labels)
+    rule = ensemble.build(len(settings.learners), settings.labels)
     if not ensemble.fnr_control or ensemble.fnr_target is None:
-        return made
+        return rule
     positive = list(settings.labels).index(settings.positive)
     control = FnrControl(
         positive,
         target=ensemble.fnr_target,
         step=ensemble.fnr_step,
         prior=log(ensemble.fnr_start),
-        # One cube more, for instances whose context does not come in time.
+        # One more cube, for instances whose context does not come in time.
         cubes=ensemble.context.partition().size + 1 if ensemble.context else 1,
     )
-    return Controlled(made, control)
+    return Controlled(rule, control)

@@ -1,4 +1,4 @@
-"""Errors that a user of the product can act on; each names the exit code of the command it ends."""
+"""Errors that a user can act on; each has the exit code of the command that it ends."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ class HbError(Exception):
 class SettingsError(HbError):
     """The settings file, or an override of it, is not usable; the message names the key.
 
-    `problems` lists them one by one, where there can be several; printed each is one line.
+    `problems` holds the single problems, if there are several; each prints as one line.
     """
 
     exit_code = 3

@@ -16,7 +16,7 @@ from settings.model import Settings
 from settings.sections.base import Section
 
 ANY = "*"
-"""Stands for a name that the user chooses, or for a place in a list."""
+"""Stands for a name that the user chooses, or for an index of a list."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Key:
     field: FieldInfo
     annotation: Any
     section: type[Section]
-    inner: type[Section] | None  # the section that the value, or each item of it, is
+    inner: type[Section] | None  # the section that the value is, or each of its items
 
 
 @cache
@@ -50,7 +50,7 @@ def keys_in(path: Sequence[str | int]) -> list[str]:
 
 
 def complete(incomplete: str) -> list[str]:
-    """Return the dotted keys that begin so, with `=`; free names cannot be guessed.
+    """Return the dotted keys that begin with a text, and `=`; names that users choose are left out.
 
     >>> complete("ensemble.fu")
     ['ensemble.fusion_timeout=']
@@ -63,7 +63,7 @@ def complete(incomplete: str) -> list[str]:
 
 
 def _matches(pattern: Sequence[str], path: Sequence[str | int]) -> bool:
-    return all(wanted in (ANY, found) for wanted, found in zip(pattern, path, strict=False))
+    return all(expected in (ANY, key) for expected, key in zip(pattern, path, strict=False))
 
 
 def _walk(section: type[Section], above: tuple[str, ...]) -> Iterator[Key]:
@@ -76,7 +76,7 @@ def _walk(section: type[Section], above: tuple[str, ...]) -> Iterator[Key]:
 
 
 def _inner_section(annotation: Any) -> tuple[type[Section] | None, bool]:
-    """Return the section a value is made of, and whether a free name or a place leads to it."""
+    """Return the section a value is made of, and whether a chosen name or an index leads to it."""
     annotation = bare(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation, False

@@ -1,7 +1,7 @@
-"""Where each key of a TOML text is: `tomllib` reads values but forgets their lines.
+"""On which line each key of a TOML text stands, which `tomllib` does not tell.
 
-The text has been read by `tomllib` before, so it is known to be sound: the scanner only has to tell
-where keys, tables, lists and strings begin and end.
+`tomllib` has parsed the text before, so it is known to be valid: the scanner only has to find where
+keys, tables, lists and strings begin and end.
 
     >>> lines = lines_of('a = 1\\n[b]\\nc = [\\n  {d = 2},\\n]')
     >>> lines["a",], lines["b", "c"], lines["b", "c", 0, "d"]
@@ -29,7 +29,7 @@ _SCALAR = re.compile(
 
 def lines_of(text: str) -> dict[KeyPath, int]:
     """Return the line, from 1, of every key, table and list element."""
-    # tomllib reads \r\n as \n; a lone \r cannot occur in a sound text.
+    # tomllib reads \r\n as \n; a lone \r cannot occur in a valid text.
     return _Scanner(text.replace("\r\n", "\n")).scan()
 
 
@@ -48,7 +48,9 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.lines: dict[KeyPath, int] = {}
-        self.tables: dict[KeyPath, int] = {}  # arrays of tables, and how many were opened so far
+        self.tables: dict[
+            KeyPath, int
+        ] = {}  # arrays of tables, and the index of the last one opened
         self._counted, self._line = 0, 1
 
     def scan(self) -> dict[KeyPath, int]:
@@ -63,10 +65,10 @@ class _Scanner:
         return self.lines
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self.text, self.at)
-        assert found is not None  # noqa: S101 - every pattern here matches the empty text
-        self.at = found.end()
-        return found[0]
+        match = pattern.match(self.text, self.at)
+        assert match is not None  # noqa: S101 - every pattern here matches the empty text
+        self.at = match.end()
+        return match[0]
 
     def _mark(self, path: KeyPath, start: int) -> None:
         """Remember where a path, and any table that it implies, is first mentioned."""
@@ -85,7 +87,7 @@ class _Scanner:
         return path
 
     def _within_tables(self, keys: list[str], many: bool) -> KeyPath:
-        """Turn a header's keys into a path: an array of tables on the way means its last table."""
+        """Turn a header's keys into a path: an array of tables means its last table."""
         path: KeyPath = ()
         for i, key in enumerate(keys):
             path = (*path, key)
@@ -128,12 +130,12 @@ class _Scanner:
 
     def _list(self, path: KeyPath) -> None:
         self.at += 1
-        place = 0
+        index = 0
         self._skip(_FILLER)
         while self.text[self.at] != "]":
-            self._mark((*path, place), self.at)
-            self._value((*path, place))
-            place += 1
+            self._mark((*path, index), self.at)
+            self._value((*path, index))
+            index += 1
             self._skip(_FILLER)
         self.at += 1
 

@@ -24,11 +24,11 @@ _HINTS = {"Invalid value": ' (text needs quotes, as in mode = "wm")'}
 
 @dataclass(frozen=True)
 class Source:
-    """A settings file as it was written, with the overrides laid over it.
+    """A settings file as it was written, with the overrides applied.
 
     tree      plain values
     lines     the line of each path in the file
-    origins   the override that set a path
+    origins   for each path that was overridden, by what
     """
 
     path: Path
@@ -42,7 +42,7 @@ class Source:
         return self.origin(path) or (f"{self.path}:{line}" if line else str(self.path))
 
     def order(self, path: KeyPath) -> tuple[bool, int]:
-        """Put what is missing first, then the file's lines, then the overrides."""
+        """Return a sort key: what is missing first, then the file's lines, then the overrides."""
         return self.origin(path) is not None, nearest_line(self.lines, path) or 0
 
     def origin(self, path: KeyPath) -> str | None:
@@ -60,10 +60,10 @@ def load_settings(
 ) -> Settings:
     """Read and validate a settings file.
 
-    path        the file; else the one that HB_SETTINGS names; else ensemble.toml
-    overrides   `KEY=VALUE` each, as of `--set`
+    path        the file; by default the one that HB_SETTINGS names, or else ensemble.toml
+    overrides   `KEY=VALUE` texts, as given with `--set`
     environ     the environment, if not the process's own
-    fitted      demand that `hb features fit` has learned what learners need to be built
+    fitted      refuse features whose numbers are missing (`hb features fit` learns them)
 
     Raises SettingsError with every problem, each with its place.
     """
@@ -76,7 +76,7 @@ def read_source(
     *,
     environ: Mapping[str, str] | None = None,
 ) -> Source:
-    """Read a settings file and lay the overrides over it, without validating."""
+    """Read a settings file and apply the overrides, without validating."""
     environ = os.environ if environ is None else environ
     file = settings_path(path, environ)
     try:
@@ -89,12 +89,12 @@ def read_source(
 def settings_path(
     path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Path:
-    """Return the file that is meant: the one given, the environment's, or the default."""
+    """Return the settings file: the one given, the one in the environment, or the default."""
     return Path(path or environ.get(VARIABLE) or DEFAULT_FILE)
 
 
 def source_of(text: str, file: Path, overrides: Sequence[over.Override] = ()) -> Source:
-    """Lay overrides over a text that is, or is to become, that file's."""
+    """Apply overrides to a text that is, or is to become, that of a file."""
     tree = _parse(text, file)
     try:
         origins = over.apply(tree, overrides)
@@ -111,11 +111,11 @@ def validate(source: Source, *, fitted: bool = True) -> Settings:
     except ValidationError as error:
         explained = list(explain(error, source.tree))
     explained.sort(key=lambda problem: source.order(problem[0]))
-    found = [
+    problems = [
         Problem(source.where(path), ".".join(map(str, path)), text) for path, text in explained
     ]
-    head = [f"{len(found)} problems in the settings:"] if len(found) > 1 else []
-    raise SettingsError("\n".join([*head, *map(str, found)]), found)
+    head = [f"{len(problems)} problems in the settings:"] if len(problems) > 1 else []
+    raise SettingsError("\n".join([*head, *map(str, problems)]), problems)
 
 
 def _read(file: Path) -> str:
@@ -136,8 +136,8 @@ def _parse(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
-        what, line = (found[1], found[2]) if found else (str(error), None)
+        match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        what, line = (match[1], match[2]) if match else (str(error), None)
         place = f"{file}:{line or max(1, len(text.splitlines()))}"
         message = f"not valid TOML: {what[:1].lower()}{what[1:]}{_HINTS.get(what, '')}"
         raise SettingsError(f"{place}: {message}", [Problem(place, "", message)]) from None

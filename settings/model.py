@@ -1,4 +1,4 @@
-"""The whole settings file as one frozen object: a pure description, which starts nothing."""
+"""The whole settings file as one frozen object, which only describes and starts nothing."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ class ColumnSettings(Section):
     """Which columns of a CSV file of patients are not features."""
 
     id: Text | None = Field(
-        default=None, description="The column of instance ids; made up where there is none."
+        default=None, description="The column of instance ids; without one, ids are made up."
     )
     label: Text | None = Field(default=None, description="The column of labels, if there is one.")
 
@@ -53,7 +53,7 @@ class Settings(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, value: Any) -> Any:
-        """Derive what other keys decide: names from the name, learners' keys from the defaults."""
+        """Derive what other keys decide: topics from the name, learners from the defaults."""
         if not isinstance(value, Mapping):
             return value
         filled = dict(value)

@@ -1,7 +1,7 @@
 """Values from outside the file: `HB_SET__ENSEMBLE__MODE=ah` and `--set ensemble.mode=ah`.
 
-They are laid over the file before it is validated, first the environment, then the options. A value
-is read as TOML; what is no TOML is text, so that `ah` needs no quotes.
+They are applied to the file's values before validation, first the environment, then the options. A
+value is read as TOML; what is not valid TOML is text, so that `ah` needs no quotes.
 """
 
 import tomllib
@@ -21,11 +21,11 @@ class Override:
     keys: tuple[str, ...]
     value: Any
     origin: str
-    exact: bool = True  # False: the environment knows neither small letters nor dashes
+    exact: bool = True  # False: variables have neither lower-case letters nor dashes
 
 
 class OverrideError(ValueError):
-    """An override that cannot be read or laid over the file."""
+    """An override cannot be read or applied."""
 
 
 def from_environment(environ: Mapping[str, str]) -> list[Override]:
@@ -67,7 +67,7 @@ def _value(text: str) -> Any:
 
 
 def apply(tree: dict[str, Any], overrides: Sequence[Override]) -> dict[KeyPath, str]:
-    """Lay the overrides over a tree of plain values; return where each came from, by its path."""
+    """Apply the overrides to a tree of plain values; return the origin of each by its path."""
     origins: dict[KeyPath, str] = {}
     for override in overrides:
         try:
@@ -96,7 +96,7 @@ def _place(table: Any, key: str, exact: bool) -> str | int:
     """Return the key or index under which `key` is found, or is to be put."""
     if isinstance(table, list):
         if not key.isdecimal() or int(key) >= len(table):
-            raise OverrideError(f"the list has no place {key} (places are 0 to {len(table) - 1})")
+            raise OverrideError(f"the list has no item {key} (items are 0 to {len(table) - 1})")
         return int(key)
     if not isinstance(table, dict):
         raise OverrideError(f"there is no table that could hold {key}")
@@ -104,8 +104,8 @@ def _place(table: Any, key: str, exact: bool) -> str | int:
         raise OverrideError("a part of the key is empty")
     if exact:
         return key
-    return next((known for known in table if _shout(known) == _shout(key)), key.lower())
+    return next((known for known in table if _as_variable(known) == _as_variable(key)), key.lower())
 
 
-def _shout(key: str) -> str:
+def _as_variable(key: str) -> str:
     return key.upper().replace("-", "_").replace(" ", "_")

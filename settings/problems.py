@@ -1,4 +1,4 @@
-"""What is wrong with a settings file, in words: each problem with its place and its key."""
+"""What is wrong with a settings file, in words: each problem with its place and key."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _WORDS = {
     "literal_error": "must be {expected}",
 }
 _SHOWN_TEXT = {"literal_error"}
-"""Errors whose offending text is a keyword of ours; any other text might be a secret or a label."""
+"""Errors that may quote the text: it stands where a keyword belongs. Others may be secrets."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Problem:
 
 
 def explain(error: ValidationError, tree: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield each problem once: the path in the file that `tree` was read from, and the words."""
+    """Yield each problem once: its path in the file that `tree` was read from, and the message."""
     seen: set[tuple[KeyPath, str]] = set()
     for details in error.errors(include_url=False):
         for path, message in _messages(details):
@@ -64,7 +64,7 @@ def _messages(details: ErrorDetails) -> Iterator[tuple[KeyPath, str]]:
     path = tuple(part for part in details["loc"] if part != "[key]")
     context = details.get("ctx", {})
     if details["type"] == "settings":
-        for below, message in context["found"]:
+        for below, message in context["problems"]:
             yield (*path, *below), message + _shown(details, bool(below))
     elif details["type"] == "extra_forbidden":
         yield path, _unknown(path)

@@ -1,4 +1,4 @@
-"""The reference of the settings file as a Markdown page, written from the models themselves."""
+"""The reference of the settings file as a Markdown page, generated from the models themselves."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,7 +13,7 @@ from settings.fingerprint import CHANGES
 from settings.keys import ANY, Key, all_keys, bare
 from settings.model import ColumnSettings, Settings
 from settings.render import inline
-from settings.sections.base import Says, Secret, Section, format_duration
+from settings.sections.base import Secret, Section, TypeName, format_duration
 from settings.sections.broker import BrokerSettings, SecuritySettings
 from settings.sections.ensemble import ContextSettings, EnsembleSettings
 from settings.sections.features import FeatureSettings
@@ -27,20 +27,21 @@ _INTRO = """\
 <!-- Written by `hb settings reference` from the models in settings: change it there. -->
 
 One TOML file, `ensemble.toml` unless `--settings FILE` or the variable `HB_SETTINGS` names another,
-says everything about an ensemble. `hb init` writes one with comments, `hb settings check` lists
+describes an ensemble completely. `hb init` writes one with comments, `hb settings check` lists
 every problem with its line, `hb settings show` prints it with all defaults filled in, and
 `hb features fit data.csv` learns the numbers of features from a file.
 
 - A **duration** is text such as `"250ms"`, `"5s"`, `"10m"`, `"2h"` or `"7d"`.
-- A **name** has at most 40 small letters, digits, `-` and `_`, and begins with a letter: it becomes
-  part of topic names and metric labels.
+- A **name** has at most 40 lower-case letters, digits, `-` and `_`, and begins with a letter: it
+  becomes part of topic names and metric labels.
 - A **path** that is not absolute starts at the settings file's folder; `~` is the home folder.
 - A **secret** is never written into the file. It says where to find it: `{env = "NAME"}` for an
   environment variable, `{file = "path"}` for a file.
 - Any value can be **overridden** without touching the file: `--set ensemble.mode=ah` on the command
   line (it may be given again) or `HB_SET__ENSEMBLE__MODE=ah` in the environment, with two
-  underscores for each dot. The command line wins. Values are read as TOML; what is no TOML is text.
-- An unknown key is an error, so that a slip of the pen cannot pass for a setting.
+  underscores for each dot. The command line wins. Values are read as TOML; what is not valid TOML
+  is text.
+- An unknown key is an error, so that a misspelt key cannot be overlooked.
 """
 _SECTIONS: dict[type[Section], tuple[str, str]] = {
     Settings: ("The top of the file", ""),
@@ -48,9 +49,9 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
     LearnerDefaults: (
         "`[defaults]` and `[learners.<name>]`",
         (
-            "`[defaults]` speaks for all learners, `[learners.<name>]` for one. What a learner"
-            " leaves out is taken from `[defaults]`; what neither has is as below, which is the"
-            " paper's own setting."
+            "`[defaults]` applies to all learners, `[learners.<name>]` to one. What a learner"
+            " leaves out is taken from `[defaults]`; what neither has takes the default below,"
+            " which is the paper's own setting."
         ),
     ),
     LearnerSettings: (
@@ -151,8 +152,8 @@ def _section(model: type[Section]) -> Iterator[str]:
     yield "| key | type | default | meaning |"
     yield "|---|---|---|---|"
     for key in _keys_of(model):
-        said = key.field.description or ""
-        yield _row(f"`{key.path[-1]}`", _type(key), _default(key), said)
+        meaning = key.field.description or ""
+        yield _row(f"`{key.path[-1]}`", _type(key), _default(key), meaning)
     yield ""
     yield from {RuleSettings: _rule_kinds, EnsembleSettings: _modes}.get(model, lambda: ())()
 
@@ -161,8 +162,8 @@ def _keys_of(model: type[Section]) -> list[Key]:
     """Return a model's own keys, each once, without those that are sections described elsewhere."""
     own = {key.path[-1]: key for key in reversed(all_keys()) if key.section is model}
     inherited = LearnerDefaults.model_fields if model is LearnerSettings else {}
-    kept = [own[name] for name in model.model_fields if name not in inherited]
-    return [key for key in kept if key.inner in (None, Secret) or not _has_own_heading(key)]
+    keys = [own[name] for name in model.model_fields if name not in inherited]
+    return [key for key in keys if key.inner in (None, Secret) or not _has_own_heading(key)]
 
 
 def _has_own_heading(key: Key) -> bool:
@@ -189,9 +190,9 @@ def _limit(item: Any) -> str:
 
 
 def _name_of(annotation: Any) -> str:
-    says = [a for a in _annotations(annotation) if isinstance(a, Says)]
-    if says:
-        return says[0].text
+    names = [note for note in _annotations(annotation) if isinstance(note, TypeName)]
+    if names:
+        return names[0].text
     plain = bare(annotation)
     if get_origin(plain) is Literal:
         return ", ".join(f"`{inline(choice)}`" for choice in get_args(plain))
@@ -204,10 +205,10 @@ def _name_of(annotation: Any) -> str:
 
 
 def _annotations(annotation: Any) -> Iterator[Any]:
-    """Yield what `Annotated` says about a type, also inside `| None`, not inside lists."""
+    """Yield what `Annotated` adds to a type, also inside `| None`, not inside lists."""
     if get_origin(annotation) is Annotated:
-        inner, *said = get_args(annotation)
-        yield from said
+        inner, *notes = get_args(annotation)
+        yield from notes
         yield from _annotations(inner)
     elif bare(annotation) is not annotation:
         for argument in get_args(annotation):

@@ -11,16 +11,16 @@ from settings.sections.base import KeyPath
 
 
 def render(settings: Settings, source: Source) -> str:
-    """Return a settings file that says all that `settings` says; it reads back as the same.
+    """Return a settings file with every value of `settings`; it reads back as the same settings.
 
-    A comment tells where a value came from, unless it is written so in the file. A secret's place
-    is shown, never the secret: the settings do not hold it.
+    A comment says where a value comes from, unless it stands in the file itself. Of a secret only
+    its place is shown: the settings do not hold it.
     """
     return "\n".join(_table(settings.model_dump(mode="json"), (), source)).strip() + "\n"
 
 
 def origin(path: KeyPath, source: Source) -> str:
-    """Say where a value came from: an override, `[defaults]`, `default`, or nothing: the file."""
+    """Say where a value comes from: an override, `[defaults]`, `default`, or "" for the file."""
     if override := source.origin(path):
         return override
     if _written(source.tree, path):
@@ -32,12 +32,12 @@ def origin(path: KeyPath, source: Source) -> str:
 
 
 def origins(settings: Settings, source: Source) -> dict[str, str]:
-    """Return where each value came from that is not written so in the file, by its dotted key."""
-    found = {}
+    """Return the origin of each value that does not stand in the file itself, by its dotted key."""
+    elsewhere = {}
     for path in _paths(settings.model_dump(mode="json"), ()):
         if where := origin(path, source):
-            found[".".join(map(str, path))] = where
-    return found
+            elsewhere[".".join(map(str, path))] = where
+    return elsewhere
 
 
 def _paths(value: Any, path: KeyPath) -> Iterator[KeyPath]:
@@ -58,7 +58,7 @@ def _written(tree: Any, path: KeyPath) -> bool:
 
 
 def _table(table: Mapping[str, Any], path: KeyPath, source: Source) -> Iterator[str]:
-    """Yield the lines of a table: plain values first, as TOML wants it, then tables below it."""
+    """Yield the lines of a table: plain values first, as TOML demands, then the tables below it."""
     below = {key: value for key, value in table.items() if _is_table(value)}
     plain = {key: value for key, value in table.items() if key not in below}
     if path and (plain or not below):

@@ -88,7 +88,7 @@ def find_kind(word: object, rule: str) -> Kind:
     if isinstance(word, str) and word in KINDS:
         return KINDS[word]
     hint = suggestion(word, KINDS) if isinstance(word, str) else ""
-    raise OptionError(rule, "kind", f"is no kind of rule{hint} (kinds: {', '.join(KINDS)})")
+    raise OptionError(rule, "kind", f"is not a kind of rule{hint} (kinds: {', '.join(KINDS)})")
 
 
 def is_joint(table: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """What the models of all sections share: strictness, names, durations, paths and secrets.
 
-Every section is a frozen pydantic model that knows each of its keys: an unknown key, a number
-written as a string or a value out of range is an error, never a guess.
+Every section is a frozen pydantic model that declares all its keys: an unknown key, a number
+written as text or a value out of range is an error; nothing is guessed.
 """
 
 import os
@@ -26,10 +26,10 @@ from pydantic_core import PydanticCustomError
 from settings.errors import SettingsError
 
 KeyPath: TypeAlias = tuple[str | int, ...]
-"""Where a value is in the file: keys of tables and places in lists."""
+"""Where a value stands in the file: keys of tables and indices of lists."""
 
 FOREVER = timedelta.max
-"""A retention without end."""
+"""Unlimited retention."""
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
@@ -53,10 +53,10 @@ def problem(message: str, *key: str | int) -> PydanticCustomError:
     return problems([(key, message)])
 
 
-def problems(found: Sequence[tuple[KeyPath, str]]) -> PydanticCustomError:
+def problems(several: Sequence[tuple[KeyPath, str]]) -> PydanticCustomError:
     """Return one error for several problems, each a path within the section and what is wrong."""
-    text = "; ".join(message for _, message in found)
-    return PydanticCustomError("settings", "{text}", {"text": text, "found": list(found)})
+    text = "; ".join(message for _, message in several)
+    return PydanticCustomError("settings", "{text}", {"text": text, "problems": list(several)})
 
 
 def parse_duration(value: Any) -> timedelta:
@@ -67,17 +67,17 @@ def parse_duration(value: Any) -> timedelta:
     """
     if isinstance(value, timedelta):
         return value
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise problem('must be a duration such as "250ms", "5s" or "7d"')
     try:
-        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+        return timedelta(**{_UNITS[match[2]]: float(match[1])})
     except OverflowError:
         raise problem("must be a shorter duration") from None
 
 
 def format_duration(value: timedelta) -> str:
-    """Write a duration in the largest unit that keeps it a whole number.
+    """Return a duration as text, in the largest unit that keeps it a whole number.
 
     >>> format_duration(timedelta(minutes=90)), format_duration(timedelta(days=7))
     ('90m', '7d')
@@ -91,14 +91,14 @@ def format_duration(value: timedelta) -> str:
 
 
 def milliseconds(value: timedelta) -> int:
-    """Return a duration as Kafka wants it; -1 for `FOREVER`."""
+    """Return a duration as Kafka expects it; -1 for `FOREVER`."""
     return -1 if value == FOREVER else round(value / timedelta(milliseconds=1))
 
 
 def _parse_positive(value: Any) -> timedelta:
     duration = parse_duration(value)
     if not duration:
-        raise problem("must be longer than nothing")
+        raise problem("must be longer than 0")
     return duration
 
 
@@ -111,8 +111,8 @@ def _parse_retention(value: Any) -> timedelta:
 
 
 @dataclass(frozen=True)
-class Says:
-    """Tells the reference page what to call a type."""
+class TypeName:
+    """What the reference page calls a type."""
 
     text: str
 
@@ -122,32 +122,32 @@ Duration: TypeAlias = Annotated[
     timedelta,
     BeforeValidator(_parse_positive, json_schema_input_type=str),
     _written,
-    Says("duration"),
+    TypeName("duration"),
 ]
 Retention: TypeAlias = Annotated[
     timedelta,
     BeforeValidator(_parse_retention, json_schema_input_type=str),
     _written,
-    Says('duration, or `"forever"`'),
+    TypeName('duration, or `"forever"`'),
 ]
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can be part of topic names and metric labels."""
+    """Say whether a text can be part of topic names and metric labels."""
     return _NAME.fullmatch(text) is not None
 
 
 def _check_name(value: Any) -> Any:
     if isinstance(value, str) and not is_name(value):
         raise problem(
-            "must be a name of at most 40 small letters, digits, - and _, beginning with a letter"
-            " (it becomes part of topic names and metric labels)",
+            "must be a name of at most 40 lower-case letters, digits, - and _, beginning with a"
+            " letter (it becomes part of topic names and metric labels)",
         )
     return value
 
 
 Name: TypeAlias = Annotated[
-    str, BeforeValidator(_check_name, json_schema_input_type=str), Says("name")
+    str, BeforeValidator(_check_name, json_schema_input_type=str), TypeName("name")
 ]
 
 
@@ -162,13 +162,13 @@ def _check_path(value: Any, info: ValidationInfo) -> Any:
 
 
 FilePath: TypeAlias = Annotated[
-    Path, BeforeValidator(_check_path, json_schema_input_type=str), Says("path")
+    Path, BeforeValidator(_check_path, json_schema_input_type=str), TypeName("path")
 ]
 """A path; a relative one starts at the settings file's folder."""
 
 
 class Secret(Section):
-    """Where a secret is found: the settings file names the place and never holds the secret."""
+    """Where a secret is kept: the settings file names the place and never holds the secret."""
 
     env: str | None = Field(default=None, description="The environment variable that holds it.")
     file: FilePath | None = Field(default=None, description="The file that holds it, on one line.")
@@ -191,10 +191,10 @@ class Secret(Section):
 
     def read(self) -> str:
         """Return the secret itself. Keep it out of logs and messages."""
-        found = self._read_env(self.env) if self.env else self._read_file()
-        if not found:
+        secret = self._read_env(self.env) if self.env else self._read_file()
+        if not secret:
             raise SettingsError(f"the secret in {self} is empty")
-        return found
+        return secret
 
     def _read_env(self, name: str) -> str:
         if name not in os.environ:

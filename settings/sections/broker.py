@@ -1,4 +1,4 @@
-"""`[broker]`: which Kafka, and how to prove who we are to it."""
+"""`[broker]`: which Kafka, and how to log in to it."""
 
 import re
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 
 
 class SecuritySettings(Section):
-    """How a connection is protected and who we are."""
+    """How connections are encrypted, and who we are."""
 
     protocol: Protocol = Field(
         default="plaintext",
@@ -20,7 +20,8 @@ class SecuritySettings(Section):
     )
     ca_file: FilePath | None = Field(
         default=None,
-        description="Certificates (PEM) that sign the brokers'; the system's if not set.",
+        description="Certificates (PEM) of the authorities that sign brokers' certificates; the"
+        " system's if not set.",
     )
     cert_file: FilePath | None = Field(
         default=None, description="Our own certificate (PEM), for brokers that ask for one."
@@ -29,16 +30,20 @@ class SecuritySettings(Section):
         default=None, description="The private key (PEM) of cert_file."
     )
     key_password: Secret | None = Field(
-        default=None, description="What opens key_file, if it is locked."
+        default=None, description="The password of key_file, if it has one."
     )
     check_hostname: bool = Field(
-        default=True, description="Demand that a broker's certificate bears its host name."
+        default=True, description="Require that a broker's certificate names its host."
     )
     mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256"] = Field(
-        default="SCRAM-SHA-512", description="How the password is proved under sasl_."
+        default="SCRAM-SHA-512", description="The SASL mechanism, with a sasl_ protocol."
     )
-    username: str | None = Field(default=None, description="The user under sasl_.", min_length=1)
-    password: Secret | None = Field(default=None, description="The password under sasl_.")
+    username: str | None = Field(
+        default=None, description="The user name, with a sasl_ protocol.", min_length=1
+    )
+    password: Secret | None = Field(
+        default=None, description="The password, with a sasl_ protocol."
+    )
 
     @property
     def encrypted(self) -> bool:
@@ -65,17 +70,17 @@ class SecuritySettings(Section):
     @model_validator(mode="after")
     def _check_certificate_has_key(self) -> "SecuritySettings":
         if (self.cert_file is None) != (self.key_file is None):
-            raise problem("cert_file and key_file come together", "cert_file")
+            raise problem("cert_file and key_file must be set together", "cert_file")
         if self.key_password is not None and self.key_file is None:
-            raise problem("there is no key_file that it could open", "key_password")
+            raise problem("there is no key_file that it belongs to", "key_password")
         return self
 
 
 def _check_addresses(value: str) -> str:
     for address in value.split(",") if value else ():
-        found = _ADDRESS.fullmatch(address.strip())
-        if found is None or not 0 < int(found[1]) < 65536:
-            raise problem('must be "host:port", or several with commas between them, or ""')
+        match = _ADDRESS.fullmatch(address.strip())
+        if match is None or not 0 < int(match[1]) < 65536:
+            raise problem('must be "host:port", or several separated by commas, or ""')
     return value
 
 
@@ -84,19 +89,19 @@ class BrokerSettings(Section):
 
     bootstrap: Annotated[str, AfterValidator(_check_addresses)] = Field(
         default="",
-        description='"host:port", several with commas between them. Empty: the embedded broker of'
+        description='"host:port", or several separated by commas. Empty: the embedded broker of'
         " `hb broker`.",
     )
     request_timeout: Duration = Field(
         default=parse_duration("30s"), description="How long one request to the broker may take."
     )
     security: SecuritySettings = Field(
-        default=SecuritySettings(), description="How connections are protected."
+        default=SecuritySettings(), description="Encryption and login."
     )
 
     @property
     def embedded(self) -> bool:
-        """No address is set: the broker that `hb broker` runs is meant."""
+        """No address is set: the broker is the one that `hb broker` runs."""
         return not self.bootstrap
 
     @property

@@ -15,10 +15,12 @@ from settings.sections.features import Features, build_space
 
 
 class ContextSettings(Section):
-    """What a contextual ensemble learner sees: one set of weights per cube of these features."""
+    """What a contextual ensemble learner sees; each cube of these features has its own weights."""
 
     features: Features = Field(description="The features of a context, like those of a learner.")
-    cuts: int = Field(default=2, ge=1, description="The parts each real feature is cut into.")
+    cuts: int = Field(
+        default=2, ge=1, description="The number of parts each real feature is cut into."
+    )
 
     @property
     def fitted(self) -> bool:
@@ -44,7 +46,7 @@ class EnsembleSettings(Section):
 
     mode: str = Field(default="wm", description="How predictions are fused; see the modes below.")
     active: bool = Field(
-        default=False, description="Hear and weigh only the learners that are not exploring."
+        default=False, description="Use only the predictions of learners that are not exploring."
     )
     eta_scale: float | None = Field(
         default=None,
@@ -55,34 +57,38 @@ class EnsembleSettings(Section):
     )
     prefer: str | None = Field(
         default=None,
-        description="The label that wins where the votes are equal.",
+        description="The label that wins a tie.",
         json_schema_extra={"default_text": "the positive label"},
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Further options of the mode; see the modes below."
     )
     context: ContextSettings | None = Field(
-        default=None, description="Set to keep separate weights per context."
+        default=None, description="If set, each context cube has weights of its own."
     )
     fusion_timeout: Duration = Field(
         default=parse_duration("5s"),
-        description="How long a diagnosis waits for the slowest learner, from the first prediction."
-        " Then it is made without those that are missing.",
+        description="How long a diagnosis waits for the slowest learner after the first prediction;"
+        " then it is made without the missing ones.",
     )
     label_ttl: Duration = Field(
         default=parse_duration("30d"),
-        description="How long an instance waits for its label. Then it is forgotten, unlearned.",
+        description="How long an instance waits for its label; then it is dropped, and nothing is"
+        " learned from it.",
     )
     max_pending: int = Field(
-        default=1_000_000, ge=1, description="The most instances that may wait, per partition."
+        default=1_000_000,
+        ge=1,
+        description="The largest number of instances that may wait, per partition.",
     )
     max_remembered: int = Field(
         default=1_000_000,
         ge=0,
-        description="Settled instances, per partition, whose second labels are still recognised.",
+        description="How many settled instances to remember per partition, so that a second label"
+        " for one of them is recognised.",
     )
     fnr_target: float | None = Field(
-        default=None, gt=0, lt=1, description="The false negative rate to keep below, as 0.03."
+        default=None, gt=0, lt=1, description="The false negative rate to stay below, such as 0.03."
     )
     fnr_control: bool = Field(
         default=False,
@@ -93,15 +99,15 @@ class EnsembleSettings(Section):
         default=0.3,
         gt=0,
         le=10,
-        description="How far that bar moves, in log-odds: large steps follow change fast and swing"
-        " more, small ones need more labels to come to the target.",
+        description="How far that bar moves, in log-odds: large steps follow changes fast and swing"
+        " more, small ones need more labels to reach the target.",
     )
     fnr_start: float = Field(
         default=2.5,
         ge=0.01,
         le=100,
-        description="Where it starts: h, the odds of a negative up to which the positive label is"
-        " said. Above 1 is the cautious side.",
+        description="Where that bar starts: h, the odds against the positive label up to which it"
+        " is still given. Values above 1 are cautious.",
     )
     per_target: float | None = Field(
         default=None, gt=0, lt=1, description="The error rate above which an alert is raised."
@@ -112,7 +118,7 @@ class EnsembleSettings(Section):
     def _check_mode(cls, mode: str) -> str:
         if mode not in MODES:
             hint = suggestion(mode, MODES)
-            raise problem(f"is no fusion mode{hint} (modes: {', '.join(MODES)})")
+            raise problem(f"is not a fusion mode{hint} (modes: {', '.join(MODES)})")
         return mode
 
     @field_validator("options")
@@ -131,7 +137,7 @@ class EnsembleSettings(Section):
     @classmethod
     def _check_control(cls, wanted: bool, info: ValidationInfo) -> bool:
         if wanted and info.data.get("fnr_target") is None:
-            raise problem("needs fnr_target, the rate to keep")
+            raise problem("needs fnr_target, the rate to aim at")
         return wanted
 
     @field_validator("label_ttl")
@@ -171,6 +177,6 @@ class EnsembleSettings(Section):
         except LearnerError as error:
             named = [name for name in self.options if name in str(error)]
             return problem(str(error), *(["options", *named[:1]] if named else ["mode"]))
-        except TypeError:  # a text where the mode computes with a number, and the like
+        except TypeError:  # for example a text where the mode computes with a number
             return problem(f"an option of mode {self.mode} is of the wrong type", "options")
         return None

@@ -1,4 +1,4 @@
-"""Features as the settings describe them: what a value means and how it becomes a number in [0, 1].
+"""Features as the settings describe them: what a value is and how it becomes a number in [0, 1].
 
 A feature without numbers is *unfitted*: `hb features fit` learns them from a file. A learner can be
 built only from fitted features.
@@ -31,7 +31,7 @@ SCALINGS: dict[Scale, Callable[..., Scaling]] = {
 
 def _check_printable(value: str) -> str:
     if not value.strip() or not value.isprintable():
-        raise problem("must be text that can be printed, not empty")
+        raise problem("must be printable text, not empty")
     return value
 
 
@@ -42,7 +42,7 @@ class FeatureSettings(Section):
     """One feature of an instance or of a context."""
 
     name: Text = Field(
-        max_length=200, description="The feature's name in records and the column's in CSV files."
+        max_length=200, description="The feature's name in records, and of its column in CSV files."
     )
     scale: Scale | None = Field(
         default=None,
@@ -55,7 +55,8 @@ class FeatureSettings(Section):
     mean: float | None = Field(default=None, description="Mean, for zlog.")
     std: float | None = Field(default=None, gt=0, description="Standard deviation, for zlog.")
     knots: Annotated[tuple[float, ...], Field(strict=False)] | None = Field(
-        default=None, description="Ascending values at equal shares of the data, for quantile."
+        default=None,
+        description="Values in ascending order that cut the data into equal shares, for quantile.",
     )
     categories: Annotated[tuple[Text, ...], Field(strict=False)] | None = Field(
         default=None,
@@ -93,9 +94,9 @@ class FeatureSettings(Section):
 
     @model_validator(mode="after")
     def _check_numbers(self, info: ValidationInfo) -> "FeatureSettings":
-        found = [key for key in NUMBERS[self.scaling] if getattr(self, key) is not None]
-        if not self.categorical and found and not self.fitted:
-            raise problem(f"{' and '.join(NUMBERS[self.scaling])} come together", found[0])
+        given = [key for key in NUMBERS[self.scaling] if getattr(self, key) is not None]
+        if not self.categorical and given and not self.fitted:
+            raise problem(f"{' and '.join(NUMBERS[self.scaling])} must be set together", given[0])
         if (info.context or {}).get("fitted") and not self.fitted:
             what = "categories" if self.categorical else " and ".join(NUMBERS[self.scaling])
             raise problem(f"has no {what} yet: learn them with `hb features fit data.csv`")
@@ -107,7 +108,7 @@ class FeatureSettings(Section):
         return self
 
     def build(self) -> Feature:
-        """Return the learners' own form of this feature."""
+        """Return this feature as learners use it."""
         if not self.fitted:
             raise SettingsError(
                 f"the feature {self.name!r} is not fitted: run `hb features fit data.csv`"
@@ -127,7 +128,7 @@ def _check_features(features: Sequence[FeatureSettings]) -> Sequence[FeatureSett
     seen: set[str] = set()
     for i, feature in enumerate(features):
         if feature.name in seen:
-            raise problem("the same feature is here twice", i)
+            raise problem("this feature is listed twice", i)
         seen.add(feature.name)
     return features
 

@@ -26,7 +26,7 @@ class RuleSettings(Section):
 
     model_config = ConfigDict(extra="allow")
 
-    kind: str = Field(description="What sort of rule it is; see the kinds below.")
+    kind: str = Field(description="The kind of rule; see the kinds below.")
     weight: float = Field(
         default=1.0,
         gt=0,
@@ -69,19 +69,20 @@ class RuleSettings(Section):
 
 
 class LearnerDefaults(Section):
-    """What a local learner is told beforehand; `[defaults]` says it for all of them."""
+    """The parameters of a local learner; `[defaults]` sets them for all learners."""
 
     horizon: int | None = Field(
         default=None,
         ge=1,
-        description="T, the labelled instances that the learner plans for. It goes on past T.",
+        description="T, the number of labelled instances that the learner plans for. It goes on"
+        " learning after T.",
         json_schema_extra={"default_text": "10000, unless `doubling` is set"},
     )
     doubling: int | None = Field(
         default=None,
         ge=1,
         description="Instead of a horizon: the length of the first phase. Each later phase is twice"
-        " as long as the one before, and starts from nothing.",
+        " as long as the one before, and starts afresh.",
     )
     alpha: float = Field(
         default=1.0,
@@ -90,42 +91,46 @@ class LearnerDefaults(Section):
         " paper's similarity condition. Larger means fewer cuts.",
     )
     lipschitz: float = Field(
-        default=1.0, gt=0, description="L, the factor of that condition. Only bounds depend on it."
+        default=1.0,
+        gt=0,
+        description="L, the factor of that condition. Only the bounds depend on it.",
     )
     exploration: float = Field(
         default=1.0,
         ge=0,
-        description="c, how much a rule's index gains by being little tried. 1 is the paper's"
-        " theory; far less is better in practice.",
+        description="c, how much the index of a rarely tried rule is raised. 1 is the paper's"
+        " theory; far smaller values do better in practice.",
     )
     feedback: Literal["bandit", "full"] = Field(
         default="bandit",
-        description="Whose counts a label changes: those of the rule that was chosen, or of all.",
+        description="Which counts a label updates: those of the rule that was chosen (`bandit`),"
+        " or of all rules (`full`).",
     )
     ties: str = Field(
         default="hash",
         min_length=1,
-        description="Who wins among equal rules: `hash` (of the instance id), or a rule's name.",
+        description="How ties between rules are broken: by a hash of the instance id (`hash`), or"
+        " in favour of the rule named here.",
     )
     cuts: int | None = Field(
         default=None,
         ge=1,
-        description="m, the parts each real feature is cut into; 1 makes a single cube.",
+        description="m, the number of parts each real feature is cut into; 1 makes a single cube.",
         json_schema_extra={"default_text": "the paper's formula, from horizon, alpha and features"},
     )
     max_cuts: int | None = Field(
-        default=None, ge=1, description="A bound on m, to save memory (the paper's M_i)."
+        default=None, ge=1, description="An upper limit of m, to save memory (the paper's M_i)."
     )
     backoff: float = Field(
         default=0.0,
         ge=0,
-        description="Trials that a thin cube borrows from the coarser cells around it; 0 is the"
-        " paper.",
+        description="Trials that a cube with few of its own borrows from the coarser cells around"
+        " it; the paper has 0.",
     )
     rules: dict[Name, RuleSettings] = Field(
         default_factory=dict,
-        description="The prediction rules to choose from, one table each. A learner without any"
-        " has those of `[defaults.rules]`.",
+        description="The prediction rules to choose from, one table each. A learner without rules"
+        " of its own has those of `[defaults.rules]`.",
     )
 
     @field_validator("doubling")
@@ -144,7 +149,9 @@ class LearnerDefaults(Section):
     @model_validator(mode="after")
     def _check_no_rule_is_called_hash(self) -> "LearnerDefaults":
         if "hash" in self.rules:
-            raise problem('a rule cannot be called hash: `ties = "hash"` means another', "rules")
+            raise problem(
+                'a rule cannot be called hash: `ties = "hash"` means something else', "rules"
+            )
         return self
 
     def misfits(self, labels: Sequence[str] | None) -> Iterator[tuple[KeyPath, str]]:
@@ -189,7 +196,7 @@ class LearnerSettings(LearnerDefaults):
 
     @property
     def joint(self) -> bool:
-        """A rule learns jointly: feedback has to say what the other learners said."""
+        """A rule learns jointly: feedback must carry the log-odds of the other learners."""
         return any(is_joint({"kind": r.kind, **r.options}) for r in self.rules.values())
 
     @property
@@ -202,9 +209,9 @@ class LearnerSettings(LearnerDefaults):
 
     @property
     def m(self) -> int:
-        """Return the parts that each real feature is cut into (in the first phase, if doubling)."""
+        """Return into how many parts each real feature is cut (in the first phase, if doubling)."""
         horizon = self.horizon or self.doubling
-        assert horizon is not None  # noqa: S101 - _plan_ahead sees to it
+        assert horizon is not None  # noqa: S101 - guaranteed by _plan_ahead
         real = sum(not feature.categorical for feature in self.features)
         return self.cuts or cuts_for(horizon, self.alpha, real, self.max_cuts)
 

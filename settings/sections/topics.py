@@ -1,7 +1,7 @@
 """`[topics]`: how the topics are named, spread, copied and kept.
 
 All topics have the same number of partitions and are keyed by instance id: so one partition follows
-a patient through the whole system, and a learner finds there what it kept of its own decisions.
+a patient through the whole system, and a learner finds there what it stored with its decisions.
 """
 
 import re
@@ -14,33 +14,35 @@ from settings.sections.base import Retention, Section, parse_duration, problem
 
 
 class RetentionSettings(Section):
-    """How long records are kept, per kind of topic."""
+    """How long records are kept, by kind of topic."""
 
     instances: Retention = Field(
         default=parse_duration("7d"),
-        description="The features that local learners see. Short: only these and contexts hold"
-        " features. Long enough for workers to catch up after a break.",
+        description="The features that local learners see. Keep it short, as only these and"
+        " contexts hold features, but long enough for workers to catch up after a break.",
     )
     contexts: Retention = Field(
         default=parse_duration("7d"),
         description="The features that a contextual ensemble learner sees.",
     )
     predictions: Retention = Field(
-        default=parse_duration("90d"), description="What local learners say. `hb audit` reads them."
+        default=parse_duration("90d"),
+        description="The learners' predictions. `hb audit` reads them.",
     )
     labels: Retention = Field(
         default=parse_duration("90d"),
-        description="The truth, when it comes. `hb audit` reads them.",
+        description="The true labels. `hb audit` reads them.",
     )
     feedback: Retention = Field(
-        default=parse_duration("90d"), description="What each learner learns. `hb audit` reads it."
+        default=parse_duration("90d"),
+        description="What each learner learns from. `hb audit` reads it.",
     )
     diagnoses: Retention = Field(
-        default=parse_duration("90d"), description="What the ensemble says. `hb audit` reads them."
+        default=parse_duration("90d"), description="The ensemble's answers. `hb audit` reads them."
     )
     deadletters: Retention = Field(
         default=parse_duration("14d"),
-        description="Records that could not be used, as they came; they may hold features.",
+        description="Records that could not be used, unchanged; they may hold features.",
     )
 
 
@@ -55,26 +57,26 @@ class TopicSettings(Section):
 
     prefix: Annotated[str, AfterValidator(_check_prefix)] = Field(
         default="hb.",
-        description="What every topic's name begins with.",
+        description="The beginning of every topic's name.",
         json_schema_extra={"default_text": 'the ensemble\'s name and a dot, as in "wdbc."'},
     )
     partitions: int = Field(
         default=1,
         ge=1,
         le=10_000,
-        description="Partitions of every topic: the most workers that can share one role. Topics"
-        " that exist cannot be cut anew without moving patients, so choose it early.",
+        description="Partitions of every topic; no more workers than this can share one role."
+        " Existing topics cannot be divided anew without moving patients, so choose early.",
     )
     replication: int = Field(
         default=1,
         ge=1,
         le=100,
-        description="Copies of each partition; 3 on a cluster of three or more.",
+        description="Replicas of each partition; 3 on a cluster of three or more brokers.",
     )
     min_in_sync: int = Field(
         default=1,
         ge=1,
-        description="Copies that must have a record before it counts as written.",
+        description="Replicas that must have a record before it counts as written.",
         json_schema_extra={"default_text": "one less than `replication`, at least 1"},
     )
     retention: RetentionSettings = Field(
@@ -95,7 +97,7 @@ class TopicSettings(Section):
             raise problem("must not be larger than replication", "min_in_sync")
         return self
 
-    def kept(self, kind: str) -> timedelta:
+    def retention_of(self, kind: str) -> timedelta:
         """Return how long records of a kind (`instances`, `labels`, …) are kept."""
         duration: timedelta = getattr(self.retention, kind)
         return duration

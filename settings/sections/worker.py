@@ -9,7 +9,7 @@ from settings.sections.base import Duration, FilePath, Section, parse_duration
 
 
 def state_folder(name: str) -> Path:
-    """Return where the state of the ensemble `name` is kept unless the settings say otherwise."""
+    """Return the default folder for the state of the ensemble `name`."""
     return user_data_path("hb", appauthor=False) / "state" / name
 
 
@@ -26,7 +26,7 @@ class WorkerSettings(Section):
         default=6066,
         ge=0,
         le=65535,
-        description="Its port; the next free one if it is taken, 0 for any.",
+        description="Its port; the next free one if it is taken, 0 for any free port.",
     )
     console: bool = Field(default=True, description="Serve the live console page.")
     metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
@@ -40,14 +40,15 @@ class WorkerSettings(Section):
         default=10_000,
         ge=1,
         le=1_000_000,
-        description="The most records in one transaction. It takes what has come while the last one"
-        " was under way, so only under load are there so many.",
+        description="The largest number of records in one transaction. A transaction takes what has"
+        " arrived during the one before, so it grows this large only under load.",
     )
     transaction_timeout: Duration = Field(
         default=parse_duration("60s"),
-        description="When the broker gives up a transaction that a dead worker left open.",
+        description="After how long the broker aborts a transaction that a dead worker left open.",
     )
     session_timeout: Duration = Field(
         default=parse_duration("10s"),
-        description="When a silent worker is held for dead and others take over its partitions.",
+        description="After how long a silent worker is considered dead, so that others take over"
+        " its partitions.",
     )

@@ -133,7 +133,7 @@ class Topics:
 def declared(settings: Settings) -> tuple[Topic, ...]:
     """Return every topic as it should be."""
     topics, names = settings.topics, Topics.of(settings)
-    configs = {name: _kept(topics.kept(kind)) for name, kind in names.kinds.items()}
+    configs = {name: _kept(topics.retention_of(kind)) for name, kind in names.kinds.items()}
     configs[names.deadletter]["max.message.bytes"] = str(_LARGE_RECORD)
     for agent in names.agents:
         configs[names.changelog(agent)] = configs[names.shared(agent)] = _compacted()

@@ -24,8 +24,8 @@ def test_check_lists_problems(hb, tmp_path):
     assert run.err.splitlines() == [
         "hb: 2 problems in the settings:",
         (
-            "ensemble.toml:3: name: must be a name of at most 40 small letters, digits, - and _,"
-            " beginning with a letter (it becomes part of topic names and metric labels)"
+            "ensemble.toml:3: name: must be a name of at most 40 lower-case letters, digits, - and"
+            " _, beginning with a letter (it becomes part of topic names and metric labels)"
         ),
         "ensemble.toml:13: defaults.alpha: must be greater than 0 (is 0)",
     ]

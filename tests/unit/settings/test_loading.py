@@ -52,7 +52,11 @@ def test_the_shortest_file_is_enough(tmp_path):
     [
         ("version = 1", "version = 2", "ensemble.toml:2: version: must be 1 (is 2)"),
         ("version = 1\n", "", "ensemble.toml: version: is missing"),
-        ('"toy"', '"To y"', "ensemble.toml:3: name: must be a name of at most 40 small letters"),
+        (
+            '"toy"',
+            '"To y"',
+            "ensemble.toml:3: name: must be a name of at most 40 lower-case letters",
+        ),
         ('["no", "yes"]', '["yes"]', "ensemble.toml:4: labels: needs at least two labels"),
         ('["no", "yes"]', '["yes", "yes"]', "ensemble.toml:4: labels: must be distinct"),
         ('["no", "yes"]', '"yes"', "ensemble.toml:4: labels: must be a list"),
@@ -85,7 +89,11 @@ def test_the_shortest_file_is_enough(tmp_path):
             "learners.right.rules: a rule cannot be called hash",
         ),
         ("high = 100", "high = -1", "ensemble.toml:21: learners.left.features.0: min-max scaling"),
-        (", high = 100", "", "ensemble.toml:21: learners.left.features.0.low: low and high come"),
+        (
+            ", high = 100",
+            "",
+            "ensemble.toml:21: learners.left.features.0.low: low and high must be",
+        ),
         (", low = 0, high = 100", "", "learners.left.features.0: has no low and high yet: learn"),
         ("std = 12.5", "std = 0", "learners.left.features.1.std: must be greater than 0 (is 0)"),
         ("std = 12.5", "std = 1, low = 3", "features.1.low: does not belong to scale zlog"),
@@ -94,8 +102,8 @@ def test_the_shortest_file_is_enough(tmp_path):
         ('["f", "m"]', '["f", "f"]', "learners.right.features.1: feature sex: categories must be"),
         ('["f", "m"]', "[]", "learners.right.features.1: has no categories yet"),
         ('["f", "m"]', '["f"], low = 1', "features.1.low: does not belong to a feature with cat"),
-        ('name = "sex"', 'name = "dose"', "learners.right.features.1: the same feature is here"),
-        ('name = "sex"', 'name = ""', "learners.right.features.1.name: must be text that can be"),
+        ('name = "sex"', 'name = "dose"', "learners.right.features.1: this feature is listed"),
+        ('name = "sex"', 'name = ""', "learners.right.features.1.name: must be printable text"),
         ("[learners.left]", "[learners.LEFT]", "ensemble.toml:19: learners.LEFT: must be a name"),
         (
             "[learners.left]\nfeatures",
@@ -105,7 +113,7 @@ def test_the_shortest_file_is_enough(tmp_path):
         (
             'kind = "logistic"',
             'kind = "logstic"',
-            "rules.learned.kind: is no kind of rule; did you",
+            "rules.learned.kind: is not a kind of rule; did you",
         ),
         ("rate = 0.1", "rate = -1", "ensemble.toml:34: learners.right.rules.learned.rate: must be"),
         ("rate = 0.1", "speed = 1", "rules.learned.speed: unknown option (this kind has rate"),
@@ -114,7 +122,7 @@ def test_the_shortest_file_is_enough(tmp_path):
             'label = "?"',
             "ensemble.toml:17: defaults.rules.always.label: must be one",
         ),
-        ('mode = "ah"', 'mode = "ha"', "ensemble.toml:37: ensemble.mode: is no fusion mode"),
+        ('mode = "ah"', 'mode = "ha"', "ensemble.toml:37: ensemble.mode: is not a fusion mode"),
         ('mode = "ah"', 'mode = "ch"', "ensemble.mode: fusion mode 'ch' needs a context"),
         (
             'mode = "ah"',
@@ -289,7 +297,7 @@ def test_overrides_reach_everywhere(tmp_path):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("ensemble.mode=x", "--set ensemble.mode: is no fusion mode"),
+        ("ensemble.mode=x", "--set ensemble.mode: is not a fusion mode"),
         ("ensemble.moed=wm", "--set ensemble.moed: unknown key; did you mean mode?"),
         ("topics={partitions = 0}", "--set topics: topics.partitions: must be 1 or more"),
         ("ensemble.mode", "--set: must be KEY=VALUE"),

@@ -43,8 +43,8 @@ def test_retention_may_have_no_end():
     assert milliseconds(kept.labels) == -1
     assert kept.model_dump(mode="json")["labels"] == "forever"
     topics = TopicSettings(retention=kept)
-    assert topics.kept("labels") == FOREVER
-    assert topics.kept("instances") == timedelta(days=7)
+    assert topics.retention_of("labels") == FOREVER
+    assert topics.retention_of("instances") == timedelta(days=7)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_security_that_does_not_fit_together(security, blamed):
     with pytest.raises(ValidationError) as raised:
         SecuritySettings.model_validate(security)
     error = raised.value.errors()[0]
-    path = [*error["loc"], *(error.get("ctx", {}).get("found", [((), "")])[0][0])]
+    path = [*error["loc"], *(error.get("ctx", {}).get("problems", [((), "")])[0][0])]
     assert path == [blamed]
 
 

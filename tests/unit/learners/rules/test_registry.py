@@ -58,9 +58,9 @@ def test_defaults_are_those_of_the_classes():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({}, r"rule \?: option kind: is no kind of rule .kinds: constant, threshold, "),
-        ({"kind": ["lda"], "name": "x"}, "rule x: option kind: is no kind of rule"),
-        ({"kind": "magic"}, "rule magic: option kind: is no kind of rule"),
+        ({}, r"rule \?: option kind: is not a kind of rule .kinds: constant, threshold, "),
+        ({"kind": ["lda"], "name": "x"}, "rule x: option kind: is not a kind of rule"),
+        ({"kind": "magic"}, "rule magic: option kind: is not a kind of rule"),
         ({"kind": "logistic", "name": ""}, "option name: must be a text"),
         ({"kind": "logistic", "name": 7}, "option name: must be a text"),
         (
@@ -102,7 +102,7 @@ def test_defaults_are_those_of_the_classes():
             {"kind": "committee", "members": [{"kind": "logistic", "rate": 0}]},
             "rule committee/logistic: option rate",
         ),
-        ({"kind": "committee", "members": [{}]}, "option kind: is no kind of rule"),
+        ({"kind": "committee", "members": [{}]}, "option kind: is not a kind of rule"),
     ],
 )
 def test_wrong_tables_name_the_option(table, message):
