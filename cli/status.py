@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -135,6 +136,7 @@ def report(found: "Overview") -> dict[str, Any]:
             }
             for task in found.tasks
         ],
+        "held_back": [asdict(held) for held in found.held_back],
         "lag": sum(task.behind for task in found.tasks),
         "waiting": found.waiting,
         "parked": found.parked,

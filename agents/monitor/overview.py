@@ -20,6 +20,7 @@ from learners.scores.window import Window, merged
 from settings.model import Settings
 from streams.engine.changelogs.changelog import META_KEY
 from streams.engine.health import Symptom
+from streams.engine.held_back import HeldBack
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 _TOTALS = b"totals/" + bytes(8)
@@ -68,6 +69,8 @@ class Overview:
     """Patients in the join: without a diagnosis yet, or diagnosed and without a label."""
     at: float = 0.0
     """When it was taken, in seconds since 1970."""
+    held_back: tuple[HeldBack, ...] = ()
+    """Partitions with records behind a transaction that is not decided, if only for a moment."""
 
     @property
     def waiting(self) -> int:

@@ -18,6 +18,7 @@ from agents.monitor.state_view import StateView
 from settings.errors import BrokerError
 from settings.model import Settings
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
+from streams.kafka.client.reader import high_watermarks
 from streams.kafka.connection import explained
 
 _FIRST_STEP = 20
@@ -95,6 +96,10 @@ class StateReader:
     async def ends(self, places: Collection[Any]) -> dict[Any, int]:
         """Return where some partitions, of any topic, end."""
         return await self._asked(self._consumer.end_offsets(places))
+
+    async def written(self, places: Collection[Any]) -> dict[Any, int]:
+        """Return where some partitions, of any topic, end with what is not decided yet."""
+        return await self._asked(high_watermarks(self._consumer, places))
 
     async def _asked(self, question: Awaitable[dict[Any, int]]) -> dict[Any, int]:
         try:

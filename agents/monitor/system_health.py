@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from agents.monitor.overview import Overview, TaskView
 from settings.errors import BrokerError, HbError
 from streams.engine.health import Cause, Symptom, Verdict, broker_away, verdict
+from streams.engine.held_back import HELD_BACK_AFTER, HeldBack
 from streams.kafka.connection import BrokerAwayError
 
 
@@ -35,10 +36,19 @@ def symptom_of(error: HbError) -> Symptom:
 def symptoms_of(overview: Overview) -> list[Symptom]:
     """Return what is wrong with the system as it was seen."""
     told = [task.symptom for task in overview.tasks if task.symptom is not None]
+    told += [_held_back(held) for held in overview.held_back if held.seconds >= HELD_BACK_AFTER]
     unheld = [task for task in overview.tasks if task.holder is None]
     if not overview.members:
-        return [Symptom(Cause.NO_WORKER, "no worker runs")]
+        return [*told, Symptom(Cause.NO_WORKER, "no worker runs")]
     return [*told, Symptom(Cause.TASK_UNHELD, _unheld(unheld))] if unheld else told
+
+
+def _held_back(held: HeldBack) -> Symptom:
+    text = (
+        f"an open transaction holds {held.topic}/{held.partition} back:"
+        f" {held.records} records written there cannot be read"
+    )
+    return Symptom(Cause.HELD_BACK, text)
 
 
 def _unheld(tasks: list[TaskView]) -> str:

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar
 
 from aiokafka import TopicPartition
@@ -33,6 +34,7 @@ from agents.monitor.state_view import StateView
 from agents.roles import specs
 from settings.errors import BrokerError, HbError
 from settings.model import Settings
+from streams.engine.held_back import HELD_BACK_AFTER, HeldBack, Standstill
 from streams.engine.tasks.task import describe
 from streams.kafka.connection import admin_client, explained
 from streams.kafka.topics import ENSEMBLE, Topics, declared
@@ -42,6 +44,8 @@ _SHARE = 100
 """Those who ask more often than the timer get a new look only if looks take less than one part in
 so many of the process's time."""
 _PATIENCE = 10.0
+_AGAIN = 0.5
+"""Seconds between two looks at a transaction that is open."""
 _HOLDERS, _BEGINS = 1.5, 10.0
 """How old may be, in seconds, who holds what, and where topics begin."""
 _NOT_YET = (
@@ -68,6 +72,7 @@ class Watch:
         self._settings, self._every, self._patience = settings, every, patience
         self.own = LocalState(Topics.of(settings), state_view(Topics.of(settings)))
         self._scorer: Scorer | None = None
+        self._still = Standstill()
         self._taken = -float("inf")
         self._cost = 0.0
         self._flight: asyncio.Task[Overview] | None = None
@@ -152,8 +157,19 @@ class Watch:
             ends=ends,
             at=at,
         )
+        found = replace(found, held_back=self._held_back(ends, await opened.written(), at))
         self._cost = time.thread_time() - began + opened.reader.busy - before
         return found
+
+    def _held_back(
+        self, ends: Mapping[Any, int], written: Mapping[Any, int], at: float
+    ) -> tuple[HeldBack, ...]:
+        waits = {p: self._still.seconds(p, end, written[p], at) for p, end in ends.items()}
+        return tuple(
+            HeldBack(place.topic, place.partition, written[place] - end, waits[place])
+            for place, end in ends.items()
+            if end < written[place]
+        )
 
     async def _read_others(self, opened: "_Connections") -> None:
         """Bring the view up to date: own tasks as they are now, the others' from the broker."""
@@ -177,7 +193,16 @@ async def look(settings: Settings, patience: float | None = None) -> Overview:
     """
     watch = Watch(settings, patience=patience)
     try:
-        return await watch.refresh()
+        overview = await watch.refresh()
+        began = overview.at
+        # An open transaction is nothing unusual. One that does not end is, and that takes a while
+        # to see.
+        while any(held.seconds >= overview.at - began for held in overview.held_back):
+            if overview.at - began > HELD_BACK_AFTER:
+                break
+            await asyncio.sleep(_AGAIN)
+            overview = await watch.refresh(0)
+        return overview
     finally:
         await watch.__aexit__()
 
@@ -249,6 +274,10 @@ class _Connections:
         """Return where the topics that are no changelogs begin and end."""
         begins = await self._begins.of(lambda: self.reader.begins(self.places))
         return begins, await self.reader.ends(self.places)
+
+    async def written(self) -> dict[Any, int]:
+        """Return where the same topics end with what is not decided yet."""
+        return await self.reader.written(self.places)
 
     async def holders(self) -> dict[tuple[str, int], str]:
         """Return who holds which partition, from the consumer group; nobody if there is none."""

@@ -34,6 +34,7 @@ class Cause(StrEnum):
     NO_COORDINATOR = "no_coordinator"
     NOT_FOLLOWING = "not_following"
     NOT_COMMITTING = "not_committing"
+    HELD_BACK = "held_back"
     TASK_REOPENING = "task_reopening"
     TASK_UNHELD = "task_unheld"
     REBALANCE_STUCK = "rebalance_stuck"

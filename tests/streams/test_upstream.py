@@ -158,6 +158,18 @@ def test_heartbeats_pass_the_one_place_where_their_answers_are_noted():
     assert "self._coordinator = GroupCoordinator(" in source(AIOKafkaConsumer.start)
 
 
+def test_a_fetcher_asks_for_ends_with_its_own_isolation_level():
+    """So a copy of it with another level can ask where everything that is written ends."""
+    assert "OffsetRequest(-1, self._isolation_level" in source(fetcher.Fetcher._proc_offset_request)
+    assert list(inspect.signature(fetcher.Fetcher.end_offsets).parameters) == [
+        "self",
+        "partitions",
+        "timeout_ms",
+    ]
+    assert "self._request_timeout_ms = " in source(AIOKafkaConsumer.__init__)
+    assert not hasattr(fetcher.Fetcher, "__del__")
+
+
 async def test_builders_take_raw_records_and_refuse_the_one_that_is_too_much(broker_address):
     async with AIOKafkaProducer(bootstrap_servers=broker_address, max_batch_size=1_000) as producer:
         batch = producer.create_batch()

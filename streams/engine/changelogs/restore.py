@@ -3,19 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiokafka import TopicPartition
 
+from settings.errors import BrokerError
 from streams.clock import wall
 from streams.engine.cancellation import unhurried
 from streams.engine.changelogs.changelog import Changelogs
 from streams.engine.config import EngineConfig
 from streams.engine.state.table import StateError
 from streams.kafka.batch import Batch
-from streams.kafka.client.reader import bounds, read_to
+from streams.kafka.client.reader import bounds, high_watermarks, read_to
 from streams.kafka.client.topic_facts import topic_ids, topic_setting
 
 _REPORT_EVERY = 2.0
@@ -71,6 +72,7 @@ async def restore(
             changelogs.origin = replace(changelogs.origin, topics=ids)
             changelogs.check_folder()
             done.replaced = await unhurried(_replace_if_old(consumer, changelogs))
+            await unhurried(_check_decided(consumer, ends))
         _check_bounds(changelogs, starts, ends)
         for place in places:
             done.read[place.topic] = await _read(consumer, place, ends[place], changelogs)
@@ -111,6 +113,19 @@ async def _deletions_kept(consumer: Any, topic: str) -> int:
     """Return for how many milliseconds a changelog keeps the record of a deletion."""
     setting = await topic_setting(consumer, topic, "delete.retention.ms")
     return _DAY if setting is None else int(setting)
+
+
+async def _check_decided(consumer: Any, ends: Mapping[Any, int]) -> None:
+    """Refuse to read changelogs that someone holds back: the state would go back with them.
+
+    Our own transactions are all decided, so committed records must reach to the very end.
+    """
+    for place, written in (await high_watermarks(consumer, list(ends))).items():
+        if ends[place] < written:
+            raise BrokerError(
+                f"someone has left a transaction open on the changelog {place.topic}"
+                f"/{place.partition}; {written - ends[place]} records behind it cannot be read"
+            )
 
 
 def _check_bounds(changelogs: Changelogs, starts: Any, ends: Any) -> None:

@@ -14,6 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from schemas.reasons import Reason
+from streams.engine.held_back import Standstill
 from streams.engine.meters import RECORDS, SECONDS, Counter, Histogram, Labels, Spec, filled
 from streams.engine.observer import Committed, Observer, Opened
 from streams.engine.tasks.group import TaskGroup
@@ -177,8 +178,7 @@ class EngineCollector(Collector):
         self._level: dict[Labels, float] = {}
         """When a partition was last seen without anything left to do, in seconds since 1970."""
         self._heard: dict[Labels, float] = {}
-        self._decided: dict[Labels, tuple[int, float]] = {}
-        """Where what is decided ends, and since when it has ended there while more was written."""
+        self._still = Standstill()
 
     def collect(self) -> Iterator[Metric]:
         """Return how all tasks of this worker are doing."""
@@ -219,14 +219,8 @@ class EngineCollector(Collector):
             if end is None or written is None:
                 continue
             place = status.agent, topic, str(status.partition)
-            if written <= end:
-                self._decided.pop(place, None)
-                yield place, 0.0, 0.0
-                continue
-            last, since = self._decided.get(place, (end, now))
-            since = since if last == end else now
-            self._decided[place] = end, since
-            yield place, float(written - end), now - since
+            waited = self._still.seconds(place, end, written, now)
+            yield place, float(max(written - end, 0)), waited
 
     def _begun(self, place: Labels, status: TaskStatus, now: float) -> float:
         """Return when the wait can have begun; before anything is known, when it was first seen."""
@@ -240,7 +234,7 @@ class EngineCollector(Collector):
         """Drop what was noted of partitions that others hold now."""
         self._level = {place: at for place, at in self._level.items() if place in but}
         self._heard = {place: at for place, at in self._heard.items() if place in but}
-        self._decided = {place: at for place, at in self._decided.items() if place in but}
+        self._still.forget(but)
 
 
 def _task(status: TaskStatus) -> Labels:

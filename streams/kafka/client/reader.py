@@ -1,9 +1,11 @@
 """A consumer outside any group: reads what is committed, wherever it is told to."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import copy
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer.fetcher import READ_UNCOMMITTED
 
 from settings.errors import BrokerError
 from streams.kafka.batch import Batch
@@ -47,6 +49,19 @@ async def bounds(consumer: Any, places: list[Any]) -> tuple[dict[Any, int], dict
     """Return where partitions begin and end; raise if one does not exist."""
     await check_exist(consumer, places)
     return await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+
+
+async def high_watermarks(consumer: Any, places: Collection[Any]) -> dict[Any, int]:
+    """Return where partitions end with what is written in transactions that are not decided yet.
+
+    A reader of committed records is told where committed records end, so a copy of its fetcher
+    asks in the place of a reader who sees everything.
+    """
+    fetcher = copy.copy(consumer._fetcher)
+    fetcher._isolation_level = READ_UNCOMMITTED
+    timeout: int = consumer._request_timeout_ms
+    ends: dict[Any, int] = await fetcher.end_offsets(places, timeout)
+    return ends
 
 
 async def check_exist(consumer: Any, places: list[Any]) -> None:
