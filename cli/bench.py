@@ -166,6 +166,27 @@ def faults(
         raise typer.Exit(EXIT_FOUND)
 
 
+@group.command()
+def hostile(
+    rounds: Rounds = 1,
+    short: Annotated[bool, typer.Option("--short", help="Fewer patients and records.")] = False,
+    seed: Seed = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Odd records of every kind on every topic, by three clients, while good patients flow."""
+    from bench.hostile.benchmark import SHORT, Size, run
+
+    report = run(SHORT if short else Size(), seed, rounds, lambda line: err.print(line))
+    show("Hostile", report, as_json)
+    for kind, times in report["unaccounted"].items():
+        err.print(f"unaccounted: {kind}: {times}", markup=False, highlight=False)
+    figures = report["figures"]
+    if figures["diagnosed"] < figures["good"] or any(
+        figures[name] for name in ("unaccounted", "tasks_failed", "restarts")
+    ):
+        raise typer.Exit(EXIT_FOUND)
+
+
 @contextmanager
 def progress(what: str, steps: int) -> Iterator[Callable[[], object]]:
     """Show a progress bar on standard error; call what it yields after each of the steps."""

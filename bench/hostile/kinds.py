@@ -176,8 +176,8 @@ _ALL = (
     kind("byte_order_mark", "malformed not_utf8", lambda d: b"\xef\xbb\xbf" + plain(d)),
     kind("deep", "malformed used", _nested),
     kind("duplicate_key", "duplicate_key used", _spliced(b'"id"', b'"id":"other","id"')),
-    kind("nan", "not_finite malformed", _spliced(b'"at":', b'"more":NaN,"at":')),
-    kind("infinite", "not_finite malformed", _spliced(b'"at":', b'"more":1e999,"at":')),
+    kind("nan", "not_finite malformed used", _spliced(b'"at":', b'"more":NaN,"at":')),
+    kind("infinite", "not_finite malformed used", _spliced(b'"at":', b'"more":1e999,"at":')),
     kind("lone_surrogate", "malformed bad_id used", _spliced(b'"id":"', b'"id":"\\ud800')),
     # Fields that are not as they should be.
     kind("version_2", "wrong_version", _with(v=2)),

@@ -1,0 +1,122 @@
+"""What became of every odd record: used, dead-lettered with its reason, or refused by the broker.
+
+A dead letter names topic, partition and offset. That what is not in the dead letters was used is
+shown by the totals that the agents commit with their outputs: each record adds one to one of them.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from agents.clients.deadletters import as_letter
+from agents.clients.topic_reader import TopicReader
+from agents.monitor.watch import look
+from bench.hostile.kinds import KINDS, REFUSED, UNREAD, USED, Odd, number_of
+from settings.model import Settings
+from streams.kafka.topics import Topics
+
+Place = tuple[str, int, int]
+
+
+@dataclass
+class Found:
+    """What the topics hold: where each odd record is, and how many of ours beside them."""
+
+    places: dict[int, list[Place]] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    letters: dict[Place, list[str]] = field(default_factory=dict)
+    stamps: dict[str, int] = field(default_factory=dict)
+    """When each diagnosis was written, by its id."""
+
+
+async def read_back(settings: Settings, odd: Mapping[int, Odd]) -> Found:
+    """Read all topics of an ensemble but its changelogs."""
+    found, topics = Found(), Topics.of(settings)
+    async with TopicReader(settings, list(topics.kinds), "start") as reader:
+        async for records in reader.present():
+            for record in records:
+                number = number_of(record.key, record.headers)
+                place = record.topic, record.partition, record.offset
+                if number is not None and odd[number].topic == record.topic:
+                    found.places.setdefault(number, []).append(place)
+                    continue
+                found.others[record.topic] += 1
+                if record.topic == topics.deadletter:
+                    letter = as_letter(record)
+                    at = letter.topic, letter.partition, letter.offset
+                    found.letters.setdefault(at, []).append(letter.reason)
+                elif record.topic == topics.diagnoses:
+                    found.stamps[(record.key or b"").decode()] = record.timestamp
+    return found
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many odd records had which outcome, and those that had none or a wrong one, by kind."""
+
+    outcomes: Counter[str]
+    unaccounted: Counter[str]
+
+
+def judge(odd: Mapping[int, Odd], refused: Collection[int], found: Found) -> Verdict:
+    """Hold the outcome of every odd record against what its kind allows."""
+    outcomes: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    for number, record in odd.items():
+        places, allowed = found.places.get(number, []), KINDS[record.kind].outcomes
+        letters = [reason for place in places for reason in found.letters.get(place, [])]
+        if number in refused:
+            outcome, sound = REFUSED, not places
+        elif UNREAD in allowed:
+            outcome, sound = UNREAD, len(places) == 1 and not letters
+        else:
+            outcome = letters[0] if letters else USED
+            sound = len(places) == 1 and len(letters) <= 1
+        outcomes[outcome] += 1
+        if not sound or outcome not in allowed:
+            wrong[f"{record.kind}: {outcome}"] += 1
+    return Verdict(outcomes, wrong)
+
+
+async def misused(
+    settings: Settings, odd: Mapping[int, Odd], found: Found, good: int
+) -> dict[str, int]:
+    """Return by how much the agents' own totals differ from what they should have used."""
+    topics, seen = Topics.of(settings), await look(settings)
+    refusals = Counter(topic for topic, _, _ in found.letters)
+    join = {kind: sum(n for name, n in seen.counts.items() if name.startswith(kind + "_"))
+            for kind in ("prediction", "label", "context")}  # fmt: skip
+    late = Counter(
+        topic for (topic, _, _), reasons in found.letters.items() if _LATE.intersection(reasons)
+    )
+    ours = {name: found.others[topics.feedback(name)] for name in topics.learners}
+    strange = Counter(record.topic for number, record in odd.items() if number in found.places)
+
+    def usable(topic: str, own: int) -> int:
+        return own + strange[topic] - refusals[topic] + late[topic]
+
+    own_predictions = found.others[topics.predictions]
+    expected: dict[str, tuple[int, int]] = {
+        "predictions": (join["prediction"], usable(topics.predictions, own_predictions)),
+        "labels": (join["label"], usable(topics.labels, good)),
+        "contexts": (join["context"], usable(topics.contexts, good)),
+        **{
+            f"feedback to {name}": (seen.board.learned[name], usable(topics.feedback(name), own))
+            for name, own in ours.items()
+        },
+        "instances": (
+            own_predictions,
+            sum(usable(topics.instances(name), good) for name in topics.learners),
+        ),
+    }
+    return {name: abs(is_ - should) for name, (is_, should) in expected.items() if is_ != should}
+
+
+_LATE = {"conflict", "unknown", "expired", "evicted", "pending_full"}
+"""Reasons that the join gives: it has counted the record before it refuses it."""
+
+
+def rate(stamps: Mapping[str, int], ids: Collection[str]) -> float:
+    """Return the diagnoses of some patients per second, from the first to the last of them."""
+    times = [stamps[name] for name in ids]
+    return 1000 * len(times) / max(max(times) - min(times), 1)
