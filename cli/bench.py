@@ -176,7 +176,7 @@ def hostile(
     """Odd records of every kind on every topic, by three clients, while good patients flow."""
     from bench.hostile.benchmark import SHORT, Size, run
 
-    report = run(SHORT if short else Size(), seed, rounds, lambda line: err.print(line))
+    report = run(SHORT if short else Size(), seed, rounds, err.print)
     show("Hostile", report, as_json)
     for kind, times in report["unaccounted"].items():
         err.print(f"unaccounted: {kind}: {times}", markup=False, highlight=False)
