@@ -7,7 +7,7 @@ Everything about learning is in `learners.local.learner`; this module moves it b
 tables.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 from typing import Any
 
@@ -22,9 +22,11 @@ from agents.state_encoding import pack_state, unpack_state
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import Kept
 from learners.arrays.seeds import seeds_of
-from learners.arrays.types import Floats
+from learners.arrays.types import Floats, Ints
 from learners.local.features import FeatureSpace
-from learners.rules.base import LearningRule, RuleError
+from learners.rules.base import LearningRule, Rule, RuleError
+from learners.rules.calls import CURRENT, RuleHangs
+from learners.rules.sifting import sift
 from schemas.errors import RecordError
 from schemas.reading import Batch as ReadBatch
 from schemas.reading import Reader
@@ -36,6 +38,7 @@ from settings.building import local_learner
 from settings.fingerprint import learner_meaning
 from settings.model import Settings
 from streams.engine.api import AgentSpec, Processor, TaskContext
+from streams.engine.errors import FinalError
 from streams.engine.outbox import Outbox
 from streams.engine.state.counts import CountsTable
 from streams.engine.state.entries import EntriesTable
@@ -127,10 +130,17 @@ class LocalProcessor(Processor):
 
     def process(self, batch: Batch, out: Outbox) -> None:
         """Handle instances or feedback."""
-        if batch.topic == self._topics.instances(self.name):
-            self._decide(batch, out)
-        else:
-            self._learn(batch, out)
+        try:
+            if batch.topic == self._topics.instances(self.name):
+                self._decide(batch, out)
+            else:
+                self._learn(batch, out)
+        except RuleHangs:
+            # At which row is not known, and every attempt would cost the worker its place.
+            raise FinalError(
+                f"rule {CURRENT.rule} of learner {self.name} does not come back; correct it, or"
+                " take it out of the settings"
+            ) from None
 
     def tick(self, now: int, out: Outbox) -> None:
         """Give up features whose label did not come."""
@@ -148,23 +158,30 @@ class LocalProcessor(Processor):
             return
         count, d = len(read.ids), self.learner.space.d
         rows = np.fromiter(chain.from_iterable(read.rows), np.float64, count * d).reshape(count, d)
-        try:
-            pooled = None if self._pool is None else self._pool.rules(self.learner)
-            said = self.learner.decide(rows, seeds_of(read.ids), pooled)
-        except RuleError as error:
-            # The batch cannot be decided; the learner lives on with the next one.
-            failure = RecordError(Reason.RULE_FAILED, str(error))
-            for position in read.positions:
-                out.dead(batch, position, failure)
-            return
-        times = [batch.timestamps[i] for i in read.positions]
-        sure = self.learner.confidence(said.choices)
-        values = encode_all(self._sayings.records(read.ids, read.at, said, sure))
-        out.emit_many(self._topics.predictions, [i.encode() for i in read.ids], values, times)
-        self._kept.keep(read.ids, rows, times)
+        times, seeds = [batch.timestamps[i] for i in read.positions], seeds_of(read.ids)
+        decided, failed = sift(
+            count, lambda part: self.learner.decide(rows[part], seeds[part], self._asked())
+        )
+        for part, said in decided:
+            ids = read.ids[part]
+            sure = self.learner.confidence(said.choices)
+            values = encode_all(self._sayings.records(ids, read.at[part], said, sure))
+            keys = [name.encode() for name in ids]
+            out.emit_many(self._topics.predictions, keys, values, times[part])
+            self._kept.keep(ids, rows[part], times[part])
+            self._totals.decided(said)
+            out.notes.count(SAID, len(values))
         self._totals.count(FORGOTTEN, self._kept.expire(times[-1]))
-        self._totals.decided(said)
-        out.notes.count(SAID, len(values))
+        self._refuse(batch, [(read.positions[row], error) for row, error in failed], out)
+
+    def _asked(self) -> Sequence[Rule] | None:
+        """Return the rules that all partitions taught together, if there are several."""
+        return None if self._pool is None else self._pool.rules(self.learner)
+
+    @staticmethod
+    def _refuse(batch: Batch, failed: Iterable[tuple[int, RuleError]], out: Outbox) -> None:
+        for position, error in failed:
+            out.dead(batch, position, RecordError(Reason.RULE_FAILED, str(error)))
 
     # Feedback.
 
@@ -181,14 +198,9 @@ class LocalProcessor(Processor):
         self.learner.iup.learn(phases, cubes, self._chosen(records), self._correct(records, truth))
         self._counted.append((phases, cubes))
         self._totals.count(LABELLED, len(records))
-        try:
-            self._teach(records, truth)
-        except RuleError as error:
-            # The batch is counted; its rows teach nobody, and the rules go on from before it.
-            self._restore_rules()
-            failure = RecordError(Reason.RULE_FAILED, str(error))
-            for position in positions:
-                out.dead(batch, position, failure)
+        # What a rule fails on is counted all the same; it only teaches nobody.
+        failed = self._teach(records, truth)
+        self._refuse(batch, [(positions[k], error) for k, error in failed], out)
 
     def _usable(
         self, batch: Batch, read: ReadBatch[Feedback], out: Outbox
@@ -222,20 +234,35 @@ class LocalProcessor(Processor):
         ]
         return np.array(votes, np.int64) == truth[:, None]
 
-    def _teach(self, records: Sequence[Feedback], truth: Any) -> None:
-        learning = self._learning()
-        if not learning:
-            return
+    def _teach(self, records: Sequence[Feedback], truth: Any) -> Sequence[tuple[int, RuleError]]:
+        """Teach all rules that learn; return which of the records they fail on."""
+        if not self._learning():
+            return []
         found = [(k, row) for k, r in enumerate(records) if (row := self._kept.pop(r.id))]
         if not found:
-            return
+            return []
         rows = np.frombuffer(b"".join(row for _, row in found), np.float64)
         rows = rows.reshape(len(found), self.learner.space.d)
         labels = truth[[k for k, _ in found]]
         others = self._others([records[k] for k, _ in found])
-        for rule in learning:
-            rule.learn(rows, labels, others)
-        self._taught += len(found)
+
+        def learn(part: slice) -> None:
+            beside = None if others is None else others[part]
+            self._teach_rules(rows[part], labels[part], beside)
+
+        _, failed = sift(len(found), learn)
+        return [(found[row][0], error) for row, error in failed]
+
+    def _teach_rules(self, rows: Floats, labels: Ints, others: Floats | None) -> None:
+        """Teach the rules some rows and write their state; if one fails, all are as before."""
+        learning = self._learning()
+        try:
+            for rule in learning:
+                rule.learn(rows, labels, others)
+        except RuleError:
+            self._restore_rules()
+            raise
+        self._taught += len(rows)
         for rule in learning:
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
             state = {**rule.state(), LEARNED: np.array(self._taught)}

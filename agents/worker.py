@@ -11,6 +11,7 @@ from agents.monitor import metrics_page
 from agents.monitor.console import server as console
 from agents.monitor.watch import Watch
 from agents.roles import specs
+from agents.rule_watchdog import RuleWatchdog
 from agents.stored_state import check_state
 from agents.worker_pages import announced, url
 from settings.errors import HbError, InputError
@@ -24,6 +25,9 @@ from streams.kafka.topics import declared
 
 _STOP_WITHIN = 30.0
 """Seconds that a crashed worker gets to let go of what still works."""
+_RULES = 0.8
+"""The part of the session time-out that one call of a rule may take: meanwhile no heartbeat goes
+out, and after the whole of it the group gives the worker's partitions to others."""
 _log = logging.getLogger(__name__)
 
 
@@ -80,10 +84,12 @@ class Worker:
             loop.add_signal_handler(number, self.stop)
         if not await self._unless_stopped(self._await_topics()):
             return
+        patience = _RULES * self._settings.worker.session_timeout.total_seconds()
         try:
-            if await self._unless_stopped(app.start()):
-                with self._announced(app):
-                    await self._unless_stopped(app.wait_until_stopped())
+            with RuleWatchdog(patience):
+                if await self._unless_stopped(app.start()):
+                    with self._announced(app):
+                        await self._unless_stopped(app.wait_until_stopped())
         finally:
             await _end(app)
         if app.crashed:

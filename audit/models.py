@@ -67,6 +67,8 @@ def _unknowable(audit: "LocalAudit") -> str:
 
 def _lessons(audit: "LocalAudit", learned: Bools) -> Lessons:
     """Return what the rules were taught."""
+    # Feedback that a rule failed on is counted, and taught nobody.
+    learned = learned & audit.evidence.usable(audit.evidence.topics.feedback(audit.name))
     first = firsts(audit.instances["id"], audit.evidence.size)
     at = first[audit.feedback["id"][learned]]
     truth = audit.feedback["label"][learned].astype(np.int64)

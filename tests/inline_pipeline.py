@@ -111,6 +111,7 @@ class Inline:
             if twice is not None and twice[0] == topic:
                 end = len(batches)
                 batches.append(replace(batches[twice[1]], base=end, next=end + 1, offsets=[end]))
+            log.refused = logs.dead.reasons.get(topic, {})
             for batch in batches:
                 log.take(batch)
         return logs

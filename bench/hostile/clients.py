@@ -3,21 +3,24 @@
 import asyncio
 import shutil
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from bench.hostile.kinds import KINDS, REFUSED, Odd
-from bench.hostile.wire import record_batch
+from bench.hostile.kinds import BULKY, KINDS, REFUSED, Odd
+from bench.hostile.wire import Raw, record_batch
 from settings.errors import HbError
 from streams.clock import wall
 from streams.kafka.partitions import partition_of
 
 _RECORD_END, _KEY_END = "\\x01\\x02\\x03", "\\x04\\x05\\x06"
 _UNDER_WAY = 64
+_TOGETHER = 20
 _LARGEST = 8 << 20
+_WAIT_MS = 300_000
+"""Long enough for a busy machine: what is not answered in time would count as refused."""
 _ENDS = tuple(
     bytes(end, "ascii").decode("unicode_escape").encode() for end in (_RECORD_END, _KEY_END)
 )
@@ -30,29 +33,43 @@ def place(odd: Odd, partitions: int) -> int:
 
 
 async def by_aiokafka(address: str, records: Sequence[Odd], partitions: int) -> set[int]:
-    """Write records one by one as bytes of our own; return the numbers that were refused."""
+    """Write records as bytes of our own; return the numbers of those that were refused."""
     refused: set[int] = set()
     free = asyncio.Semaphore(_UNDER_WAY)
 
-    async def write(producer: Any, odd: Odd) -> None:
-        at = wall() if odd.timestamp is None else odd.timestamp
-        batch = producer.create_batch()
-        batch._buffer = record_batch(at, odd.key, odd.value, odd.headers)
-        batch._relative_offset = 1
+    async def write(producer: Any, topic: str, partition: int, odds: Sequence[Odd]) -> None:
+        now, batch = wall(), producer.create_batch()
+        times = [now if odd.timestamp is None else odd.timestamp for odd in odds]
+        rows = zip(times, odds, strict=True)
+        batch._buffer = record_batch(*(Raw(at, o.key, o.value, o.headers) for at, o in rows))
+        batch._relative_offset = len(odds)
         batch.close()
         try:
-            await (await producer.send_batch(batch, odd.topic, partition=place(odd, partitions)))
+            await (await producer.send_batch(batch, topic, partition=partition))
         except KafkaError:
-            refused.add(odd.number)
+            refused.update(odd.number for odd in odds)
         finally:
             free.release()
 
-    client = AIOKafkaProducer(bootstrap_servers=address, max_request_size=_LARGEST)
+    client = AIOKafkaProducer(
+        bootstrap_servers=address, max_request_size=_LARGEST, request_timeout_ms=_WAIT_MS
+    )
     async with client as producer, asyncio.TaskGroup() as group:
-        for odd in records:
+        for topic, partition, odds in _grouped(records, partitions):
             await free.acquire()
-            group.create_task(write(producer, odd))
+            group.create_task(write(producer, topic, partition, odds))
     return refused
+
+
+def _grouped(records: Sequence[Odd], partitions: int) -> Iterator[tuple[str, int, Sequence[Odd]]]:
+    """Yield records that go into one batch: a broker refuses a whole one, so some go alone."""
+    groups: dict[Any, list[Odd]] = defaultdict(list)
+    for odd in records:
+        alone = REFUSED in KINDS[odd.kind].outcomes or odd.kind in BULKY
+        groups[odd.topic, place(odd, partitions), odd.number if alone else -1].append(odd)
+    for (topic, partition, _), odds in groups.items():
+        for start in range(0, len(odds), _TOGETHER):
+            yield topic, partition, odds[start : start + _TOGETHER]
 
 
 def by_confluent(address: str, records: Sequence[Odd], partitions: int) -> set[int]:

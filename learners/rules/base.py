@@ -25,6 +25,7 @@ import numpy as np
 from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
+from learners.rules.calls import CURRENT
 
 _Result = TypeVar("_Result")
 
@@ -78,7 +79,8 @@ class Rule(ABC):
     def _guard(self, step: Callable[..., _Result], *arguments: Any) -> _Result:
         """Call a step of the rule and turn whatever it raises into a RuleError."""
         try:
-            return step(*arguments)
+            with CURRENT.of(self.name):
+                return step(*arguments)
         except RuleError:
             raise
         except Exception as error:  # noqa: BLE001 - a rule is foreign code and may raise anything

@@ -12,7 +12,7 @@ from engine_kit import Counting, committed, until
 from pipeline_kit import arrive, await_count, await_raw, create_topics, patients, running, settings
 
 from audit.end_to_end import audit
-from bench.hostile.wire import record_batch
+from bench.hostile.wire import Raw, record_batch
 from schemas.deadletters import from_message
 from streams.clock import wall
 from streams.engine.tasks.task import Phase
@@ -33,7 +33,7 @@ async def write(config, topic, key, value, *, at=None, headers=(), partition=0):
     """Write one record with bytes of our own."""
     async with AIOKafkaProducer(bootstrap_servers=config.broker.bootstrap) as producer:
         batch = producer.create_batch()
-        batch._buffer = record_batch(wall() if at is None else at, key, value, headers)
+        batch._buffer = record_batch(Raw(wall() if at is None else at, key, value, headers))
         batch._relative_offset = 1
         batch.close()
         await (await producer.send_batch(batch, topic, partition=partition))
@@ -138,7 +138,7 @@ async def test_rows_larger_than_a_brokers_default_are_written_and_restored(
     assert next(t for t in declared(config) if t.name == changelog).config["max.message.bytes"]
     async with AIOKafkaProducer(bootstrap_servers=broker_address) as producer:
         batch = producer.create_batch()
-        batch._buffer = record_batch(wall(), b"k", bytes(15 << 20))
+        batch._buffer = record_batch(Raw(wall(), b"k", bytes(15 << 20)))
         batch._relative_offset = 1
         batch.close()
         await (await producer.send_batch(batch, changelog, partition=0))

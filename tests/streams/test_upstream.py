@@ -217,7 +217,7 @@ async def test_fetched_records_wait_in_the_fetcher_as_compiled_batches(
 def test_compiled_reading_ends_at_a_header_key_that_is_not_utf8():
     """So `streams.kafka.client.record_batches` stands in for aiokafka's `MemoryRecords`."""
     assert fetcher.MemoryRecords is record_batches.ReadableRecords
-    odd = wire.record_batch(7, b"k", b"v", ((b"\xff", b"1"),))
+    odd = wire.record_batch(wire.Raw(7, b"k", b"v", ((b"\xff", b"1"),)))
     with pytest.raises(UnicodeDecodeError):
         list(record_batches.CompiledRecords(odd).next_batch())
     (read,) = fetcher.MemoryRecords(odd).next_batch()
