@@ -196,7 +196,7 @@ _JOINT = Option("joint", "flag", False, "learn what the other learners leave une
 _ALL = (
     Kind(
         "constant", "always the same label (the paper's rules)", False,
-        (Option("label", "label", REQUIRED, "the label it says"),),
+        (Option("label", "label", REQUIRED, "the label it gives"),),
         _constant,
     ),
     Kind(
@@ -216,11 +216,11 @@ _ALL = (
                    "weight by column (`age`, `sex=f`); a table per label for three or more"),
             Option("bias", "number|table", 0.0, "constant of the score; or a table by label"),
             Option("label", "label", None,
-                   "of two labels the one that a single score speaks for (default: the second)"),
+                   "with two labels: the one that a positive score means (default: the second)"),
             Option("inputs", "text", "raw", "raw values, or scaled into [0, 1] by the settings",
                    choices=("raw", "unit")),
             Option("softmax", "flag", True,
-                   "whether the softmax of several scores are probabilities"),
+                   "whether the softmax of the scores gives probabilities"),
         ),
         _linear,
     ),
@@ -253,7 +253,7 @@ _ALL = (
             _scaling("log"),
             Option("fourier", "integer", 0, "random Fourier features to add; 0: linear",
                    low=0, high=2000),
-            Option("spread", "number", 0.1, "variance of their frequencies: larger bends more",
+            Option("spread", "number", 0.1, "variance of their frequencies; more bends more",
                    low=0, above=True, high=1e6),
             _SEED,
             _JOINT,
@@ -263,7 +263,7 @@ _ALL = (
     Kind(
         "naive_bayes", "naive Bayes on bins or Gaussians, and categories", True,
         (
-            Option("likelihood", "text", "gaussian", "how a real feature's chance is modelled",
+            Option("likelihood", "text", "gaussian", "the likelihood of a real feature",
                    choices=("gaussian", "binned")),
             Option("bins", "integer", 8, "parts of a real feature's range, for binned",
                    low=1, high=1024),
@@ -273,8 +273,8 @@ _ALL = (
     Kind(
         "lda", "linear discriminant analysis on ranks", True,
         (
-            Option("prior", "number", 10.0, "starting scatter, in rows", low=1e-6, high=1e6),
-            Option("capacity", "integer", 256, "ranks of that many rows are exact; even",
+            Option("prior", "number", 10.0, "weight of the prior, in rows", low=1e-6, high=1e6),
+            Option("capacity", "integer", 256, "ranks are exact up to so many rows; an even number",
                    low=2, high=65536),
         ),
         _learning(RankLda),
@@ -283,21 +283,21 @@ _ALL = (
         "cells", "cells that split where labels come: an adaptive partition", True,
         (
             Option("enough", "integer", 4,
-                   "labels that a cell sees before it splits; more where labels are noisy",
+                   "labels that a cell sees before it splits; choose more if labels are noisy",
                    low=2, high=10**6),
             Option("backoff", "number", 2.0, "labels that a cell borrows from the one around it",
                    low=0, above=True, high=1e6),
-            Option("most", "integer", 1000, "how many cells there may be", low=1, high=100_000),
+            Option("most", "integer", 1000, "the largest number of cells", low=1, high=100_000),
         ),
         _learning(AdaptiveCells),
     ),
     Kind(
         "committee", "mean of several learning rules' log-odds", True,
         (
-            Option("preset", "text", None, "a tried set of members (default: kdi)",
+            Option("preset", "text", None, "a tested set of members (default: kdi)",
                    choices=tuple(PRESETS)),
-            Option("members", "tables", (), "rules of its own instead of a preset"),
-            Option("clip", "number", CLIP, "cut of each member's log-odds", low=0, above=True),
+            Option("members", "tables", (), "tables of rules, instead of a preset"),
+            Option("clip", "number", CLIP, "limit of each member's log-odds", low=0, above=True),
             _SEED,
         ),
         _committee,

@@ -1,1 +1,1 @@
-"""From a CSV file to settings: what its columns seem to be, and the numbers of its features."""
+"""From a CSV file to settings: what its columns hold, and the numbers of its features."""

@@ -1,4 +1,4 @@
-"""What the columns of a CSV file seem to be: numbers, categories, labels, ids."""
+"""What the columns of a CSV file hold, as far as one can tell: numbers, categories, labels, ids."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from settings.proposing.fitting import CategoryFit, Fit, scale_fit
 from settings.sections.features import Scale
 
 MAX_GUESSED_CATEGORIES = 50
-"""Texts with more different values than this are names or notes, not categories."""
+"""Columns of text with more different values than this hold names or notes, not categories."""
 MAX_LABELS = 50
 _ID = re.compile(r"(?i:(?:.*[ _.-])?(?:id|uuid|mrn)|id[ _.-].*)|.*[a-z](?:Id|ID)")
 
@@ -24,7 +24,7 @@ class Column:
     scale: Scale
     numeric: bool = True
     texts: set[str] = field(default_factory=set)
-    first_text: int = 0  # the line where the first text that is no number is
+    first_text: int = 0  # the line of the first text that is not a number
     fit: Fit = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Column:
 
     @property
     def left_out(self) -> str:
-        """Say why the column is of no use as a feature, or nothing."""
+        """Say why the column is of no use as a feature; empty if it is."""
         if not self.texts:
             return "nothing but blanks"
         if len(self.texts) == 1:
@@ -55,7 +55,7 @@ class Column:
         if not self.numeric and len(self.texts) > MAX_GUESSED_CATEGORIES:
             return (
                 f"text with more than {MAX_GUESSED_CATEGORIES} different values"
-                f" (line {self.first_text} is the first that is no number)"
+                f" (line {self.first_text} is the first that is not a number)"
             )
         return ""
 
@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Profile:
-    """The columns of a file, by what they are good for."""
+    """The columns of a file, by their use."""
 
     features: Sequence[dict[str, Any]]
     left_out: dict[str, str]
@@ -85,11 +85,11 @@ def profile(
     scale: Scale = "zlog",
     advance: Callable[[int], None] = lambda _: None,
 ) -> Profile:
-    """Look through a file once and say what its columns are."""
+    """Read a file once and say what its columns hold."""
     data.need([label, *([id_column] if id_column else [])])
-    found = id_column or guess_id(data.header, label)
+    id_column = id_column or guess_id(data.header, label)
     named = [name for name in data.header if name]
-    columns = [Column(name, scale) for name in named if name not in (label, found)]
+    columns = [Column(name, scale) for name in named if name not in (label, id_column)]
     labels = CategoryFit()
     for chunk in data.chunks(named, advance):
         for column in columns:
@@ -103,12 +103,12 @@ def profile(
         },
         labels=_labels(labels, label),
         label=label,
-        id=found,
+        id=id_column,
     )
 
 
 def guess_id(header: Sequence[str], label: str) -> str | None:
-    """Return the first column whose name looks like that of an id.
+    """Return the first column whose name suggests an id.
 
     >>> guess_id(["age", "patient_id", "width"], "diagnosis"), guess_id(["acid", "ph"], "ok")
     ('patient_id', None)
@@ -120,6 +120,7 @@ def _labels(fit: CategoryFit, column: str) -> list[str]:
     labels: list[str] = fit.learned(column)["categories"]
     if not 2 <= len(labels) <= MAX_LABELS:
         raise InputError(
-            f"column {column!r} has {len(labels)} different values: labels are 2 to {MAX_LABELS}"
+            f"column {column!r} has {len(labels)} different values;"
+            f" there must be 2 to {MAX_LABELS} labels"
         )
     return labels

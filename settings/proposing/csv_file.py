@@ -22,26 +22,26 @@ _DELIMITERS = ",;\t|"
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a file: the line each ends on, and the texts of each wanted column."""
+    """Some rows of a file: the line on which each ends, and the texts of each column."""
 
     file: Path
     lines: Sequence[int]
     columns: dict[str, list[str]]
 
     def blank(self, name: str) -> Bools:
-        """Tell where a column holds nothing."""
+        """Return where a column is blank."""
         return np.array([not text.strip() for text in self.columns[name]], np.bool_)
 
     def numbers(self, name: str) -> Floats:
         """Return a column's numbers, without its blanks."""
         texts = [text for text in self.columns[name] if text.strip()]
         try:
-            found = np.array(texts, np.float64)
+            numbers = np.array(texts, np.float64)
         except ValueError:
-            found = np.array([np.nan])
-        if not np.isfinite(found).all():
+            numbers = np.array([np.nan])
+        if not np.isfinite(numbers).all():
             raise InputError(f"{self._first_bad(name)}: column {name!r}: not a finite number")
-        return found
+        return numbers
 
     def _first_bad(self, name: str) -> str:
         for line, text in zip(self.lines, self.columns[name], strict=True):
@@ -51,7 +51,7 @@ class Chunk:
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a finite number."""
+    """Say whether a text is a finite number."""
     try:
         return bool(np.isfinite(float(text)))
     except ValueError:
@@ -59,11 +59,11 @@ def is_number(text: str) -> bool:
 
 
 class CsvFile:
-    """A CSV file with a header line; the delimiter is found by looking at it."""
+    """A CSV file with a header line, from which the delimiter is guessed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._open() as file, self._sound():
+        with self._open() as file, self._readable():
             first = file.readline()
             if not first.strip():
                 raise InputError(f"{path}: the file is empty; the first line must name the columns")
@@ -71,9 +71,9 @@ class CsvFile:
             file.seek(0)
             names = next(csv.reader(file, delimiter=self.delimiter))
         self.header = tuple(name.strip() for name in names)
-        twice = sorted({name for name in self.header if name and self.header.count(name) > 1})
-        if twice:
-            raise InputError(f"{path}: the header names {', '.join(map(repr, twice))} twice")
+        repeated = sorted({name for name in self.header if name and self.header.count(name) > 1})
+        if repeated:
+            raise InputError(f"{path}: the header names {', '.join(map(repr, repeated))} twice")
 
     @property
     def size(self) -> int:
@@ -92,15 +92,15 @@ class CsvFile:
     def chunks(
         self, names: Sequence[str], advance: Callable[[int], None] = lambda _: None
     ) -> Iterator[Chunk]:
-        """Read some columns chunk by chunk; `advance` is told how many bytes were read in all."""
+        """Read some columns chunk by chunk; `advance` gets the number of bytes read so far."""
         self.need(names)
-        places = [self.header.index(name) for name in names]
+        indices = [self.header.index(name) for name in names]
         rows_seen = False
         with self._open() as file:
             for lines, rows in self._batches(file):
                 rows_seen = True
                 advance(file.buffer.tell())
-                texts = ([row[place] for row in rows] for place in places)
+                texts = ([row[index] for row in rows] for index in indices)
                 yield Chunk(self.path, lines, dict(zip(names, texts, strict=True)))
         if not rows_seen:
             raise InputError(f"{self.path}: the file has a header and no rows")
@@ -108,15 +108,15 @@ class CsvFile:
     def _batches(self, file: Iterable[str]) -> Iterator[tuple[list[int], list[list[str]]]]:
         reader = csv.reader(file, delimiter=self.delimiter)
         numbered = ((reader.line_num, row) for row in reader if row)
-        with self._sound():
+        with self._readable():
             next(reader)
             while batch := list(islice(numbered, CHUNK)):
                 self._check_widths(batch)
                 yield [line for line, _ in batch], [row for _, row in batch]
 
     @contextmanager
-    def _sound(self) -> Iterator[None]:
-        """Say in words what makes a file unreadable."""
+    def _readable(self) -> Iterator[None]:
+        """Turn what makes a file unreadable into an InputError."""
         try:
             yield
         except csv.Error as error:

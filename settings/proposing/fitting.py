@@ -1,7 +1,7 @@
 """Learning scalings and categories from a column, chunk by chunk, in bounded memory.
 
-What is learned is what the scalings' own `fit` learns from the whole column, except that quantiles
-come from a random sample once a column is longer than the sample.
+The results are those of the scalings' own `fit` on the whole column, except that quantiles come
+from a random sample once a column is longer than the sample.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from settings.sections.features import FeatureSettings, Scale
 
 MAX_CATEGORIES = 1_000
 SAMPLE = 100_000
-"""Values kept for quantiles: the share below a knot is then known within 0.5 % (three sigma)."""
+"""Values kept for quantiles: enough to know the share below a knot within 0.5 % (three sigma)."""
 
 
 class Fit(ABC):
@@ -30,7 +30,7 @@ class Fit(ABC):
     blanks = 0
 
     def take(self, chunk: Chunk, name: str) -> None:
-        """Take in the next chunk of the column."""
+        """Learn from the next chunk of the column."""
         self.rows += len(chunk.lines)
         self.blanks += int(chunk.blank(name).sum())
         self._take(chunk, name)
@@ -39,7 +39,7 @@ class Fit(ABC):
     def _take(self, chunk: Chunk, name: str) -> None: ...
 
     def learned(self, name: str) -> dict[str, Any]:
-        """Return the keys of the settings file and their values."""
+        """Return what was learned, as keys and values of the settings file."""
         if self.rows == self.blanks:
             raise InputError(f"column {name!r} holds nothing but blanks")
         return self._learned()
@@ -80,7 +80,7 @@ class MomentFit(Fit):
             self.add(values)
 
     def add(self, values: Floats) -> None:
-        """Take in some more values, at least one."""
+        """Learn from some more values, at least one."""
         total = self.n + len(values)
         mean = float(values.mean())
         shift = mean - self.mean
@@ -114,9 +114,9 @@ class QuantileFit(Fit):
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def _take(self, chunk: Chunk, name: str) -> None:
-        found = chunk.numbers(name)
-        self.values = np.concatenate([self.values, found])
-        self.draws = np.concatenate([self.draws, self.generator.random(len(found))])
+        numbers = chunk.numbers(name)
+        self.values = np.concatenate([self.values, numbers])
+        self.draws = np.concatenate([self.draws, self.generator.random(len(numbers))])
         # Trimming only at twice the size makes its cost per value constant.
         if len(self.values) > 2 * SAMPLE:
             self._trim()
@@ -137,7 +137,7 @@ class QuantileFit(Fit):
 
 @dataclass
 class CategoryFit(Fit):
-    """The distinct texts: known ones keep their places, new ones follow in order."""
+    """The distinct texts: known ones keep their positions, new ones follow, sorted."""
 
     known: Sequence[str] = ()
     seen: set[str] = field(default_factory=set)
@@ -155,14 +155,14 @@ class CategoryFit(Fit):
 
 
 def fit_for(feature: FeatureSettings, scale: Scale | None = None) -> Fit:
-    """Return what learns a feature's column; `scale` replaces the scale of a real feature."""
+    """Return the fit of a feature's column; `scale` replaces the scale of a real feature."""
     if feature.categories is not None:
         return CategoryFit(known=feature.categories)
     return scale_fit(scale or feature.scaling)
 
 
 def scale_fit(scale: Scale) -> Fit:
-    """Return what learns a real column for a scale."""
+    """Return the fit of a real column for a scale."""
     fits: dict[Scale, type[Fit]] = {
         "minmax": RangeFit,
         "zlog": MomentFit,
@@ -172,7 +172,7 @@ def scale_fit(scale: Scale) -> Fit:
 
 
 def rounded(value: float, spread: float) -> float:
-    """Drop digits far below the spread of a column, so that people can read the number.
+    """Drop digits far below the spread of a column, to make the number readable.
 
     >>> rounded(14.127291739894552, 3.52), rounded(1.7e9 + 1 / 3, 100.0)
     (14.127292, 1700000000.3333)

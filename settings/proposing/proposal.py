@@ -1,8 +1,8 @@
-"""The settings file that `hb init` writes: complete, commented, and sound as it is.
+"""The settings file that `hb init` writes: complete, commented, and ready to use.
 
-Three proposals: the one for use (learners that fit one model together, which had the fewest errors
-in `hb experiments single`), the same with a fusion that has a regret bound, and the paper's own,
-for those who want to see its numbers.
+There are three proposals: the one for use (learners that fit one model together, which made the
+fewest errors in `hb experiments single`), the same with a fusion that has a regret bound, and the
+paper's own setting, for those who want to see its numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from settings.sections.base import is_name
 
 @dataclass(frozen=True)
 class Proposal:
-    """What `hb init` found out.
+    """What a proposed settings file is made from.
 
     learners   each learner's features, as the settings file writes them
     left_out   columns that are not features, and why
@@ -70,7 +70,7 @@ def proposed_text(proposal: Proposal) -> str:
 
 
 def _cuts(proposal: Proposal) -> int:
-    """Cut numbers in two, unless that makes more cubes than can be numbered."""
+    """Cut real features in two, unless that makes more cubes than can be numbered."""
     for features in proposal.learners.values():
         if prod(len(feature.get("categories", "xx")) for feature in features) > MAX_CELLS:
             return 1
@@ -103,7 +103,7 @@ def _constants(proposal: Proposal) -> Iterator[str]:
 
 
 def _rule_names(labels: Sequence[str]) -> dict[str, str]:
-    """Return a rule's name for each label: the label itself, if all of them are legal names.
+    """Return the name of each label's rule: the label itself, if all labels are legal names.
 
     >>> _rule_names(["benign", "malignant"]), _rule_names(["0", "1"])
     ({'benign': 'benign', 'malignant': 'malignant'}, {'0': 'label0', '1': 'label1'})
@@ -124,37 +124,37 @@ name = $name  # becomes part of topic names, consumer groups and metrics
 labels = $labels
 positive = $positive  # the label that must not be missed: FNR is about it
 
-[columns]  # those of CSV files that are not features
+[columns]  # the columns of CSV files that are not features
 $columns
 """
 
 _USE = """
-# What all learners have in common; [learners.<name>] may say otherwise.
+# What all learners have in common, unless [learners.<name>] says otherwise.
 [defaults]
-# A label tells of every rule whether it was right, so all rules count it. (The paper's "bandit"
-# feedback counts only the rule that was chosen.)
+# A label shows of every rule whether it was right, so it counts for all of them. (With the paper's
+# "bandit" feedback it counts only for the rule that was chosen.)
 feedback = "full"
 # So there is little to explore. (1 is the paper's theory.)
 exploration = 0.01
-# Each number is cut in two at its mean, and accuracy is counted per cube. (1: no cuts, one cube.)
+# Each number is cut in two at its mean, and accuracy is counted by cube. (1: no cuts, one cube.)
 cuts = $cuts
 # Most cubes see few instances: until they have trials of their own, they borrow this many from the
 # larger cells around them.
 backoff = 20
-# The labelled instances to plan for. Learning goes on past it.
+# The number of labelled instances to plan for. Learning goes on after that.
 horizon = $horizon
 
 # One rule: three classifiers that learn online (logistic regression, Bayesian logistic regression,
 # the same with random features), averaged. The learners fit one model together: each adds its part
-# of the log-odds, and a label comes back with what the others had said, one number per label; their
-# features it never sees. With the preset "kdi" each learner learns on its own: better where many
-# labels are wrong. Add rules beside it, such as your own Python function, and each learner chooses
-# the best per cube.
+# of the log-odds, and a label comes back with the sum of the others' parts, one number per label.
+# No learner ever sees another's features. With the preset "kdi" each learner learns on its own,
+# which is better where many labels are wrong. If you add rules, such as a Python function of your
+# own, each learner chooses the best one in every cube.
 [defaults.rules.committee]
 kind = "committee"
 preset = "additive"
 
-# The local learners. Each sees only its own features, and they never leave it.
+# The local learners. Each sees only its own features, which never leave it.
 
 $learners
 
@@ -162,17 +162,17 @@ $learners
 $fusion
 # How long a diagnosis waits for the slowest learner; then it is made without it.
 fusion_timeout = "5s"
-# How long an instance waits for its label; then it is forgotten, and nothing is learned from it.
+# How long an instance waits for its label; then it is dropped, and nothing is learned from it.
 label_ttl = "30d"
-# fnr_target = 0.03  # the false negative rate to keep below; an alert is raised above it
+# fnr_target = 0.03  # the false negative rate to stay below; an alert is raised above it
 # fnr_control = true  # keep it there: moves the bar for the positive label with each label
 # per_target = 0.10  # the error rate above which an alert is raised
 """
 
 _STACKED = """\
 # Each learner sends how sure it is (its log-odds), and a Bayesian logistic regression learns online
-# what each is worth; it starts from their sum. Best in experiments, but without a regret bound:
-# `hb init --bound` proposes one that has it.
+# how much each is worth, starting from their sum. Best in experiments, but without a regret bound;
+# `hb init --bound` proposes a fusion that has one.
 mode = "stack"
 options = { prior_mean = 1.0, prior_variance = 0.05 }"""
 
@@ -190,12 +190,12 @@ _PAPER = """
 horizon = 10000  # T
 alpha = 1.65  # with 10 features and this horizon, each is cut in two
 lipschitz = 1.0  # L; only the bounds depend on it
-feedback = "bandit"  # a label counts for the rule that was chosen, only
+feedback = "bandit"  # a label counts only for the rule that was chosen
 # The paper's theory has 1 here. Its tables need far less.
 exploration = 0.005
 ties = $positive_rule
 
-# One rule per label, which always says it: all that is learned is where each of them is right.
+# One rule per label, which always gives it: all that is learned is where each of them is right.
 $constants
 
 # The local learners. Each sees only its own features.
@@ -210,7 +210,7 @@ label_ttl = "30d"
 
 _REST = """
 [topics]
-partitions = 1  # more let several workers share one role; choose before the first start
+partitions = 1  # more allow several workers to share one role; choose before the first start
 replication = 1  # 3 on a cluster
 
 [broker]

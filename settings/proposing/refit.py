@@ -1,7 +1,7 @@
-"""`hb features fit`: learn the numbers of all features from a file, and put them into the settings.
+"""`hb features fit`: learn the numbers of all features from a file and write them to the settings.
 
 1. read the settings as they are written, without overrides: only what is written is changed
-2. read the data once, every column by what its features need
+2. read the data once, and each column in the way that its features need
 3. put what was learned into the text; comments and layout stay
 4. validate the new text
 5. replace the file in one step, so that a crash leaves the old one or the new one
@@ -42,13 +42,13 @@ class Change:
         return str(self.path[1])
 
     @property
-    def place(self) -> int:
-        """Return the feature's place in its list."""
+    def index(self) -> int:
+        """Return the feature's index in its list."""
         return int(self.path[-1])
 
     @property
     def changed(self) -> bool:
-        """The settings file says something else now."""
+        """The settings file said something else before."""
         return self.before != self.after
 
 
@@ -113,11 +113,11 @@ def _rewritten(text: str, changes: list[Change]) -> str:
         for key in change.path[:-1]:
             features = features[key]
         if isinstance(features, tomlkit.items.AoT):
-            _update(features[change.place], change)
+            _update(features[change.index], change)
         else:
             # A new inline table, because keys added to an old one get no space before them.
-            features[change.place] = tomlkit.inline_table()
-            features[change.place].update({"name": change.feature, **change.after})
+            features[change.index] = tomlkit.inline_table()
+            features[change.index].update({"name": change.feature, **change.after})
     return tomlkit.dumps(document)
 
 
@@ -154,7 +154,7 @@ def replace_text(file: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """Return the process's mask; there is no way to read it but to set it."""
+    """Return the process's umask, which can be read only by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

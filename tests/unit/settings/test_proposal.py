@@ -37,10 +37,11 @@ def test_columns_are_told_apart(tmp_path, monkeypatch):
         {"name": "sex", "categories": ["f", "m"]},
     ]
     assert found.left_out == {
-        "note": "text with more than 2 different values (line 2 is the first that is no number)",
+        "note": "text with more than 2 different values (line 2 is the first that is not a number)",
         "constant": "the same value in every row",
         "empty": "nothing but blanks",
-        "mixed": "text with more than 2 different values (line 4 is the first that is no number)",
+        "mixed": "text with more than 2 different values"
+        " (line 4 is the first that is not a number)",
         "": "a column without a name",
     }
 
@@ -63,7 +64,7 @@ def test_ids_are_recognised_by_name(name, is_id):
 
 @pytest.mark.parametrize("label", ["constant", "empty"])
 def test_a_column_that_cannot_hold_labels(tmp_path, label):
-    with pytest.raises(InputError, match=r"labels are 2 to 50|nothing but blanks"):
+    with pytest.raises(InputError, match=r"must be 2 to 50 labels|nothing but blanks"):
         profile(csv_file(tmp_path), label)
 
 
