@@ -39,7 +39,8 @@ class EngineConfig:
     that is urgent, to share its transaction. `slack` (of the stream's time) and `patience` say how
     a task that catches up keeps its inputs together; see `streams.engine.tasks.inbox`. A worker is
     not ready if a commit or a rebalance takes longer than `stuck_after`, or if a broker has left it
-    without an answer for `silent_after`; it hangs if a loop has not turned for `hung_after`.
+    without an answer for `silent_after`; it hangs if a loop has not turned for `hung_after`. Every
+    `topics_every` a task asks whether its topics are still the same.
     """
 
     app: str
@@ -69,6 +70,7 @@ class EngineConfig:
     stuck_after: float = 15.0
     silent_after: float = 6.0
     hung_after: float = 60.0
+    topics_every: float = 30.0
     slack: float = 1.0
     patience: float = 3.0
 

@@ -103,6 +103,18 @@ async def test_a_shared_changelog_or_an_input_made_anew_is_refused(
     assert len(await committed(broker_address, prefix + "out")) == 100
 
 
+async def test_an_input_made_anew_under_a_running_task_stops_it(broker_address, prefix, tmp_path):
+    conf, agent = await prepare(broker_address, prefix, tmp_path)
+    watchful = dataclasses.replace(conf, topics_every=0.1)
+    async with running(watchful, agent) as group:
+        await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
+        await make_anew(broker_address, prefix + "in")
+        await until(lambda: group.statuses()[0].phase is Phase.FAILED)
+        assert f"{prefix}in was made anew" in group.statuses()[0].reason
+        assert "up to 100" in group.statuses()[0].reason
+    assert len(await committed(broker_address, prefix + "out")) == 100
+
+
 async def test_a_changelog_that_lost_its_end_or_its_beginning_is_refused(
     broker_address, prefix, tmp_path
 ):

@@ -7,6 +7,7 @@ finds.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -64,6 +65,12 @@ class Changelogs:
         source = f"the state folder {self.store.folder}"
         self._check_origin(Origin.parse(self.store.origin), source)
         self.check_layout(self.store.layout, source)
+
+    def check_topics_now(self, ids: Mapping[str, str]) -> None:
+        """Refuse to go on if topics were made anew while the task was open."""
+        now = replace(self.origin, topics=ids)
+        source = f"the state of {self.private}/{self.partition}"
+        check_topics(self.origin, now, source, self.store.positions, self.private)
 
     def _check_origin(self, stored: Origin, source: str) -> None:
         check_owner(stored, self.origin, source)

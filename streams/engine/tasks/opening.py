@@ -25,13 +25,14 @@ async def open_session(
 ) -> Session:
     """Open a task. The order matters:
 
-    1. Start the producer. This fences whoever wrote under this name before, and ends what he began.
+    1. Start the producer. This fences whoever wrote under this id before, and aborts its unfinished
+       transaction.
     2. Open the store and read what the changelogs have beyond it; they cannot grow any more.
     3. Load the tables, make the processor, and go to the positions that belong to that state.
     """
     name = config.transactional_id(spec.name, partition)
     producer = config.producer(name)
-    session = None
+    session = store = None
     try:
         async with asyncio.timeout(2 * config.request_timeout):
             await unhurried(producer.start())
@@ -57,5 +58,7 @@ async def open_session(
             await session.close(clean=False)
         else:
             await producer.abandon()
+            if store is not None:
+                store.close()
         raise
     return session

@@ -16,6 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from aiokafka.errors import KafkaError
+
+from settings.errors import BrokerError
 from streams.clock import wall
 from streams.engine.api import AgentSpec, ProcessingError, Processor, TaskContext
 from streams.engine.cancellation import in_thread
@@ -34,6 +37,7 @@ from streams.engine.tasks.record_times import AHEAD, MISSING, RecordTimes
 from streams.engine.tasks.source import Source
 from streams.kafka.batch import Batch
 from streams.kafka.client.producer import TransactionalProducer
+from streams.kafka.client.topic_facts import topic_ids
 
 
 class Session:
@@ -159,9 +163,18 @@ class Session:
                 group.create_task(self._process_loop())
                 group.create_task(self._commit_loop())
                 group.create_task(self._await_interruption())
+                group.create_task(self._watch_topics())
         except BaseExceptionGroup as errors:
             first = errors.exceptions[0]
             raise first from first.__cause__
+
+    async def _watch_topics(self) -> None:
+        """End the session when one of its topics was made anew: offsets mean nothing there."""
+        while True:
+            await asyncio.sleep(self._config.topics_every)
+            with contextlib.suppress(KafkaError, BrokerError):  # it is asked again
+                topics = [*self._changelogs.topics, *self.spec.inputs]
+                self._changelogs.check_topics_now(await topic_ids(self._producer, topics))
 
     def interrupt(self, error: Exception) -> None:
         """End it with an error from outside."""

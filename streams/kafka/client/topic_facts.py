@@ -5,11 +5,13 @@ aiokafka asks for metadata in a version that has no ids yet, so the request and 
 described here, by Kafka's protocol: Metadata, version 12.
 """
 
+import random
 from collections.abc import Collection
 from io import BytesIO
 from typing import Any
 from uuid import UUID
 
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -106,10 +108,12 @@ class _MetadataRequest(Request[_MetadataQuestion]):  # type: ignore[misc]  # aio
         return request_struct_class(self._topics, False, False, {})
 
 
-async def topic_ids(consumer: Any, topics: Collection[str]) -> dict[str, str]:
-    """Return the id of each topic; without those that the broker keeps no id of."""
-    client = consumer._client
-    answer = await client.send(client.get_random_node(), _MetadataRequest(topics))
+async def topic_ids(client: Any, topics: Collection[str]) -> dict[str, str]:
+    """Return the id of each topic; without those that the broker keeps no id of.
+
+    `client` is a consumer or a producer, whose connections are used.
+    """
+    answer = await _ask(client, _MetadataRequest(topics))
     ids = {name: topic_id for error, name, topic_id, *_ in answer.topics if not error}
     missing = [topic for topic in topics if topic not in ids]
     if missing:
@@ -117,12 +121,24 @@ async def topic_ids(consumer: Any, topics: Collection[str]) -> dict[str, str]:
     return {name: topic_id.hex for name, topic_id in ids.items() if topic_id != _UNKNOWN}
 
 
-async def topic_setting(consumer: Any, topic: str, key: str) -> str | None:
+async def topic_setting(client: Any, topic: str, key: str) -> str | None:
     """Return one setting of a topic, None if we may not see it."""
-    client = consumer._client
-    question = DescribeConfigsRequest([(_TOPIC, topic, [key])])
-    answer = await client.send(client.get_random_node(), question)
+    answer = await _ask(client, DescribeConfigsRequest([(_TOPIC, topic, [key])]))
     for error, _, _, _, entries in answer.resources:
         if not error:
             return next((entry[1] for entry in entries if entry[0] == key), None)
     return None
+
+
+async def _ask(client: Any, request: Any) -> Any:
+    """Return the answer of any broker that gives one."""
+    inner = client._client if hasattr(client, "_client") else client.client
+    brokers = [broker.nodeId for broker in inner.cluster.brokers()]
+    random.shuffle(brokers)
+    error: Exception = BrokerError("no broker is known")
+    for broker in brokers:
+        try:
+            return await inner.send(broker, request)
+        except KafkaError as refused:
+            error = refused
+    raise error
