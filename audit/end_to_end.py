@@ -12,6 +12,7 @@ it is looked at again, and counts only if it stays.
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +31,8 @@ from audit.recording.recording import Progress, Recording, opened, silent
 from audit.refusals import audit_refusals
 from audit.settling import SettlingAudit, context_misfits, recomputed
 from settings.model import Settings
-from streams.kafka.topics import ENSEMBLE, Topics
+from streams.kafka.client.reader import TopicMissingError
+from streams.kafka.topics import ENSEMBLE, Topics, local
 
 _LOOKS = 4
 
@@ -77,30 +79,40 @@ class Report:
 async def audit(
     settings: Settings, progress: Progress = silent, workers: Sequence[str] = ()
 ) -> Report:
-    """Audit all partitions of an ensemble, and the metrics of the workers at some addresses."""
-    report, parts, found = Report(Findings()), [], []
+    """Audit all partitions of an ensemble, and the metrics of the workers at some addresses.
+
+    Whatever the topics hold is reported, never raised: anybody may have written there.
+    """
+    report, parts = Report(Findings()), []
     before = await read_pages(workers, time.time())
-    async with opened(settings, "audit", progress) as recording:
+    async with opened(settings, "audit", progress, lenient=True) as recording:
         if await _of_other_settings(recording, settings, report.findings):
             return report
-        for partition in await recording.partitions(Topics.of(settings).predictions):
+        for partition in await _partitions(recording, settings):
             evidence, findings, again = await _look(recording, settings, partition)
             report.findings.merge(findings)
             report.partitions += 1
-            parts.append(again)
-            found.append(live(evidence))
+            parts.append((again, _live(evidence, report.findings)))
             _vouch(report, evidence)
+    for topic, partition in sorted(recording.missing):
+        report.findings.lost("topic partition that does not exist", f"{topic}/{partition}", 1)
     after = await read_pages(workers, time.time())
     pages = list(zip(before, after, strict=True))
-    audit_metrics(settings, parts, found, report.findings, pages)
+    due = [again for again, _ in parts if again is not None]
+    found = [seen for _, seen in parts if seen is not None]
+    if len(due) == len(found) == len(parts):
+        with report.findings.reporting("metrics of the state", "all partitions"):
+            audit_metrics(settings, due, found, report.findings, pages)
     return report
 
 
 async def _of_other_settings(recording: Recording, settings: Settings, findings: Findings) -> bool:
     """Report state that was taught under other settings: its numbers mean something else here."""
     topics = Topics.of(settings)
-    names = [topics.changelog(agent) for agent in topics.agents]
-    sizes = {name: len(await recording.partitions(name)) for name in names}
+    sizes = {}
+    for name in (topics.changelog(agent) for agent in topics.agents):
+        with suppress(TopicMissingError):  # which is reported where it is read
+            sizes[name] = len(await recording.partitions(name))
     for changelog, partition, owner, keys in await find_conflicts(settings, sizes):
         where = f"{changelog}/{partition}"
         if owner is not None:
@@ -115,9 +127,18 @@ async def _of_other_settings(recording: Recording, settings: Settings, findings:
     return not findings.clean
 
 
+async def _partitions(recording: Recording, settings: Settings) -> list[int]:
+    """Return the partitions that there are, or that there should be."""
+    declared = set(range(settings.topics.partitions))
+    try:
+        return sorted(declared | set(await recording.partitions(Topics.of(settings).predictions)))
+    except TopicMissingError:
+        return sorted(declared)
+
+
 async def _look(
     recording: Recording, settings: Settings, partition: int
-) -> tuple[Evidence, Findings, Again]:
+) -> tuple[Evidence, Findings, Again | None]:
     """Audit a partition; look again if something differs and the stream has moved meanwhile."""
     evidence = await gather(recording, settings, partition)
     findings, again = recompute(evidence)
@@ -138,29 +159,54 @@ def _ends(evidence: Evidence) -> list[dict[str, int]]:
 
 async def gather(recording: Recording, settings: Settings, partition: int) -> Evidence:
     """Read states first, then topics: whatever a state speaks of is then within the topics."""
-    topics = Topics.of(settings)
     states = {
-        spec.name: await read_state(recording, topics, spec, partition) for spec in specs(settings)
+        spec.name: await read_state(recording, settings, spec, partition)
+        for spec in specs(settings)
     }
     return Evidence(await read_partition(recording, settings, partition), states)
 
 
-def recompute(evidence: Evidence) -> tuple[Findings, Again]:
-    """Compare what was read; return the state as it should be, too."""
+def _live(evidence: Evidence, findings: Findings) -> Again | None:
+    """Return the state as it was found, None if no figures can be made of it."""
+    with findings.reporting("figures of the state", evidence.place(ENSEMBLE)):
+        return live(evidence)
+    return None
+
+
+def recompute(evidence: Evidence) -> tuple[Findings, Again | None]:
+    """Compare what was read; return the state as it should be, None if that cannot be told."""
     findings = Findings()
-    audit_refusals(evidence, findings)
     again = Again(evidence.logs.partition, evidence.whole)
+    done = _recompute(evidence, findings, again)
+    for agent, state in evidence.states.items():
+        for problem, times in state.problems.items():
+            findings.differing(problem, evidence.place(agent), times)
+    return findings, again if done else None
+
+
+def _recompute(evidence: Evidence, findings: Findings, again: Again) -> bool:
+    """Do all parts of the audit of a partition; return whether all could be done."""
+    where, done = evidence.place(ENSEMBLE), True
+    with findings.reporting("dead letters", evidence.place("dead")):
+        audit_refusals(evidence, findings)
     for name in evidence.settings.learners:
-        again.totals[name] = LocalAudit(evidence, name, findings).run()
-    joined = JoinAudit(evidence, findings).run()
-    learner = SettlingAudit(evidence, joined, findings).run()
-    again.tables, again.window = recomputed(learner), learner.window
-    again.ensemble = audit_counters(evidence, joined, findings)
-    again.latest = latest_again(evidence, joined)
-    audit_latest(evidence, again.latest, findings)
-    misfits = context_misfits(evidence)
-    findings.differing("context cubes of diagnoses", evidence.place(ENSEMBLE), misfits)
-    return findings, again
+        reporting = findings.reporting(f"learner {name}", evidence.place(local(name)))
+        with reporting:
+            again.totals[name] = LocalAudit(evidence, name, findings).run()
+        done &= name in again.totals
+    with findings.reporting("join", where):
+        joined = JoinAudit(evidence, findings).run()
+        with findings.reporting("what was learned", where):
+            learner = SettlingAudit(evidence, joined, findings).run()
+            again.tables, again.window = recomputed(learner), learner.window
+        with findings.reporting("counters", where):
+            again.ensemble = audit_counters(evidence, joined, findings)
+            again.latest = latest_again(evidence, joined)
+            audit_latest(evidence, again.latest, findings)
+        with findings.reporting("contexts", where):
+            misfits = context_misfits(evidence)
+            findings.differing("context cubes of diagnoses", where, misfits)
+    return done and bool(again.tables) and again.ensemble is not None
 
 
 def _vouch(report: Report, evidence: Evidence) -> None:

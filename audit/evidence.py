@@ -13,7 +13,15 @@ from audit.recording.partition import PartitionLogs
 from audit.recording.topic_columns import Log
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason
-from learners.join.entries import EVICTED, EXPIRED, DiagnosedEntry, Entry, OverEntry, entry_of
+from learners.join.entries import (
+    EVICTED,
+    EXPIRED,
+    DiagnosedEntry,
+    Entry,
+    OpenEntry,
+    OverEntry,
+    entry_of,
+)
 from settings.model import Settings
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
@@ -108,19 +116,30 @@ class Evidence:
     @cached_property
     def pending(self) -> Pending:
         """The ensemble learner's entries."""
-        held = self.state(ENSEMBLE).entries["pending"]
         made = Pending(np.zeros(self.size, np.int64), np.full(self.size, MISSING, np.int64))
-        for key, value in held.items():
-            number = self.logs.names.ids.find(key.decode())
-            made.entries[number] = entry = entry_of(unpack(value))
+        for name, entry in self._entries.items():
+            number = self.logs.names.ids.find(name)
+            made.entries[number] = entry
             made.status[number], made.label[number] = _status(entry)
         return made
 
     @cached_property
+    def _entries(self) -> "dict[str, Entry]":
+        """The ensemble learner's entries by instance; those that cannot be read are a problem."""
+        state, entries = self.state(ENSEMBLE), {}
+        for key, value in state.entries["pending"].items():
+            try:
+                entry = entry_of(unpack(value))
+                _check_entry(entry, len(self.settings.learners), len(self.settings.labels))
+                entries[key.decode()] = entry
+            except Exception:  # noqa: BLE001  # anybody may have written it
+                state.problems["entries of table pending that cannot be read"] += 1
+        return entries
+
+    @cached_property
     def size(self) -> int:
         """How many instances there are, in the topics and in the ensemble learner's state."""
-        held = self.state(ENSEMBLE).entries["pending"]
-        self.logs.names.ids.of(key.decode() for key in held)
+        self.logs.names.ids.of(self._entries)
         return len(self.logs.names.ids)
 
     @cached_property
@@ -143,6 +162,20 @@ class Evidence:
     def whole(self) -> bool:
         """Whether nothing was removed, so that tables can be recomputed from nothing."""
         return self.logs.vouched_from is None
+
+
+def _check_entry(entry: Entry, learners: int, labels: int) -> None:
+    """Raise if an entry speaks of learners or labels that there are not."""
+    if isinstance(entry, OverEntry):
+        known = (*range(labels), EXPIRED, EVICTED, MISSING)
+        sound = entry.outcome in known
+    else:
+        sound = len(entry.labels) == learners
+        sound &= all(label in (*range(labels), MISSING) for label in entry.labels)
+    if isinstance(entry, OpenEntry):
+        sound &= entry.label in (*range(labels), MISSING)
+    if not sound:
+        raise ValueError("an entry of other settings")
 
 
 def _status(entry: Entry) -> tuple[int, int]:

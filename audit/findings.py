@@ -6,11 +6,15 @@ differing   a count, a state or a field is not what the topics say it should be
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+
+from streams.engine.tasks.task import describe
 
 
 class Kind(StrEnum):
@@ -78,6 +82,14 @@ class Findings:
     def note(self, text: str) -> None:
         """Say what the audit does not vouch for."""
         self.notes[text] = None
+
+    @contextmanager
+    def reporting(self, what: str, where: str) -> Iterator[None]:
+        """Turn whatever a part of the audit fails on into a finding; it may hold no value."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  # an audit reports, whatever it meets
+            self.differing(f"{what}: cannot be recomputed ({describe(error)})", where, 1)
 
     def table(self, name: str, where: str, *, values: int, differing: int, note: str = "") -> None:
         """Note how a table compares."""

@@ -8,19 +8,19 @@ them; whoever finds a difference in a stream that moves looks again (`audit.end_
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
+import msgspec
 
 from audit.recording.recording import Recording, Span
 from learners.arrays.tables import CellTable
-from settings.errors import InputError
+from settings.model import Settings
 from streams.engine.api import AgentSpec
 from streams.engine.changelogs.changelog import META_KEY
 from streams.engine.state.counts import CountsTable
-from streams.engine.state.table import Table, split_key
 from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics
 
@@ -30,78 +30,114 @@ _TRIES = 100
 
 @dataclass(slots=True)
 class LiveState:
-    """What one task held when it was looked at, and up to where it had read its inputs."""
+    """What one task held when it was looked at, and up to where it had read its inputs.
+
+    problems   what could not be read, in words without values, and how often
+    """
 
     agent: str
     positions: Mapping[str, int] = field(default_factory=dict)
     counts: dict[str, CellTable] = field(default_factory=dict)
     entries: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
+    problems: Counter[str] = field(default_factory=Counter)
 
 
-class _Reader:
-    """Gathers the last value of each key."""
+class StateGatherer:
+    """Gathers the last value of each key. Anybody may have written a record: none is trusted."""
 
-    def __init__(self, agent: str, tables: Sequence[Table]) -> None:
-        self.agent = agent
-        self.tables = {table.name: table for table in tables}
-        self.latest: dict[str, dict[bytes, bytes]] = {name: {} for name in self.tables}
-        self.positions: dict[str, int] = {}
+    def __init__(self, spec: AgentSpec) -> None:
+        self._spec = spec
+        self._tables = {table.name: table for table in spec.tables()}
+        self._latest: dict[str, dict[bytes, bytes]] = {name: {} for name in self._tables}
+        self._meta: dict[str, Any] = {}
+        self._problems: Counter[str] = Counter()
 
     def take(self, batch: Batch) -> None:
         """Take in a piece of a changelog."""
         for key, value in zip(batch.keys, batch.values, strict=True):
             if key == META_KEY:
-                self._meta(value)
-            elif key is not None:
-                self._put(key, value)
+                self._take_meta(value)
+            else:
+                self._put(key or b"", value)
 
     def _put(self, key: bytes, value: bytes | None) -> None:
-        name, rest = split_key(key)
-        if name not in self.latest:
-            raise InputError(
-                f"the state of {self.agent} has a table {name} that these settings do not lead to;"
-                " audit with the settings of the workers"
-            )
-        if value is None:
-            self.latest[name].pop(rest, None)
+        name, _, rest = key.partition(b"/")
+        table = self._latest.get(name.decode("ascii", "replace"))
+        if table is None:
+            self._problems["records of tables that these settings do not lead to"] += 1
+        elif value is None:
+            table.pop(rest, None)
         else:
-            self.latest[name][rest] = value
+            table[rest] = value
 
-    def _meta(self, value: bytes | None) -> None:
-        meta: dict[str, Any] = orjson.loads(value or b"{}")
-        self.positions = meta.get("positions", {})
-        for name, layout in meta.get("layout", {}).items():
-            if name in self.tables and self.tables[name].layout != layout:
-                raise InputError(
-                    f"the state of {self.agent} holds table {name} in another layout than these"
-                    " settings lead to; audit with the settings of the workers"
-                )
+    def _take_meta(self, value: bytes | None) -> None:
+        try:
+            meta = msgspec.json.decode(value or b"", type=_Meta)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._problems["records of positions that cannot be read"] += 1
+        else:
+            self._meta = msgspec.structs.asdict(meta)
 
     def state(self) -> LiveState:
         """Return what was gathered, as tables."""
-        made = LiveState(self.agent, self.positions)
-        for name, table in self.tables.items():
-            held = self.latest[name]
+        meta = _Meta(**self._meta)
+        self._check(meta)
+        state = LiveState(self._spec.name, meta.positions, problems=self._problems)
+        for name, table in self._tables.items():
+            rows = self._latest[name]
             if isinstance(table, CountsTable):
-                made.counts[name] = table.empty()
-                if held:
-                    made.counts[name].put(*table.decode(list(held), list(held.values())))
+                state.counts[name] = self._counts(table, rows)
             else:
-                made.entries[name] = held
-        return made
+                state.entries[name] = rows
+        return state
+
+    def _check(self, meta: "_Meta") -> None:
+        """Hold what the state says of itself against the settings."""
+        for name, layout in meta.layout.items():
+            if name not in self._tables:
+                self._problems["tables that these settings do not lead to"] += 1
+            elif self._tables[name].layout != layout:
+                text = f"table {name} in another layout than these settings lead to"
+                self._problems[text] += 1
+
+    def _counts(self, table: CountsTable, rows: Mapping[bytes, bytes]) -> CellTable:
+        live, size = table.empty(), table.width * table.dtype.itemsize
+        sound = {k: v for k, v in rows.items() if (len(k), len(v)) == (8, size) and k[0] < 128}
+        unsound = len(rows) - len(sound)
+        try:
+            if sound:
+                live.put(*table.decode(list(sound), list(sound.values())))
+        except (IndexError, MemoryError):  # a cell that cannot be; find out which
+            live = table.empty()
+            for key, row in sound.items():
+                try:
+                    live.put(*table.decode([key], [row]))
+                except (IndexError, MemoryError):
+                    unsound += 1
+        if unsound:
+            self._problems[f"rows of table {table.name} that cannot be read"] += unsound
+        return live
+
+
+class _Meta(msgspec.Struct):
+    """What the reserved key of a private changelog holds."""
+
+    positions: dict[str, int] = {}
+    layout: dict[str, str] = {}
 
 
 async def read_state(
-    recording: Recording, topics: Topics, spec: AgentSpec, partition: int
+    recording: Recording, settings: Settings, spec: AgentSpec, partition: int
 ) -> LiveState:
     """Return the state of one partition of an agent."""
+    topics = Topics.of(settings)
     names = topics.shared(spec.name), topics.changelog(spec.name)
     spans = await _steady(recording, names, partition)
-    reader = _Reader(spec.name, spec.tables())
+    gatherer = StateGatherer(spec)
     for name in names:
-        await recording.read(spans[name], reader.take)
-    state = reader.state()
+        await recording.read(spans[name], gatherer.take)
+    state = gatherer.state()
     state.ends = {name: span.end for name, span in spans.items()}
     return state
 

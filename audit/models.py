@@ -81,8 +81,11 @@ def _compare(
 ) -> tuple[int, int, str]:
     """Return values compared, values differing, and a note."""
     rows, truth, others = lessons
-    live = {} if held is None else unpack_state(held)
-    taught = int(live.pop(LEARNED, np.array(0)))
+    try:
+        live = {} if held is None else unpack_state(held)
+        taught = int(live.pop(LEARNED, np.array(0)))
+    except Exception:  # noqa: BLE001  # anybody may have written it
+        return 1, 1, "it cannot be read"
     given_up = int(audit.state.counts["totals"].rows(np.zeros(1, np.int64))[0, FORGOTTEN])
     if taught < len(truth) <= taught + given_up:
         return 0, 0, f"not compared: features of {len(truth) - taught} instances were given up"
@@ -108,7 +111,9 @@ def _audit_features(audit: "LocalAudit") -> None:
         (number, row.tobytes())
         for number, row in zip(audit.instances["id"].tolist(), audit.instances["row"], strict=True)
     }
-    wrong = sum((find(key.decode()), value[8:]) not in mine for key, value in held.items())
+    wrong = sum(
+        (find(key.decode("utf-8", "replace")), value[8:]) not in mine for key, value in held.items()
+    )
     note = "" if audit.evidence.whole else "not compared: the start of its topics is gone"
     audit.findings.table(
         f"{local(audit.name)} features", audit.where, values=len(held),

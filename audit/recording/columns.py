@@ -46,11 +46,14 @@ class Columns:
         self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in kinds}
 
     def add(self, **rows: Sequence[Any] | NDArray[Any]) -> None:
-        """Append rows."""
+        """Append rows: all columns of them, or none if a value does not fit its column."""
+        arrays = {}
         for name, part in rows.items():
             kind, width = self._kinds[name]
             array = np.array(part, np.dtype(kind))
-            self._parts[name].append(array if width is None else array.reshape(-1, width))
+            arrays[name] = array if width is None else array.reshape(-1, width)
+        for name, array in arrays.items():
+            self._parts[name].append(array)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         parts = self._parts[name]

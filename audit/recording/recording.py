@@ -8,16 +8,17 @@ travels.
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
+from audit.recording.pieces import upto
 from settings.model import Settings
 from streams.faust.app import engine_config
 from streams.kafka.batch import Batch
-from streams.kafka.client.reader import bounds, partitions_of, read_to
+from streams.kafka.client.reader import TopicMissingError, bounds, partitions_of, read_to
 from streams.kafka.connection import await_broker, explained, quiet_client
 from streams.kafka.security import located
 
@@ -45,12 +46,17 @@ class Span:
 
 
 class Recording:
-    """Reads topics of one ensemble. Make it with `opened`."""
+    """Reads topics of one ensemble. Make it with `opened`.
 
-    def __init__(self, consumer: Any, progress: Progress) -> None:
+    Where `lenient`, a partition that does not exist is noted in `missing` and read as empty.
+    """
+
+    def __init__(self, consumer: Any, progress: Progress, *, lenient: bool = False) -> None:
         self._consumer = consumer
         self._progress = progress
         self._done = self._total = 0
+        self._lenient = lenient
+        self.missing: set[tuple[str, int]] = set()
 
     async def partitions(self, topic: str) -> list[int]:
         """Return the partitions of a topic."""
@@ -59,8 +65,25 @@ class Recording:
     async def spans(self, topics: Iterable[str], partition: int) -> dict[str, Span]:
         """Return what is there of some topics now; what is committed later is beyond the spans."""
         places = [TopicPartition(topic, partition) for topic in topics]
-        starts, ends = await bounds(self._consumer, places)
+        try:
+            starts, ends = await bounds(self._consumer, places)
+        except TopicMissingError:
+            if not self._lenient:
+                raise
+            return await self._spans_one_by_one(places)
         return {p.topic: Span(p.topic, partition, starts[p], ends[p]) for p in places}
+
+    async def _spans_one_by_one(self, places: Iterable[Any]) -> dict[str, Span]:
+        spans = {}
+        for place in places:
+            span = Span(place.topic, place.partition, 0, 0)
+            try:
+                starts, ends = await bounds(self._consumer, [place])
+                span = Span(place.topic, place.partition, starts[place], ends[place])
+            except TopicMissingError:
+                self.missing.add((place.topic, place.partition))
+            spans[place.topic] = span
+        return spans
 
     async def read(self, span: Span, use: Callable[[Batch], None]) -> None:
         """Hand the committed records of a span to `use`, in order."""
@@ -78,25 +101,9 @@ class Recording:
         await read_to(self._consumer, place, span.start, span.end, take)
 
 
-def upto(batch: Batch, end: int) -> Batch:
-    """Return the part of a batch before offset `end`."""
-    if batch.next <= end:
-        return batch
-    kept = sum(offset < end for offset in batch.offsets)
-    return replace(
-        batch,
-        next=end,
-        offsets=batch.offsets[:kept],
-        timestamps=batch.timestamps[:kept],
-        keys=batch.keys[:kept],
-        values=batch.values[:kept],
-        headers={i: headers for i, headers in batch.headers.items() if i < kept},
-    )
-
-
 @asynccontextmanager
 async def opened(
-    settings: Settings, name: str, progress: Progress = silent
+    settings: Settings, name: str, progress: Progress = silent, *, lenient: bool = False
 ) -> AsyncIterator[Recording]:
     """Give a recording of the ensemble's topics; errors of the client become BrokerErrors."""
     quiet_client()
@@ -106,7 +113,7 @@ async def opened(
     consumer = config.reader(f"{settings.name}.{name}")
     try:
         await consumer.start()
-        yield Recording(consumer, progress)
+        yield Recording(consumer, progress, lenient=lenient)
     except (KafkaError, TimeoutError) as error:
         raise explained(error, broker) from error
     finally:

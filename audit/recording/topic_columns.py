@@ -13,6 +13,7 @@ from agents.local_learner import readable
 from agents.log_odds import opinions_of
 from agents.record_checks import at_home, predictable
 from audit.recording.columns import Columns, Ids
+from audit.recording.pieces import since, upto
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING, Ints
 from learners.local.features import FeatureSpace
@@ -86,7 +87,20 @@ class Log:
             self.first_time = batch.timestamps[0]
         if not self.refused.keys().isdisjoint(batch.offsets):
             batch = self._without_refused(batch)
-        errors = self._take(batch)
+        self._take_or_split(batch)
+
+    def _take_or_split(self, batch: Batch) -> None:
+        """Take a batch in; if it cannot be, find the records that no column can hold."""
+        try:
+            errors = self._take(batch)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            if len(batch) == 1:
+                self.bad += batch.offsets
+                return
+            half = batch.offsets[len(batch) // 2]
+            self._take_or_split(upto(batch, half))
+            self._take_or_split(since(batch, half))
+            return
         self.bad += [batch.offsets[position] for position, _ in errors]
 
     def _without_refused(self, batch: Batch) -> Batch:

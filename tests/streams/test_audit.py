@@ -1,12 +1,14 @@
 """`hb audit` on a real broker: nothing to find in a sound stream, everything that is planted."""
 
 import asyncio
+import contextlib
 import re
 
 import numpy as np
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import RecordsToDelete
+from aiokafka.errors import KafkaError
 from engine_kit import committed
 from pipeline_kit import (
     arrive,
@@ -22,8 +24,9 @@ from pipeline_kit import (
 from agents.ensemble_outputs import Reports
 from audit import audit
 from settings.loading import load_settings
+from streams.engine.changelogs.changelog import META_KEY
 from streams.kafka.connection import admin_client
-from streams.kafka.topics import Topics
+from streams.kafka.topics import Topics, declared
 from tests.cli_runs import Hb
 
 N = 240
@@ -227,3 +230,56 @@ def test_every_kind_of_table_is_recomputed(broker_address, prefix, tmp_path, cha
     assert not [check.note for check in tables.values() if check.note]
     assert all(check.values for name, check in tables.items() if name.startswith("ensemble fusion"))
     assert report.figures()["labels_settled"] == 60
+
+
+def test_whatever_is_on_the_topics_is_reported_and_never_raised(config, hb, tmp_path):
+    asyncio.run(short_day(config))
+    topics = Topics.of(config)
+    every = [topic.name for topic in declared(config)]
+    asyncio.run(scatter(config, every))
+    run = hb("audit", "--settings", tmp_path / "ensemble.toml", "--json")
+    assert run.code == 1
+    whats = {finding["what"] for finding in run.json["findings"]}
+    assert {
+        "records of tables that these settings do not lead to",
+        "records of positions that cannot be read",
+        "rows of table counts that cannot be read",
+        "diagnoses that cannot be read",
+    } <= whats
+    # What can be compared still is.
+    assert run.json["tables"]["local.a counts"]["values"] > 0
+    # Other settings than those of the workers.
+    other = ("--set", "name=other", "--set", f"topics.prefix={config.topics.prefix}")
+    run = hb("audit", "--settings", tmp_path / "ensemble.toml", *other)
+    assert run.code == 1
+    assert "owner of the state" in run.out
+    # A topic that is gone.
+    asyncio.run(delete(config, topics.diagnoses))
+    run = hb("audit", "--settings", tmp_path / "ensemble.toml")
+    assert run.code == 1
+    assert f"topic partition that does not exist at {topics.diagnoses}/0" in run.out
+    assert "Traceback" not in run.out + run.err
+
+
+async def scatter(config, names):
+    """Write records that nobody can use to some topics."""
+    odd = [
+        (None, b"\xff\x00"),
+        (b"\xff", b"{}"),
+        (b"counts/short", b"1"),
+        (b"pending/p1", b"\xc1"),
+        (b"models/lr", b"\x00"),
+        (META_KEY, b"[]"),
+    ]
+    async with AIOKafkaProducer(bootstrap_servers=config.broker.bootstrap) as producer:
+        for name in names:
+            for key, value in odd:
+                with contextlib.suppress(KafkaError):  # a compacted topic demands a key
+                    await producer.send_and_wait(name, value, key=key, partition=0)
+
+
+async def delete(config, topic):
+    async with admin_client(config.broker) as admin:
+        await admin.delete_topics([topic])
+        while topic in {each["topic"] for each in await admin.describe_topics()}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)  # a broker tells nobody that a topic is gone

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import orjson
+import msgspec
 from aiokafka import TopicPartition
 
 from streams.engine.cancellation import unhurried
@@ -41,15 +41,33 @@ async def origins(
 
 
 async def _last(consumer: Any, place: Any, start: int, end: int) -> Origin | None:
-    """Return the origin in the last meta record; every transaction ends with one."""
-    found: list[bytes | None] = []
+    """Return the origin in the last meta record that holds one; every transaction ends with one."""
+    origin: Origin | None = None
 
     async def take(batch: Batch) -> None:
-        pairs = zip(batch.keys, batch.values, strict=True)
-        found.extend(value for key, value in pairs if key == META_KEY)
+        nonlocal origin
+        for key, value in zip(batch.keys, batch.values, strict=True):
+            if key == META_KEY:
+                origin = _parsed(value) or origin
 
     step, first = _FIRST_STEP, end
-    while not found and first > start:
+    while origin is None and first > start:
         first, step = max(start, end - step), step * _GROWTH
         await read_to(consumer, place, first, end, take)
-    return Origin.parse(orjson.loads(found[-1] or b"{}").get("origin", {})) if found else None
+    return origin
+
+
+def _parsed(value: bytes | None) -> Origin | None:
+    """Return the origin that a meta record holds; None if it is no such record.
+
+    >>> _parsed(b'{"origin": {"owner": "wdbc"}}').owner, _parsed(b"[]"), _parsed(b"{")
+    ('wdbc', None, None)
+    """
+    try:
+        return Origin.parse(msgspec.json.decode(value or b"", type=_Meta).origin)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None  # anybody may write to a topic
+
+
+class _Meta(msgspec.Struct):
+    origin: dict[str, str | dict[str, str]] = {}

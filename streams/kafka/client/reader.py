@@ -14,6 +14,10 @@ from streams.kafka.client.fetched import take_batches, wait_for_fetch
 _CHUNK = 1 << 20
 
 
+class TopicMissingError(BrokerError):
+    """A topic, or a partition of it, does not exist."""
+
+
 def committed_reader(
     client: Mapping[str, Any],
     name: str,
@@ -41,7 +45,7 @@ async def partitions_of(consumer: Any, topic: str) -> list[int]:
     """Return the partitions of a topic; raise if it does not exist."""
     numbers = await _known(consumer, topic, 0)
     if not numbers:
-        raise BrokerError(f"topic {topic} does not exist; create it (hb topics create)")
+        raise TopicMissingError(f"topic {topic} does not exist; create it (hb topics create)")
     return sorted(numbers)
 
 
@@ -69,9 +73,11 @@ async def check_exist(consumer: Any, places: list[Any]) -> None:
     for place in places:
         known = await _known(consumer, place.topic, place.partition)
         if not known:
-            raise BrokerError(f"topic {place.topic} does not exist; create it (hb topics create)")
+            raise TopicMissingError(
+                f"topic {place.topic} does not exist; create it (hb topics create)"
+            )
         if place.partition not in known:
-            raise BrokerError(f"topic {place.topic} has no partition {place.partition}")
+            raise TopicMissingError(f"topic {place.topic} has no partition {place.partition}")
 
 
 async def _known(consumer: Any, topic: str, partition: int) -> set[int]:
