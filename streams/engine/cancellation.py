@@ -1,6 +1,6 @@
-"""Work that is allowed to finish before a cancellation counts.
+"""Work that is allowed to finish before a cancellation takes effect.
 
-Cancelling aiokafka while it connects leaks the connection. And what runs in a thread cannot be
+Cancelling aiokafka while it connects leaks the connection, and what runs in a thread cannot be
 cancelled at all.
 """
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 _LINGER = 5.0
 
 
-async def unhurried(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; if cancelled meanwhile, let it come to its end first, within bounds."""
+async def shielded(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; if cancelled meanwhile, let it finish first, within bounds."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -22,12 +22,12 @@ async def unhurried(work: Coroutine[Any, Any, T]) -> T:
         if not task.done():
             task.cancel()
         elif not task.cancelled():
-            task.exception()  # seen: the cancellation is what counts
+            task.exception()  # retrieved: the cancellation is what counts
         raise
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run blocking work beside the event loop, which goes on meanwhile: heartbeats do not wait."""
+    """Run blocking work in a thread, so that the event loop and its heartbeats go on."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from aiokafka import TopicPartition
 
-from streams.engine.cancellation import unhurried
+from streams.engine.cancellation import shielded
 from streams.engine.changelogs.changelog import META_KEY
 from streams.engine.changelogs.origin import Origin
 from streams.engine.config import EngineConfig
@@ -30,14 +30,14 @@ async def origins(
     places = [TopicPartition(t, number) for t, size in changelogs.items() for number in range(size)]
     try:
         async with asyncio.timeout(2 * config.request_timeout):
-            await unhurried(consumer.start())
-            starts, ends = await unhurried(bounds(consumer, places))
+            await shielded(consumer.start())
+            starts, ends = await shielded(bounds(consumer, places))
         for place in places:
             origin = await _last(consumer, place, starts[place], ends[place])
             if origin is not None:
                 yield place, origin
     finally:
-        await unhurried(consumer.stop())
+        await shielded(consumer.stop())
 
 
 async def _last(consumer: Any, place: Any, start: int, end: int) -> Origin | None:

@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from learners.arrays.tables import CellTable, Rows
 from learners.arrays.types import Ints
-from streams.engine.cancellation import unhurried
+from streams.engine.cancellation import shielded
 from streams.engine.config import EngineConfig
 from streams.engine.health import Cause, Symptom, broker_away
 from streams.engine.state.counts import CountsTable
@@ -56,10 +56,10 @@ class Replica:
         consumer = self._config.reader(f"{self._topic}.replica", wait_ms=500)
         self._answers = Answers(consumer._client)
         try:
-            await unhurried(consumer.start())
-            numbers = await unhurried(partitions_of(consumer, self._topic))
+            await shielded(consumer.start())
+            numbers = await shielded(partitions_of(consumer, self._topic))
             places = [TopicPartition(self._topic, number) for number in numbers]
-            starts, ends = await unhurried(bounds(consumer, places))
+            starts, ends = await shielded(bounds(consumer, places))
             consumer.assign(places)
             for place in places:
                 consumer.seek(place, starts[place])
@@ -104,7 +104,7 @@ class Replica:
             await self._read(self._consumer)
         except OffsetOutOfRangeError as error:
             _log.warning("%s begins or ends elsewhere now; it is read anew", self._topic)
-            starts = await unhurried(self._consumer.beginning_offsets(error.args[0]))
+            starts = await shielded(self._consumer.beginning_offsets(error.args[0]))
             for place, start in starts.items():
                 self._consumer.seek(place, start)
 

@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 
 from settings.errors import BrokerError
 from streams.clock import wall
-from streams.engine.cancellation import unhurried
+from streams.engine.cancellation import shielded
 from streams.engine.changelogs.changelog import Changelogs
 from streams.engine.config import EngineConfig
 from streams.engine.state.table import StateError
@@ -66,21 +66,21 @@ async def restore(
     places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
     try:
         async with asyncio.timeout(2 * config.request_timeout):
-            await unhurried(consumer.start())
-            starts, ends = await unhurried(bounds(consumer, places))
-            ids = await unhurried(topic_ids(consumer, [*changelogs.topics, *inputs]))
+            await shielded(consumer.start())
+            starts, ends = await shielded(bounds(consumer, places))
+            ids = await shielded(topic_ids(consumer, [*changelogs.topics, *inputs]))
             changelogs.origin = replace(changelogs.origin, topics=ids)
             changelogs.check_folder()
-            done.replaced = await unhurried(_replace_if_old(consumer, changelogs))
-            await unhurried(_check_decided(consumer, ends))
+            done.replaced = await shielded(_replace_if_old(consumer, changelogs))
+            await shielded(_check_decided(consumer, ends))
         _check_bounds(changelogs, starts, ends)
         for place in places:
             done.read[place.topic] = await _read(consumer, place, ends[place], changelogs)
         _check_meta(changelogs, done)
-        done.starts = await unhurried(_check_positions(consumer, changelogs, inputs))
+        done.starts = await shielded(_check_positions(consumer, changelogs, inputs))
         changelogs.confirm()
     finally:
-        await unhurried(consumer.stop())
+        await shielded(consumer.stop())
     done.seconds = time.monotonic() - started
     return done
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from streams.engine.api import AgentSpec
-from streams.engine.cancellation import unhurried
+from streams.engine.cancellation import shielded
 from streams.engine.config import EngineConfig
 from streams.engine.observer import Observer
 from streams.engine.state.store import open_free
@@ -35,7 +35,7 @@ async def open_session(
     session = store = None
     try:
         async with asyncio.timeout(2 * config.request_timeout):
-            await unhurried(producer.start())
+            await shielded(producer.start())
         store = open_free(
             config.state_folder(spec.name, partition),
             [t.name for t in spec.tables()],
