@@ -8,6 +8,7 @@ import numpy as np
 from agents.local_learner import readable
 from learners.join import Context, Event
 from learners.payloads import ContextPayload
+from schemas.deadletters import kept
 from schemas.reading import Check
 from schemas.rows import RowReader
 from settings.model import Settings
@@ -30,10 +31,9 @@ class ContextReader:
             return [], read.errors
         unit = self._partition.space.unit(np.array(read.rows, np.float64))
         cubes = self._partition.cells(unit).tolist()
+        values, offsets, times = batch.values, batch.offsets, batch.timestamps
         events: list[Event] = [
-            Context(
-                batch.timestamps[i], name, ContextPayload(cube, batch.offsets[i], batch.values[i])
-            )
+            Context(times[i], name, ContextPayload(cube, offsets[i], kept(values[i])))
             for i, name, cube in zip(read.positions, read.ids, cubes, strict=True)
         ]
         return events, read.errors

@@ -21,6 +21,7 @@ from learners.arrays.types import Ints
 from learners.ensemble import EnsembleLearner, Outcome
 from learners.join import Codec, Event, JoinRules, Label, Prediction, Reject
 from learners.payloads import PredictionPayload
+from schemas.deadletters import Digest, kept
 from schemas.errors import RecordError
 from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
@@ -289,7 +290,7 @@ class EnsembleProcessor(Processor):
     def _labelled(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_labels.read(batch.values)
         events: list[Event] = [
-            Label(batch.timestamps[i], name, label, (batch.offsets[i], batch.values[i]))
+            Label(batch.timestamps[i], name, label, (batch.offsets[i], kept(batch.values[i])))
             for i, name, label in zip(read.positions, read.ids, read.labels, strict=True)
         ]
         return events, read.errors
@@ -307,5 +308,6 @@ class EnsembleProcessor(Processor):
             return
         topic = self._topics.labels if isinstance(event, Label) else self._topics.contexts
         offset, value = event.payload[-2:]
-        key = event.id.encode()
-        out.dead_record(error, topic, offset, key=key, value=value)
+        if value is not None and not isinstance(value, bytes):
+            value = Digest(*value)  # of a large one no more was kept
+        out.dead_record(error, topic, offset, key=event.id.encode(), value=value)

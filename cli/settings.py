@@ -65,6 +65,7 @@ def check(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
     """Say whether the settings are sound, or list every problem with its line."""
+    from agents.model_sizes import model_sizes, size_warnings
     from settings.loading import read_source, validate
 
     try:
@@ -75,9 +76,17 @@ def check(
             raise
         print_json({"valid": False, "problems": _problems(error), "warnings": []})
         sys.exit(EXIT_INPUT)
-    warnings = _warnings(valid)
+    warnings = [*_warnings(valid), *size_warnings(valid)]
     if json:
-        print_json({"valid": True, "file": str(source.path), "problems": [], "warnings": warnings})
+        print_json(
+            {
+                "valid": True,
+                "file": str(source.path),
+                "problems": [],
+                "warnings": warnings,
+                "model_bytes": model_sizes(valid),
+            }
+        )
         return
     _summarise(source, valid)
     for warning in warnings:

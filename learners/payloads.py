@@ -6,7 +6,7 @@ order of the fields is the stored order: entries hold the values alone.
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class PredictionPayload(NamedTuple):
@@ -43,11 +43,11 @@ def load_payload(fields: Sequence[object]) -> PredictionPayload:
 
 
 class ContextPayload(NamedTuple):
-    """What comes with a context: its cube, and its record for the dead letters."""
+    """What comes with a context: its cube, and its record (or a digest) for the dead letters."""
 
     cube: int
     offset: int = -1
-    value: bytes | None = None
+    value: Any = None
 
 
 class Decision(NamedTuple):

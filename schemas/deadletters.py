@@ -54,6 +54,18 @@ def digest(value: bytes) -> Digest:
     return Digest(size, known or hashlib.sha256(value).hexdigest())
 
 
+KEPT = 1 << 10
+
+
+def kept(value: bytes | None) -> bytes | Digest | None:
+    """Return what is kept of a value that may wait for days before it is used or refused.
+
+    >>> kept(b"{}"), kept(b" " * 2_000).size
+    (b'{}', 2000)
+    """
+    return value if value is None or len(value) <= KEPT else digest(value)
+
+
 class Message(NamedTuple):
     """A message as a dead letter carries it on."""
 

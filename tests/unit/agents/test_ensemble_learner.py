@@ -1,8 +1,12 @@
 """The ensemble learner's agent: what it does with records that its ledger has no room for."""
 
+import hashlib
+
 from agents import ensemble_learner
+from schemas.deadletters import from_message
 from schemas.records import Prediction
 from schemas.writing import encode
+from streams.clock import wall
 from streams.engine.api import TaskContext
 from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics
@@ -50,3 +54,30 @@ def test_a_full_ledger_decodes_each_prediction_once_and_returns_each_as_it_came(
     dead = [value for topic, _, _, value, _ in shelf.sent if topic == topics.deadletter]
     assert dead == values[1:]
     assert reader.decoded == n
+
+
+def test_of_a_large_early_label_only_its_digest_waits(tmp_path):
+    settings = configured(tmp_path)
+    spec = ensemble_learner.spec(settings)
+    tables = {table.name: table for table in spec.tables()}
+    agent = ensemble_learner.EnsembleProcessor(settings, TaskContext(spec.name, 0, tables))
+    topics, now = Topics.of(settings), wall()
+    small = b'{"v":1,"id":"s","label":"ill","at":5}'
+    large = b'{"v":1,"id":"l","label":"ill","at":5,"note":"%s"}' % bytes(200_000).replace(
+        b"\0", b"a"
+    )
+    shelf = Shelf(topics.deadletter)
+    batch = Batch(
+        topics.labels, 0, 0, 2, 2, [0, 1], [now - 7_200_000] * 2, [b"s", b"l"], [small, large], {}
+    )
+    agent.process(batch, shelf)
+    agent.save()
+    waiting = sum(len(value) for _, value in tables["pending"].items())
+    assert waiting < 1_000
+    agent = ensemble_learner.EnsembleProcessor(settings, TaskContext(spec.name, 0, tables))
+    agent.tick(now, shelf)  # nobody predicted them within label_ttl
+    letters = [from_message(sent[-1], sent[2], sent[3]) for sent in shelf.sent]
+    assert [letter.reason for letter in letters] == ["unknown", "unknown"]
+    assert letters[0].value == small
+    assert (letters[1].value, letters[1].size) == (None, len(large))
+    assert letters[1].sha256 == hashlib.sha256(large).hexdigest()

@@ -122,3 +122,24 @@ def test_keys_complete(monkeypatch, tmp_path):
         check=True,
     )
     assert run.stdout.split() == ["ensemble.fusion_timeout="]
+
+
+def test_check_says_how_large_models_are(hb, tmp_path):
+    wide = ", ".join(f'{{ name = "f{i}", low = 0.0, high = 1.0 }}' for i in range(250))
+    text = (
+        GOOD
+        + f"""
+[learners.wide]
+cuts = 1
+features = [{wide}]
+rules.all = {{ kind = "committee", preset = "kdi" }}
+"""
+    )
+    write(tmp_path, text)
+    run = hb("settings", "check", "--json")
+    assert run.code == 0
+    size = run.json["model_bytes"]["learners.wide.rules.all"]
+    assert size > 1_000_000
+    (warning,) = run.json["warnings"]
+    assert f"learners.wide.rules.all: its model takes {size:,} bytes" in warning
+    assert "hb topics check --alter" in warning
