@@ -14,6 +14,7 @@ from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.contexts import ContextReader
 from agents.ensemble_outputs import Reports
 from agents.live_learners import Presence, Present
+from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
 from agents.state_encoding import ENTRIES, pack, unpack
 from agents.totals import EnsembleTotals
@@ -118,7 +119,7 @@ class EnsembleProcessor(Processor):
         self._topics = Topics.of(settings)
         self._labels = settings.labels
         self._label_index = {label: i for i, label in enumerate(settings.labels)}
-        self._positive = settings.labels.index(settings.positive)
+        self._log_odds = LogOddsFormat(settings)
         self._names = list(settings.learners)
         self._name_index = {name: i for i, name in enumerate(self._names)}
         self._reports = Reports(settings, self.learner.fusion.experts(self._names))
@@ -265,27 +266,29 @@ class EnsembleProcessor(Processor):
 
     def _predicted(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_predictions.read(batch.values)
-        index, labels = self._name_index, self._label_index
+        index, labels, log_odds = self._name_index, self._label_index, self._log_odds
         events: list[Event] = []
         times = batch.timestamps
         for position, r in zip(read.positions, read.records, strict=True):
-            odds = r.log_odds and self._odds(r.log_odds)
             payload = PredictionPayload(
-                r.exploring, r.accuracy, odds, r.rule, r.phase, r.cube, r.votes,
-                r.trials, r.low, r.high, r.epsilon,
-            )  # fmt: skip
+                r.exploring,
+                r.accuracy,
+                log_odds.expand(r.log_odds),
+                r.rule,
+                r.phase,
+                r.cube,
+                r.votes,
+                r.trials,
+                r.low,
+                r.high,
+                r.epsilon,
+            )
             events.append(
                 Prediction(
                     times[position], r.id, index[r.learner], labels[r.label], payload, position
                 )
             )
         return events, read.errors
-
-    def _odds(self, sent: tuple[float, ...]) -> tuple[float, ...]:
-        """Return log-odds for every label; of two labels the positive one's alone may be sent."""
-        if len(sent) != 1 or len(self._labels) != 2:
-            return sent
-        return (-sent[0], sent[0]) if self._positive else (sent[0], -sent[0])
 
     def _labelled(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_labels.read(batch.values)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agents.agent_metrics import DIAGNOSED
+from agents.log_odds import LogOddsFormat
 from learners.arrays.shares import UNIT
 from learners.arrays.types import Floats
 from learners.ensemble import Outcome
@@ -25,7 +26,7 @@ class Reports:
         self._names = list(settings.learners)
         self._mode = settings.ensemble.mode
         self._experts = list(experts)
-        self._positive = settings.labels.index(settings.positive)
+        self._log_odds = LogOddsFormat(settings)
         self._joint = [learner.joint for learner in settings.learners.values()]
 
     @property
@@ -119,9 +120,7 @@ class Reports:
         """Return what a learner is told of the others, as it travels."""
         if others is None or not self._joint[learner]:
             return [None] * n
-        wire = others[:, learner]
-        wire = wire[:, [self._positive]] if len(self._labels) == 2 else wire
-        return [tuple(row) for row in wire.tolist()]
+        return self._log_odds.send(others[:, learner])
 
     def _feedback(
         self, cases: Sequence[Settle], learner: int, others: Sequence[tuple[float, ...] | None]

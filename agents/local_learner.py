@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from agents.agent_metrics import READ, SAID
-from agents.log_odds import fits, opinions_of
+from agents.log_odds import LogOddsFormat
 from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
 from agents.prediction_records import Sayings
 from agents.record_checks import at_home
@@ -24,7 +24,8 @@ from agents.waiting_features import Kept
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import Floats, Ints
 from learners.local.features import FeatureSpace
-from learners.rules.base import LearningRule, Rule, RuleError
+from learners.local.learner import Labelled, Lessons
+from learners.rules.base import Rule, RuleError
 from learners.rules.calls import CURRENT, RuleHangs
 from learners.rules.sifting import sift
 from schemas.errors import RecordError
@@ -80,10 +81,10 @@ class LocalProcessor(Processor):
 
     def __init__(self, settings: Settings, name: str, context: TaskContext) -> None:
         self.name = name
-        self._settings = settings
         self.learner = local_learner(settings, name)
         self._topics = Topics.of(settings)
         self._sayings = Sayings(settings, name)
+        self._log_odds = LogOddsFormat(settings)
         self._label_index = {label: i for i, label in enumerate(settings.labels)}
         self._rules = list(settings.learners[name].rules)
         self._rule_index = {rule: i for i, rule in enumerate(self._rules)}
@@ -99,7 +100,7 @@ class LocalProcessor(Processor):
         self._ids = PhaseIds(self.learner)
         self._counted: list[Any] = []
         self._taught = 0
-        self._untaught = {rule.name: rule.state() for rule in self._learning()}
+        self._untaught = {rule.name: rule.state() for rule in self.learner.learning_rules}
         self._restore()
         self._pool: RulePool | None = None
         if context.others is not None:
@@ -115,7 +116,7 @@ class LocalProcessor(Processor):
         self._restore_rules()
 
     def _restore_rules(self) -> None:
-        for rule in self._learning():
+        for rule in self.learner.learning_rules:
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
             found = self._models.get(rule.name.encode())
             if found is None:
@@ -124,9 +125,6 @@ class LocalProcessor(Processor):
                 state = unpack_state(found)
                 self._taught = int(state.pop(LEARNED))
                 rule.restore(state)
-
-    def _learning(self) -> list[LearningRule]:
-        return [rule for rule in self.learner.rules if isinstance(rule, LearningRule)]
 
     def process(self, batch: Batch, out: Outbox) -> None:
         """Handle instances or feedback."""
@@ -192,25 +190,23 @@ class LocalProcessor(Processor):
         positions, records = self._usable(batch, read, out)
         if not records:
             return
-        phases = np.array([r.phase for r in records], np.int64)
-        cubes = np.array([int(r.cube) for r in records], np.int64)
-        truth = np.array([self._label_index[r.label] for r in records], np.int64)
-        self.learner.iup.learn(phases, cubes, self._chosen(records), self._correct(records, truth))
-        self._counted.append((phases, cubes))
+        labelled = self._labelled(records)
+        self._counted.append((labelled.phase, labelled.cubes))
         self._totals.count(LABELLED, len(records))
-        # What a rule fails on is counted all the same; it only teaches nobody.
-        failed = self._teach(records, truth)
+        self.learner.count(labelled)
+        # A record that a rule fails on is counted all the same; it only teaches nothing.
+        failed = self._teach(records, labelled.truth)
         self._refuse(batch, [(positions[k], error) for k, error in failed], out)
 
     def _usable(
         self, batch: Batch, read: ReadBatch[Feedback], out: Outbox
     ) -> tuple[list[int], list[Feedback]]:
         """Return the feedback that is about this learner; the rest goes to the dead letters."""
-        iup, settings = self.learner.iup, self._settings
+        iup = self.learner.iup
         sizes = {n: iup.phase(n).partition.size for n in range(1, iup.current + 1)}
         known = [int(r.cube) < sizes.get(r.phase, 0) for r in read.records]
         good = [
-            fine and (r.others is None or fits(r.others, settings))
+            fine and self._log_odds.fits(r.others)
             for fine, r in zip(known, read.records, strict=True)
         ]
         if all(good):
@@ -220,59 +216,55 @@ class LocalProcessor(Processor):
                 out.dead(batch, position, UNHEARD if fine else UNCOUNTABLE)
         return list(compress(read.positions, good)), list(compress(read.records, good))
 
-    def _chosen(self, records: Sequence[Feedback]) -> Any:
-        return np.array([self._rule_index[r.rule] for r in records], np.int64)
+    def _labelled(self, records: Sequence[Feedback]) -> Labelled:
+        return Labelled(
+            phase=np.array([r.phase for r in records], np.int64),
+            cubes=np.array([int(r.cube) for r in records], np.int64),
+            rules=np.array([self._rule_index[r.rule] for r in records], np.int64),
+            votes=self._votes(records),
+            truth=np.array([self._label_index[r.label] for r in records], np.int64),
+        )
 
-    def _correct(self, records: Sequence[Feedback], truth: Any) -> Any:
-        """Return (n, F): whether each rule was right; a bandit hears of the chosen one only."""
+    def _votes(self, records: Sequence[Feedback]) -> Ints:
+        """Return (n, F) each rule's label; a bandit is told that of the chosen one only."""
         if not self._full:
             predicted = np.array([self._label_index[r.predicted] for r in records], np.int64)
-            return np.repeat((predicted == truth)[:, None], len(self._rules), axis=1)
+            return np.repeat(predicted[:, None], len(self._rules), axis=1)
         votes = [
             [self._label_index[(r.votes or {}).get(rule, r.predicted)] for rule in self._rules]
             for r in records
         ]
-        return np.array(votes, np.int64) == truth[:, None]
+        return np.array(votes, np.int64)
 
-    def _teach(self, records: Sequence[Feedback], truth: Any) -> Sequence[tuple[int, RuleError]]:
-        """Teach all rules that learn; return which of the records they fail on."""
-        if not self._learning():
+    def _teach(self, records: Sequence[Feedback], truth: Ints) -> Sequence[tuple[int, RuleError]]:
+        """Teach the rules that learn; return which of the records they fail on."""
+        if not self.learner.learns:
             return []
-        found = [(k, row) for k, r in enumerate(records) if (row := self._kept.pop(r.id))]
-        if not found:
-            return []
-        rows = np.frombuffer(b"".join(row for _, row in found), np.float64)
-        rows = rows.reshape(len(found), self.learner.space.d)
-        labels = truth[[k for k, _ in found]]
-        others = self._others([records[k] for k, _ in found])
+        kept = [(k, row) for k, r in enumerate(records) if (row := self._kept.pop(r.id))]
+        d, at = self.learner.space.d, [k for k, _ in kept]
+        rows = np.frombuffer(b"".join(row for _, row in kept), np.float64).reshape(len(kept), d)
+        lessons = Lessons(rows, truth[at], self._others([records[k] for k in at]))
+        _, failed = sift(len(at), lambda part: self._teach_rules(lessons.part(part)))
+        return [(at[row], error) for row, error in failed]
 
-        def learn(part: slice) -> None:
-            beside = None if others is None else others[part]
-            self._teach_rules(rows[part], labels[part], beside)
-
-        _, failed = sift(len(found), learn)
-        return [(found[row][0], error) for row, error in failed]
-
-    def _teach_rules(self, rows: Floats, labels: Ints, others: Floats | None) -> None:
-        """Teach the rules some rows and write their state; if one fails, all are as before."""
-        learning = self._learning()
+    def _teach_rules(self, lessons: Lessons) -> None:
+        """Teach the rules and write their state; if one fails, all are as before."""
         try:
-            for rule in learning:
-                rule.learn(rows, labels, others)
+            self.learner.teach(lessons)
         except RuleError:
             self._restore_rules()
             raise
-        self._taught += len(rows)
-        for rule in learning:
+        self._taught += len(lessons.truth)
+        for rule in self.learner.learning_rules:
             assert self._models is not None  # noqa: S101 - the tables were made for these rules
             state = {**rule.state(), LEARNED: np.array(self._taught)}
             self._models.put(rule.name.encode(), pack_state(state))
 
     def _others(self, records: Sequence[Feedback]) -> Floats | None:
-        """Return (n, K) what the other learners said, if a rule wants to know; 0 is nothing."""
+        """Return (n, K) the log-odds of the other learners, if a rule needs them; 0 for none."""
         if not self.learner.joint:
             return None
-        return np.nan_to_num(opinions_of([r.others for r in records], self._settings))
+        return np.nan_to_num(self._log_odds.hear([r.others for r in records]))
 
     def save(self) -> None:
         """Write the counts that changed to their table."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from math import isfinite
 
 import numpy as np
 
+from agents.log_odds import LogOddsFormat
 from learners.arrays.types import Floats
 from learners.local.learner import Confidence, Predictions
 from schemas.records import Prediction
@@ -18,7 +18,7 @@ class Sayings:
     def __init__(self, settings: Settings, name: str) -> None:
         self._name = name
         self._labels = settings.labels
-        self._positive = settings.labels.index(settings.positive)
+        self._log_odds = LogOddsFormat(settings)
         self._rules = list(settings.learners[name].rules)
         self._full = settings.learners[name].feedback == "full"
 
@@ -44,7 +44,7 @@ class Sayings:
             _known(sure.high),
             _known(sure.epsilon),
             self._votes(said),
-            self._odds(said.log_odds),
+            self._log_odds.send(said.log_odds),
         )
 
     def _votes(self, said: Predictions) -> Iterable[dict[str, str] | None]:
@@ -52,12 +52,6 @@ class Sayings:
             return repeat(None)
         named = [[self._labels[i] for i in row] for row in said.votes.tolist()]
         return [dict(zip(self._rules, row, strict=True)) for row in named]
-
-    def _odds(self, log_odds: Floats) -> Iterable[tuple[float, ...] | None]:
-        if np.isnan(log_odds).all():
-            return repeat(None)
-        wire = log_odds[:, [self._positive]] if len(self._labels) == 2 else log_odds
-        return [tuple(row) if isfinite(row[0]) else None for row in wire.tolist()]
 
 
 def _known(column: Floats) -> list[float | None]:

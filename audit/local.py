@@ -21,12 +21,12 @@ from agents.totals import (
 from audit.compare import compare_tables
 from audit.evidence import Evidence
 from audit.findings import Findings
-from audit.models import audit_models
+from audit.models import Taught, audit_models, lessons_of
 from audit.recording.columns import count, first_of_each, occurrences
 from audit.recording.topic_columns import NONE
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Bools, Floats, Ints
-from learners.local.learner import LocalLearner
+from learners.local.learner import Labelled, LocalLearner
 from learners.rules.base import RuleError
 from learners.theory.regret import local_regret_parts
 from settings.building import local_learner
@@ -59,9 +59,10 @@ class LocalAudit:
         self._existence()
         self._content()
         learned = self._learned()
-        counts = self._counts(learned)
+        taught = learn_again(self, learned)
+        counts = self._counts()
         totals = self._totals(learned, counts)
-        audit_models(self, learned)
+        audit_models(self, taught)
         return totals
 
     def _existence(self) -> None:
@@ -121,8 +122,8 @@ class LocalAudit:
         self.findings.count("feedback_under_way", (~read).sum())
         return read & first_of_each(self.feedback["id"])
 
-    def _counts(self, learned: Bools) -> CellTable:
-        again = recount(self, learned)
+    def _counts(self) -> CellTable:
+        again = counts_of(self.learner)
         whole = not self.evidence.cut(self.evidence.topics.feedback(self.name))
         live = self.state.counts["counts"]
         compare_tables(
@@ -158,33 +159,42 @@ class LocalAudit:
         return again
 
 
-def recount(audit: LocalAudit, learned: Bools) -> CellTable:
-    """Return the counts that some feedback leads to, by the learner itself."""
-    told = {key: audit.feedback[key][learned] for key in ("label", "predicted", "phase", "cube")}
-    rules = audit.feedback["rule"][learned].astype(np.int64)
-    correct = _correct(audit, learned, rules)
-    learner: LocalLearner = audit.learner
+def counts_of(learner: LocalLearner) -> CellTable:
+    """Return the counts of a learner as its state holds them."""
     table = table_for(None, learner.iup.phase(1).table.width)
-    if not len(rules):
-        return table
-    learner.iup.learn(told["phase"].astype(np.int64), told["cube"], rules, correct)
     ids = PhaseIds(learner)
-    for phase in np.unique(told["phase"]).tolist():
-        cubes, rows = learner.iup.phase(phase).table.items()
+    for phase, counts in learner.iup.tables().items():
+        cubes, rows = counts.items()
         table.put(ids.join(phase, cubes), rows)
     return table
 
 
-def _correct(audit: LocalAudit, learned: Bools, rules: Ints) -> Bools:
-    """Return (n, F): whether each rule was right, as far as the learner's feedback tells."""
-    truth, predicted = audit.feedback["label"][learned], audit.feedback["predicted"][learned]
-    right = np.repeat((predicted == truth)[:, None], len(audit.learner.rules), axis=1)
-    if audit.evidence.settings.learners[audit.name].feedback != "full" or not len(rules):
-        return right
-    codes = audit.feedback["votes"][learned]
-    table = audit.evidence.logs.names.votes
-    wide = len(audit.learner.rules)
-    votes = np.array([v if len(v) == wide else (NONE,) * wide for v in table] + [(NONE,) * wide])
-    said = votes[codes]
+def learn_again(audit: LocalAudit, learned: Bools) -> Taught:
+    """Let the learner learn from some feedback once more; say what its rules were taught."""
+    columns, learner = audit.feedback, audit.learner
+    taught = lessons_of(audit, learned)
+    labelled = Labelled(
+        phase=columns["phase"][learned].astype(np.int64),
+        cubes=columns["cube"][learned],
+        rules=columns["rule"][learned].astype(np.int64),
+        votes=_votes(audit, learned),
+        truth=columns["label"][learned].astype(np.int64),
+    )
+    try:
+        learner.learn(labelled, taught.lessons)
+    except RuleError:
+        return taught._replace(failed=True)
+    return taught
+
+
+def _votes(audit: LocalAudit, learned: Bools) -> Ints:
+    """Return (n, F) the rules' labels, as far as the learner's feedback tells."""
+    predicted, width = audit.feedback["predicted"][learned], len(audit.learner.rules)
+    own = np.repeat(predicted[:, None], width, axis=1)
+    if audit.evidence.settings.learners[audit.name].feedback != "full" or not len(own):
+        return own
+    unsent = (NONE,) * width
+    known = [votes if len(votes) == width else unsent for votes in audit.evidence.logs.names.votes]
+    votes = np.array([*known, unsent])[audit.feedback["votes"][learned]]
     # A rule whose vote did not travel counts as the learner's own prediction, as in the agent.
-    return np.asarray(np.where(said == NONE, predicted[:, None], said) == truth[:, None])
+    return np.where(votes == NONE, own, votes)

@@ -13,8 +13,9 @@ from agents.state_encoding import unpack_state
 from agents.totals import FORGOTTEN
 from audit.compare import same_state
 from audit.recording.columns import firsts
-from learners.arrays.types import Bools, Floats, Ints
-from learners.rules.base import LearningRule, RuleError
+from learners.arrays.types import Bools
+from learners.local.learner import Lessons
+from learners.rules.base import LearningRule
 from streams.kafka.topics import local
 
 if TYPE_CHECKING:
@@ -23,31 +24,44 @@ if TYPE_CHECKING:
 _PROBES = 1000
 
 
-class Lessons(NamedTuple):
-    """What rules were taught, in order: rows, their labels, and what the other learners said."""
+class Taught(NamedTuple):
+    """What rules were taught, why that cannot be known, and whether one failed on it."""
 
-    rows: Floats
-    truth: Ints
-    others: Floats
+    lessons: Lessons
+    unknown: str = ""
+    failed: bool = False
 
 
-def audit_models(audit: "LocalAudit", learned: Bools) -> None:
-    """Hold every model of a learner against its fold, and the features that still wait."""
-    rules = [rule for rule in audit.learner.rules if isinstance(rule, LearningRule)]
+def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
+    """Return what the rules were taught by some feedback."""
+    unknown = _unknowable(audit) if audit.learner.learns else ""
+    if unknown or not audit.learner.learns:
+        d, K = audit.learner.space.d, audit.learner.classes
+        return Taught(Lessons(np.zeros((0, d)), np.zeros(0, np.int64), np.zeros((0, K))), unknown)
+    # Feedback that a rule failed on is counted, and teaches nothing.
+    learned = learned & audit.evidence.usable(audit.evidence.topics.feedback(audit.name))
+    first = firsts(audit.instances["id"], audit.evidence.size)
+    at = first[audit.feedback["id"][learned]]
+    truth = audit.feedback["label"][learned].astype(np.int64)
+    others = np.nan_to_num(audit.feedback["others"][learned])
+    known = at >= 0
+    return Taught(Lessons(audit.instances["row"][at[known]], truth[known], others[known]))
+
+
+def audit_models(audit: "LocalAudit", taught: Taught) -> None:
+    """Hold every model of a learner against the one that learned once more, and the features."""
+    rules = audit.learner.learning_rules
     if not rules:
         return
     _audit_features(audit)
-    note = _unknowable(audit)
-    d, K = audit.learner.space.d, audit.learner.classes
-    nothing = Lessons(np.zeros((0, d)), np.zeros(0, np.int64), np.zeros((0, K)))
-    lessons = nothing if note else _lessons(audit, learned)
+    note = taught.unknown
     for rule in rules:
         name = f"{local(audit.name)} model {rule.name}"
         held = audit.state.entries["models"].get(rule.name.encode())
-        if note or (held is None and not len(lessons.truth)):
+        if note or (held is None and not len(taught.lessons.truth)):
             audit.findings.table(name, audit.where, values=0, differing=0, note=note)
             continue
-        values, differing, why = _compare(audit, rule, held, lessons)
+        values, differing, why = _compare(audit, rule, held, taught)
         audit.findings.table(name, audit.where, values=values, differing=differing, note=why)
 
 
@@ -65,35 +79,20 @@ def _unknowable(audit: "LocalAudit") -> str:
     return ""
 
 
-def _lessons(audit: "LocalAudit", learned: Bools) -> Lessons:
-    """Return what the rules were taught."""
-    # Feedback that a rule failed on is counted, and taught nobody.
-    learned = learned & audit.evidence.usable(audit.evidence.topics.feedback(audit.name))
-    first = firsts(audit.instances["id"], audit.evidence.size)
-    at = first[audit.feedback["id"][learned]]
-    truth = audit.feedback["label"][learned].astype(np.int64)
-    others = np.nan_to_num(audit.feedback["others"][learned])
-    return Lessons(audit.instances["row"][at[at >= 0]], truth[at >= 0], others[at >= 0])
-
-
 def _compare(
-    audit: "LocalAudit", rule: LearningRule, held: bytes | None, lessons: Lessons
+    audit: "LocalAudit", rule: LearningRule, held: bytes | None, taught: Taught
 ) -> tuple[int, int, str]:
     """Return values compared, values differing, and a note."""
-    rows, truth, others = lessons
+    lessons = len(taught.lessons.truth)
     try:
         live = {} if held is None else unpack_state(held)
-        taught = int(live.pop(LEARNED, np.array(0)))
-    except Exception:  # noqa: BLE001  # anybody may have written it
+        learned = int(live.pop(LEARNED, np.array(0)))
+    except Exception:  # noqa: BLE001  # anyone may have written it
         return 1, 1, "it cannot be read"
     given_up = int(audit.state.counts["totals"].rows(np.zeros(1, np.int64))[0, FORGOTTEN])
-    if taught < len(truth) <= taught + given_up:
-        return 0, 0, f"not compared: features of {len(truth) - taught} instances were given up"
-    if taught != len(truth):
-        return 1, 1, ""
-    try:
-        rule.learn(rows, truth, others)
-    except RuleError:
+    if learned < lessons <= learned + given_up:
+        return 0, 0, f"not compared: features of {lessons - learned} instances were given up"
+    if learned != lessons or taught.failed:
         return 1, 1, ""
     if rule.exact:
         return len(live), same_state(live, rule.state()), ""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from agents.local_learner import readable
-from agents.log_odds import opinions_of
+from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
 from audit.recording.columns import Columns, Ids
 from audit.recording.pieces import since, upto
@@ -198,6 +198,7 @@ class PredictionLog(Log):
         self._names = names
         self._reader = Reader(Prediction, known=known)
         self._rules = {name: names.rules(name) for name in names.settings.learners}
+        self._log_odds = LogOddsFormat(names.settings)
 
     def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
         read = self._reader.read(batch.values)
@@ -215,7 +216,7 @@ class PredictionLog(Log):
             exploring=[r.exploring for r in records],
             trials=[r.trials for r in records],
             accuracy=[np.nan if r.accuracy is None else r.accuracy for r in records],
-            odds=opinions_of([r.log_odds for r in records], names.settings),
+            odds=self._log_odds.hear([r.log_odds for r in records]),
             votes=[votes_code(names, r.learner, r.votes) for r in records],
         )
         return read.errors
@@ -297,6 +298,7 @@ class FeedbackLog(Log):
             Reader(Feedback, known=known, checks=[names.home]),
         )  # fmt: skip
         self._names, self._learner = names, learner
+        self._log_odds = LogOddsFormat(names.settings)
         self._reader = Reader(Feedback, known=known)
 
     def _rightly(self, value: bytes | None, reasons: Sequence[str]) -> bool:
@@ -317,7 +319,7 @@ class FeedbackLog(Log):
             cube=[int(r.cube) for r in records],
             rule=[self._rules[r.rule] for r in records],
             votes=[votes_code(names, self._learner, r.votes) for r in records],
-            others=opinions_of([r.others for r in records], names.settings),
+            others=self._log_odds.hear([r.others for r in records]),
         )
         return read.errors
 

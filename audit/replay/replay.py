@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from agents.ensemble_learner import ensemble_learner
-from agents.log_odds import opinions_of
+from agents.log_odds import LogOddsFormat
 from audit.recording.columns import firsts
 from audit.recording.partition import PartitionLogs, read_partition
 from audit.recording.recording import Progress, opened, silent
@@ -26,7 +26,7 @@ from audit.replay.score import ENSEMBLE, Score, live_score
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import MISSING, Floats, Ints
 from learners.join import Codec, Context, Event, Label, Prediction, Settle
-from learners.local.learner import LocalLearner, Predictions
+from learners.local.learner import Labelled, Lessons, LocalLearner
 from learners.payloads import ContextPayload, PredictionPayload
 from settings.building import local_learner
 from settings.model import Settings
@@ -59,6 +59,7 @@ class Player:
         self.diagnosed: Ints = np.full(len(tape.names), MISSING, np.int64)
         self._number = {name: i for i, name in enumerate(tape.names)}
         self._cells = self._contexts()
+        self._log_odds = LogOddsFormat(settings)
         # Where each patient stands among a learner's arrivals; each arrives there once.
         self._places = [firsts(tape.arrivals[name].ids, len(tape.names)) for name in self.names]
 
@@ -124,7 +125,9 @@ class Player:
         rows = arrivals.rows[at]
         names = [self.tape.names[number] for number in arrivals.ids[at].tolist()]
         said = self.learners[learner].decide(rows, seeds_of(names))
-        chosen, odds = said.choices, self._heard(said)
+        chosen = said.choices
+        # As they would have travelled.
+        odds = self._log_odds.hear(self._log_odds.send(said.log_odds))
         columns = zip(
             at, said.labels.tolist(), chosen.exploring.tolist(), chosen.accuracy.tolist(),
             odds.tolist(), chosen.cubes.tolist(), chosen.rules.tolist(), said.votes.tolist(),
@@ -135,14 +138,6 @@ class Player:
             told = None if np.isnan(odd[0]) else odd
             payload = PredictionPayload(exploring, sure, told, rule, chosen.phase, cube, votes)
             yield place, (label, payload)
-
-    def _heard(self, said: Predictions) -> Floats:
-        """Return log-odds as they would have travelled."""
-        if len(self.settings.labels) != 2:
-            return said.log_odds
-        positive = self.settings.labels.index(self.settings.positive)
-        sent = said.log_odds[:, [positive]].tolist()
-        return opinions_of([None if np.isnan(o[0]) else o for o in sent], self.settings)
 
     def _take(self, events: list[Event]) -> None:
         """Let the ensemble learner act, and the local learners learn what is settled."""
@@ -162,15 +157,16 @@ class Player:
     ) -> None:
         payloads: list[PredictionPayload] = [case.payloads[i] for case in heard]
         places = self._places[i][[self._number[case.id] for case in heard]]
-        learner.learn(
+        truth = np.array([case.label for case in heard], np.int64)
+        labelled = Labelled(
             phase=np.array([payload.phase for payload in payloads], np.int64),
             cubes=np.array([payload.cube for payload in payloads], np.int64),
             rules=np.array([payload.rule for payload in payloads], np.int64),
             votes=np.array([payload.votes for payload in payloads], np.int64),
-            truth=np.array([case.label for case in heard], np.int64),
-            rows=self.tape.arrivals[self.names[i]].rows[places],
-            others=others,
+            truth=truth,
         )
+        rows = self.tape.arrivals[self.names[i]].rows[places]
+        learner.learn(labelled, Lessons(rows, truth, others))
 
     def _score(self) -> Score:
         K = len(self.settings.labels)

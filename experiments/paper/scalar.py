@@ -14,7 +14,7 @@ from experiments.paper.protocol import Runs, make_runs
 from learners.arrays.types import Bools, Ints
 from learners.fusion.base import Ballot, Fusion, Verdict
 from learners.fusion.registry import make_fusion
-from learners.local.learner import LocalLearner, Predictions
+from learners.local.learner import Labelled, LocalLearner, Predictions
 from learners.rules.constant import Constant
 
 
@@ -96,14 +96,7 @@ class _Loop:
             return
         told = self.runs.told[self.run, t : t + 1]
         for learner, one in zip(self.learners, said, strict=True):
-            chosen = one.choices
-            learner.learn(
-                phase=chosen.phase,
-                cubes=chosen.cubes,
-                rules=chosen.rules,
-                votes=one.votes,
-                truth=told,
-            )
+            learner.learn(Labelled.of(one, told))
         self.fusion.learn(ballot, verdict, told)
 
 

@@ -11,7 +11,7 @@ from learners.arrays.types import Bools, Floats, Ints
 from learners.fusion.base import Ballot
 from learners.fusion.evidence import evidence_of_others
 from learners.local.iup import Feedback, IupConfig
-from learners.local.learner import LocalLearner, Predictions
+from learners.local.learner import Labelled, Lessons, LocalLearner
 from learners.local.phases import Horizon
 from learners.rules.registry import make_rule
 
@@ -102,7 +102,8 @@ def _pass(learner: LocalLearner, order: Order, columns: Ints) -> Heard:
         chosen = said.choices
         labels[t], exploring[t] = said.labels[0], chosen.exploring[0]
         accuracy[t], odds[t] = chosen.accuracy[0], said.log_odds[0]
-        _learn(learner, said, order.told[t : t + 1], row)
+        truth = order.told[t : t + 1]
+        learner.learn(Labelled.of(said, truth), Lessons(row, truth))
     return Heard(labels, exploring, accuracy, odds)
 
 
@@ -128,21 +129,7 @@ def together(learners: Sequence[LocalLearner], order: Order) -> Heard:
             log_odds=heard.log_odds[at],
         )  # fmt: skip
         others = evidence_of_others(ballot)
+        truth = order.told[at]
         for i, (learner, one) in enumerate(zip(learners, said, strict=True)):
-            _learn(learner, one, order.told[at], rows[i][at], others[:, i])
+            learner.learn(Labelled.of(one, truth), Lessons(rows[i][at], truth, others[:, i]))
     return heard
-
-
-def _learn(
-    learner: LocalLearner, said: Predictions, truth: Ints, row: Floats, others: Floats | None = None
-) -> None:
-    chosen = said.choices
-    learner.learn(
-        phase=chosen.phase,
-        cubes=chosen.cubes,
-        rules=chosen.rules,
-        votes=said.votes,
-        truth=truth,
-        rows=row,
-        others=others,
-    )

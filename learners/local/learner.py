@@ -11,6 +11,7 @@ order does not matter, and the state of learning rules, whose order does.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,6 +56,46 @@ class Confidence:
     epsilon: Floats
 
 
+class Labelled(NamedTuple):
+    """The labels of n instances, with what an LL had decided on them.
+
+    phase, cubes, rules   as in Choices; `phase` may be an array, because labels come late
+    votes                 (n, F) the rules' labels at decision time; under bandit feedback only the
+                          chosen rule's is read
+    truth                 (n,)   the label that came
+    """
+
+    phase: int | Ints
+    cubes: Ints
+    rules: Ints
+    votes: Ints
+    truth: Ints
+
+    @classmethod
+    def of(cls, predictions: Predictions, truth: Ints) -> "Labelled":
+        """Return predictions with their labels."""
+        choices = predictions.choices
+        return cls(choices.phase, choices.cubes, choices.rules, predictions.votes, truth)
+
+
+class Lessons(NamedTuple):
+    """What rules that learn are taught, in order.
+
+    rows     (n, d) the features
+    truth    (n,)   their labels
+    others   (n, K) the log-odds of the other LLs together; needed by a joint rule
+    """
+
+    rows: Floats
+    truth: Ints
+    others: Floats | None = None
+
+    def part(self, rows: slice) -> "Lessons":
+        """Return some of the lessons."""
+        others = None if self.others is None else self.others[rows]
+        return Lessons(self.rows[rows], self.truth[rows], others)
+
+
 class LocalLearner:
     """One LL with K labels.
 
@@ -65,9 +106,7 @@ class LocalLearner:
     >>> learner = LocalLearner(unit_cube(2), rules, IupConfig(rules=2, cuts=2), classes=2)
     >>> rows = np.array([[0.1, 0.2], [0.8, 0.9]])
     >>> said = learner.decide(rows, seeds_of(["p1", "p2"]))
-    >>> chosen = said.choices
-    >>> learner.learn(phase=chosen.phase, cubes=chosen.cubes, rules=chosen.rules,
-    ...               votes=said.votes, truth=np.array([0, 1]))
+    >>> learner.learn(Labelled.of(said, truth=np.array([0, 1])))
     >>> learner.iup.labelled
     2
     """
@@ -95,9 +134,14 @@ class LocalLearner:
         return any(rule.learns for rule in self.rules)
 
     @property
+    def learning_rules(self) -> list[LearningRule]:
+        """Return the rules that learn."""
+        return [rule for rule in self.rules if isinstance(rule, LearningRule)]
+
+    @property
     def joint(self) -> bool:
-        """Tell whether a rule needs to hear what the other LLs had said when the label comes."""
-        return any(isinstance(rule, LearningRule) and rule.joint for rule in self.rules)
+        """Tell whether a rule needs the other LLs' log-odds when the label comes."""
+        return any(rule.joint for rule in self.learning_rules)
 
     def decide(
         self, rows: Floats, seeds: Seeds, rules: Sequence[Rule] | None = None
@@ -129,28 +173,28 @@ class LocalLearner:
             epsilon = np.sqrt(factor / choices.trials) + floor
         return Confidence(choices.accuracy, low, high, epsilon)
 
-    def learn(
-        self,
-        *,
-        phase: int | Ints,
-        cubes: Ints,
-        rules: Ints,
-        votes: Ints,
-        truth: Ints,
-        rows: Floats | None = None,
-        others: Floats | None = None,
-    ) -> None:
-        """Take in labels of instances decided earlier, in order.
+    def learn(self, labelled: Labelled, lessons: Lessons | None = None) -> None:
+        """Take in labels of instances decided earlier: count them, then teach the rules, in order.
 
-        `votes` (n, F) are the rules' labels at decision time; under bandit feedback only the chosen
-        rule's is read. `rows` are needed if a rule learns, `others` (n, K), the
-        log-odds of the other LLs together, if one is joint. If a rule fails on them, RuleError is
-        raised after others may have learned: go on from a restored learner.
+        `lessons` are needed if a rule learns. They may be fewer than the labels, where features
+        were not kept for as long.
         """
-        correct: Bools = votes == truth[:, None]
-        self.iup.learn(phase, cubes, rules, correct)
-        for rule in self.rules:
-            if isinstance(rule, LearningRule):
-                if rows is None:
-                    raise LearnerError("a rule that learns needs the features with the label")
-                rule.learn(rows, truth, others)
+        self.count(labelled)
+        if lessons is not None:
+            self.teach(lessons)
+        elif self.learns:
+            raise LearnerError("a rule that learns needs the features with the label")
+
+    def count(self, labelled: Labelled) -> None:
+        """Count which rules were right: the first half of `learn`."""
+        correct: Bools = labelled.votes == labelled.truth[:, None]
+        self.iup.learn(labelled.phase, labelled.cubes, labelled.rules, correct)
+
+    def teach(self, lessons: Lessons) -> None:
+        """Teach the rules that learn: the second half of `learn`.
+
+        If a rule fails, RuleError is raised when others may have learned: restore them all then.
+        """
+        if len(lessons.truth):
+            for rule in self.learning_rules:
+                rule.learn(*lessons)

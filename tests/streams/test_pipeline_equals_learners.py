@@ -16,6 +16,7 @@ from pipeline_kit import (
 
 from learners.arrays.seeds import seeds_of
 from learners.fusion.base import Ballot
+from learners.local.learner import Labelled, Lessons
 from settings.building import fusion, local_learner
 from streams.kafka.topics import Topics
 
@@ -52,15 +53,7 @@ class PureEnsemble:
         verdict = self.fusion.decide(ballot)
         y = np.array([labels.index(truth)])
         for name, learner in self.learners.items():
-            chosen = said[name].choices
-            learner.learn(
-                phase=chosen.phase,
-                cubes=chosen.cubes,
-                rules=chosen.rules,
-                votes=said[name].votes,
-                truth=y,
-                rows=rows[name],
-            )
+            learner.learn(Labelled.of(said[name], y), Lessons(rows[name], y))
         self.fusion.learn(ballot, verdict, y)
         votes = {name: labels[p.labels[0]] for name, p in said.items()}
         return votes, verdict.weights[0].tolist(), labels[verdict.labels[0]]

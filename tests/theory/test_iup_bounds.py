@@ -5,7 +5,7 @@ import pytest
 
 from learners.local.features import unit_cube
 from learners.local.iup import Iup, IupConfig
-from learners.local.learner import LocalLearner
+from learners.local.learner import Labelled, LocalLearner
 from learners.local.phases import Horizon
 from learners.rules.constant import Constant
 from learners.theory.bounds import confidence_epsilon, local_regret
@@ -123,13 +123,7 @@ def test_a_learner_reports_the_corollarys_epsilon():
     seeds = np.arange(50, dtype=np.uint64)
     made = learner.decide(x, seeds)
     assert np.isinf(learner.confidence(made.choices).epsilon).all()
-    learner.learn(
-        phase=made.choices.phase,
-        cubes=made.choices.cubes,
-        rules=made.choices.rules,
-        votes=made.votes,
-        truth=np.zeros(50, np.int64),
-    )
+    learner.learn(Labelled.of(made, truth=np.zeros(50, np.int64)))
     after = learner.decide(x[:1], seeds[:1])
     n = int(after.choices.trials[0])
     expected = confidence_epsilon(n, T=10_000, d=10, cubes=2**10, rules=2, L=0.5, alpha=1.65)

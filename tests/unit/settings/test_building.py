@@ -4,6 +4,7 @@ import pytest
 from learners.arrays.seeds import seeds_of
 from learners.fusion.fnr_control import Controlled
 from learners.local.iup import Feedback
+from learners.local.learner import Labelled
 from learners.local.phases import Doubling, Horizon
 from settings.building import fusion, local_learner
 from settings.errors import SettingsError
@@ -37,13 +38,7 @@ def test_a_built_learner_decides_and_learns(tmp_path):
     rows = np.array([[-1.0, 0.0], [1.0, 1.0]])
     said = learner.decide(rows, seeds_of(["p", "q"]))
     assert said.choices.cubes.tolist() == [0, 3]
-    learner.learn(
-        phase=said.choices.phase,
-        cubes=said.choices.cubes,
-        rules=said.choices.rules,
-        votes=said.votes,
-        truth=np.array([0, 1]),
-    )
+    learner.learn(Labelled.of(said, truth=np.array([0, 1])))
     assert learner.iup.labelled == 2
 
 

@@ -5,7 +5,7 @@ from learners.arrays.seeds import seeds_of
 from learners.errors import LearnerError
 from learners.local.features import unit_cube
 from learners.local.iup import Feedback, IupConfig
-from learners.local.learner import LocalLearner
+from learners.local.learner import Labelled, Lessons, LocalLearner
 from learners.rules.base import Rule, RuleError
 from learners.rules.constant import Constant
 from learners.rules.registry import make_rule
@@ -36,14 +36,7 @@ def ids(n):
 
 
 def teach(ll, said, x, truth):
-    ll.learn(
-        phase=said.choices.phase,
-        cubes=said.choices.cubes,
-        rules=said.choices.rules,
-        votes=said.votes,
-        truth=truth,
-        rows=x,
-    )
+    ll.learn(Labelled.of(said, truth), None if x is None else Lessons(x, truth))
 
 
 def test_the_prediction_is_the_chosen_rules_label():
