@@ -18,16 +18,16 @@ from typing import Any
 
 from agents.roles import specs
 from agents.stored_state import exact, find_conflicts
-from audit.counters import audit_counters, audit_latest, latest_again
-from audit.evidence import Evidence
+from audit.ensemble_totals import audit_counters, audit_latest, latest_again
 from audit.findings import Findings, Kind
 from audit.join import JoinAudit
-from audit.live import read_state
-from audit.local import LocalAudit
+from audit.live_state import read_state
+from audit.local_learner import LocalAudit
 from audit.metric_values import audit_metrics, read_pages
+from audit.observed import Evidence
 from audit.recomputed import Again, live
-from audit.recording.partition import read_partition
-from audit.recording.recording import Progress, Recording, opened, silent
+from audit.recording.partition_logs import read_partition
+from audit.recording.reader import Progress, Recording, opened, silent
 from audit.refusals import audit_refusals
 from audit.settling import SettlingAudit, context_misfits, recomputed
 from settings.model import Settings

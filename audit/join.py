@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audit.evidence import DIAGNOSED, GONE, OPEN, PARKED, SETTLED, Evidence
 from audit.findings import Findings
+from audit.observed import DIAGNOSED, GONE, OPEN, PARKED, SETTLED, Evidence
 from audit.recording.columns import count, firsts
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.monitor.scores import Sums
 from agents.totals import EnsembleTotals, local_width, summed
-from audit.evidence import Evidence
+from audit.observed import Evidence
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Ints
 from learners.scores.window import Window, merged

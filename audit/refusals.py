@@ -1,7 +1,7 @@
 """Dead letters: one for each record that could not be used, none for any other."""
 
-from audit.evidence import Evidence
 from audit.findings import Findings
+from audit.observed import Evidence
 from learners.join import Reason
 
 AFTER_READING = {*map(str, Reason), "rule_failed"}

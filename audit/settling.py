@@ -12,9 +12,9 @@ import numpy as np
 
 from agents.ensemble_learner import ensemble_learner
 from audit.compare import compare_tables
-from audit.evidence import Evidence
 from audit.findings import Findings
 from audit.join import Joined
+from audit.observed import Evidence
 from audit.recording.columns import firsts
 from audit.settling_order import merged_order
 from learners.arrays.tables import CellTable

@@ -14,7 +14,7 @@ from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
     from audit import Report
-    from audit.recording.recording import Progress
+    from audit.recording.reader import Progress
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +59,7 @@ def audit(
 @contextmanager
 def reading(*, shown: bool) -> Iterator["Progress"]:
     """Give something that shows how far the reading of topics is: a bar, on a terminal only."""
-    from audit.recording.recording import silent
+    from audit.recording.reader import silent
 
     if not (shown and err.is_terminal):
         yield silent

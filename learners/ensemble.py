@@ -21,8 +21,8 @@ import numpy as np
 from learners.arrays.seeds import seeds_of
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Floats, Ints, Seeds
+from learners.fusion.ballot_log_odds import evidence_of_others
 from learners.fusion.base import Ballot, Fusion, Verdict
-from learners.fusion.evidence import evidence_of_others
 from learners.join import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
 from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, PredictionPayload
 from learners.scores.error_rates import confusion

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from agents import ensemble_learner, local_learner
-from audit.evidence import Evidence
-from audit.live import LiveState
-from audit.recording.partition import empty_logs
-from audit.recording.recording import Span
+from audit.live_state import LiveState
+from audit.observed import Evidence
+from audit.recording.partition_logs import empty_logs
+from audit.recording.reader import Span
 from schemas.records import Context, Instance, Label
 from schemas.writing import encode
 from settings.loading import load_settings

@@ -19,9 +19,9 @@ import numpy as np
 from agents.ensemble_learner import ensemble_learner
 from agents.log_odds import LogOddsFormat
 from audit.recording.columns import firsts
-from audit.recording.partition import PartitionLogs, read_partition
-from audit.recording.recording import Progress, opened, silent
-from audit.replay.restated import Tape, tape_of
+from audit.recording.partition_logs import PartitionLogs, read_partition
+from audit.recording.reader import Progress, opened, silent
+from audit.replay.recorded_stream import Tape, tape_of
 from audit.replay.score import ENSEMBLE, Score, live_score
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import MISSING, Floats, Ints

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from audit.recording.columns import firsts
-from audit.recording.partition import PartitionLogs
+from audit.recording.partition_logs import PartitionLogs
 from learners.arrays.types import MISSING, Ints
 from learners.fusion.base import Verdict
 from learners.scores.error_rates import confusion, rates

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from audit.recording.recording import Span, opened
+from audit.recording.reader import Span, opened
 from settings.errors import HbError
 from settings.model import Settings
 from streams.kafka.batch import Batch

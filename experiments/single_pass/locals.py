@@ -8,8 +8,8 @@ import numpy as np
 
 from experiments.single_pass.orders import Order, make_order
 from learners.arrays.types import Bools, Floats, Ints
+from learners.fusion.ballot_log_odds import evidence_of_others
 from learners.fusion.base import Ballot
-from learners.fusion.evidence import evidence_of_others
 from learners.local.iup import Feedback, IupConfig
 from learners.local.learner import Labelled, Lessons, LocalLearner
 from learners.local.phases import Horizon

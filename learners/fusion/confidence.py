@@ -19,9 +19,15 @@ import numpy as np
 from learners.arrays.shares import completed, proportions, rounded, winner
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Floats, Ints
+from learners.fusion.ballot_log_odds import (
+    CLIP,
+    accuracy_log_odds,
+    check_clip,
+    evidence,
+    label_chances,
+)
 from learners.fusion.base import Ballot, Verdict, unsent
-from learners.fusion.evidence import CLIP, accuracy_log_odds, check_clip, evidence, label_chances
-from learners.fusion.expert_errors import Record
+from learners.fusion.error_counts import Record
 from learners.fusion.hedge import Hedge, Rate
 from learners.fusion.peers.fixed import SignedVote
 from learners.fusion.weighted import falling_exp

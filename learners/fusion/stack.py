@@ -27,13 +27,13 @@ from math import exp, inf, pi
 
 import numpy as np
 
-from learners.arrays.folds import mean_by_count
+from learners.arrays.rounds import mean_by_count
 from learners.arrays.shares import UNIT, completed, rounded, tally, winner
 from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.errors import LearnerError
+from learners.fusion.ballot_log_odds import CLIP, check_clip, evidence, label_chances
 from learners.fusion.base import Ballot, Fusion, Verdict
-from learners.fusion.evidence import CLIP, check_clip, evidence, label_chances
 
 _CHUNK_NUMBERS = 1 << 20
 """How many numbers of state are gathered at once for a decision."""

@@ -30,7 +30,7 @@ import numpy as np
 from learners.arrays.types import Floats, Ints, State
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
-from learners.rules.columns import Columns
+from learners.rules.expanded_columns import Columns
 from learners.rules.fourier import FourierFeatures
 from learners.rules.odds import beside, by_row, dot_rows, from_heads, heads, sigmoid, targets
 from learners.rules.scalers import make_scaler

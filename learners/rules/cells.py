@@ -31,7 +31,7 @@ from learners.arrays.types import Bools, Floats, Ints, State
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
-from learners.rules.columns import Columns
+from learners.rules.expanded_columns import Columns
 from learners.rules.odds import from_scores
 from learners.rules.states import array
 

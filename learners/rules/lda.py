@@ -20,7 +20,7 @@ from learners.arrays.types import Floats, Ints, State
 from learners.errors import OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
-from learners.rules.columns import Columns
+from learners.rules.expanded_columns import Columns
 from learners.rules.odds import by_row, from_scores
 from learners.rules.scalers import UNIFORM_DEVIATION, CentredRanks
 from learners.rules.states import added, array, nest, part_of, parts_of

@@ -14,7 +14,7 @@ from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import Rule
-from learners.rules.columns import LIMIT, Columns
+from learners.rules.expanded_columns import LIMIT, Columns
 from learners.rules.odds import by_row, from_heads, from_scores
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from learners.arrays.types import Floats, Ints, State
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
-from learners.rules.columns import Columns
+from learners.rules.expanded_columns import Columns
 from learners.rules.odds import beside, by_row, from_heads, heads, sigmoid, targets
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of, weighted

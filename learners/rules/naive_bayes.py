@@ -19,7 +19,7 @@ import numpy as np
 from learners.arrays.types import Bools, Floats, Ints, State
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
-from learners.rules.columns import LIMIT
+from learners.rules.expanded_columns import LIMIT
 from learners.rules.gaussians import Gaussians
 from learners.rules.odds import from_scores
 from learners.rules.states import added, array, nest, part_of, parts_of

@@ -19,7 +19,6 @@ from learners.rules.base import LearningRule, Rule
 from learners.rules.bayes import BayesianLogistic
 from learners.rules.callables import CallableRule
 from learners.rules.cells import AdaptiveCells
-from learners.rules.committee import CLIP, Committee, additive, kdi
 from learners.rules.constant import Constant
 from learners.rules.lda import RankLda
 from learners.rules.linear import Linear
@@ -27,6 +26,7 @@ from learners.rules.logistic import Logistic
 from learners.rules.naive_bayes import NaiveBayes
 from learners.rules.options import REQUIRED, Option, read
 from learners.rules.river_models import RiverModel
+from learners.rules.rule_committee import CLIP, Committee, additive, kdi
 from learners.rules.scalers import SCALERS
 from learners.rules.sklearn_models import sklearn_rule
 from learners.rules.threshold import Threshold

@@ -27,7 +27,7 @@ from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.callables import load
-from learners.rules.columns import Columns
+from learners.rules.expanded_columns import Columns
 from learners.rules.odds import from_heads
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of

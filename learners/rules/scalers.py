@@ -20,7 +20,7 @@ from math import sqrt
 import numpy as np
 
 from learners.arrays.types import Floats, State
-from learners.rules.columns import Columns
+from learners.rules.expanded_columns import Columns
 from learners.rules.moments import Moments
 from learners.rules.ranks import RankSketch
 

@@ -20,7 +20,7 @@ from learners.arrays.tables import CellTable
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
 from learners.fusion.base import Ballot, Verdict
-from learners.fusion.expert_errors import Record
+from learners.fusion.error_counts import Record
 from learners.fusion.weighted import WeightedFusion
 
 Which = Literal["best", "average", "worst"]

@@ -21,7 +21,7 @@ from math import exp, log
 
 import numpy as np
 
-from learners.arrays.folds import Rounds, mean_by_count
+from learners.arrays.rounds import Rounds, mean_by_count
 from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.totals import FORGOTTEN
 from audit.end_to_end import recompute
 from audit.findings import Kind
-from audit.recording.recording import Span
+from audit.recording.reader import Span
 from audit.settling_order import merged_order
 from learners.join import COUNTERS
 from schemas.records import Instance, Label

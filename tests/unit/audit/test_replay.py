@@ -2,9 +2,9 @@
 
 import pytest
 
-from audit.recording.recording import upto
+from audit.recording.reader import upto
+from audit.replay.recorded_stream import tape_of
 from audit.replay.replay import replayed
-from audit.replay.restated import tape_of
 from settings.errors import InputError
 from streams.kafka.batch import Batch
 from tests import inline_pipeline

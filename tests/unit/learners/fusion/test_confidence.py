@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from learners.arrays.types import MISSING
 from learners.errors import LearnerError
+from learners.fusion.ballot_log_odds import BARE, CLIP, evidence
 from learners.fusion.base import Ballot
 from learners.fusion.confidence import ConfidenceVote, HedgeOdds
-from learners.fusion.evidence import BARE, CLIP, evidence
 from tests.ballots import random_stream, run
 from tests.strategies import generators
 

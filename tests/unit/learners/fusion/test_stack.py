@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learners.errors import LearnerError
+from learners.fusion.ballot_log_odds import evidence
 from learners.fusion.base import Ballot
-from learners.fusion.evidence import evidence
 from learners.fusion.stack import Stack, _posterior
 from tests.ballots import random_stream, run
 from tests.strategies import generators

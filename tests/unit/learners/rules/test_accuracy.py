@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from learners.local.features import unit_cube
-from learners.rules.committee import kdi
+from learners.rules.rule_committee import kdi
 
 
 def single_pass_error(seed):

@@ -7,11 +7,11 @@ from learners.errors import LearnerError
 from learners.local.features import unit_cube
 from learners.rules.base import LearningRule, RuleError
 from learners.rules.bayes import BayesianLogistic
-from learners.rules.committee import Committee, kdi
 from learners.rules.lda import RankLda
 from learners.rules.logistic import Logistic
 from learners.rules.naive_bayes import NaiveBayes
 from learners.rules.odds import from_scores, sigmoid
+from learners.rules.rule_committee import Committee, kdi
 from tests.unit.learners.rules.samples import (
     CATEGORIES,
     LEARNING,

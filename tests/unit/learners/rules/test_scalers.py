@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learners.errors import LearnerError
-from learners.rules.columns import Columns
+from learners.rules.expanded_columns import Columns
 from learners.rules.moments import Moments
 from learners.rules.ranks import RankSketch
 from learners.rules.scalers import SCALERS, CentredRanks, make_scaler

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.recording.columns import first_of_each
-from audit.recording.partition import PartitionLogs
-from audit.recording.topic_columns import RowLog
+from audit.recording.partition_logs import PartitionLogs
+from audit.recording.topic_logs import RowLog
 from learners.arrays.types import Floats, Ints
 from learners.local.features import Categorical, FeatureSpace
 from settings.errors import InputError

@@ -5,7 +5,9 @@ import re
 import numpy as np
 
 from agents.totals import WAITING, EnsembleTotals
-from audit.evidence import (
+from audit.findings import Findings
+from audit.join import Joined
+from audit.observed import (
     DIAGNOSED,
     EVICTED_,
     EXPIRED_,
@@ -15,8 +17,6 @@ from audit.evidence import (
     SETTLED,
     Evidence,
 )
-from audit.findings import Findings
-from audit.join import Joined
 from audit.recording.columns import count
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import COUNTERS

@@ -19,11 +19,11 @@ from agents.totals import (
     THIN,
 )
 from audit.compare import compare_tables
-from audit.evidence import Evidence
 from audit.findings import Findings
-from audit.models import Taught, audit_models, lessons_of
+from audit.learned_rules import Taught, audit_models, lessons_of
+from audit.observed import Evidence
 from audit.recording.columns import count, first_of_each, occurrences
-from audit.recording.topic_columns import NONE
+from audit.recording.topic_logs import NONE
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.local.learner import Labelled, LocalLearner

@@ -2,7 +2,7 @@
 
 A reader outside any consumer group leaves no trace on the broker. It reads a partition of a topic
 from its start to an end that is fixed beforehand, and hands batches to whoever makes columns of
-them (`audit.recording.topic_columns`), so that at no time more than one batch is held as it
+them (`audit.recording.topic_logs`), so that at no time more than one batch is held as it
 travels.
 """
 

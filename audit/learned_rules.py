@@ -19,7 +19,7 @@ from learners.rules.base import LearningRule
 from streams.kafka.topics import local
 
 if TYPE_CHECKING:
-    from audit.local import LocalAudit
+    from audit.local_learner import LocalAudit
 
 _PROBES = 1000
 

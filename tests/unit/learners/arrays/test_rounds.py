@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learners.arrays.folds import Rounds, mean_by_count
+from learners.arrays.rounds import Rounds, mean_by_count
 
 
 @given(st.lists(st.integers(-3, 12), max_size=60))

@@ -6,8 +6,8 @@ it, and so lies within its own topic's span.
 
 from dataclasses import dataclass
 
-from audit.recording.recording import Recording, Span
-from audit.recording.topic_columns import (
+from audit.recording.reader import Recording, Span
+from audit.recording.topic_logs import (
     ContextLog,
     DeadLog,
     DiagnosisLog,

@@ -7,10 +7,10 @@ import numpy as np
 
 from agents.state_encoding import unpack
 from agents.totals import EnsembleTotals
-from audit.live import LiveState
+from audit.live_state import LiveState
 from audit.recording.columns import Columns, firsts
-from audit.recording.partition import PartitionLogs
-from audit.recording.topic_columns import Log
+from audit.recording.partition_logs import PartitionLogs
+from audit.recording.topic_logs import Log
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason
 from learners.join.entries import (

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from audit.recording.recording import Recording, Span
+from audit.recording.reader import Recording, Span
 from learners.arrays.tables import CellTable
 from settings.model import Settings
 from streams.engine.api import AgentSpec
