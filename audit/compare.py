@@ -1,4 +1,4 @@
-"""Tables held against each other, value by value."""
+"""Comparing tables, value by value."""
 
 import numpy as np
 
@@ -8,25 +8,29 @@ from learners.arrays.types import State
 
 
 def compare_tables(
-    findings: Findings, name: str, where: str, live: CellTable, again: CellTable, *, whole: bool
+    findings: Findings,
+    name: str,
+    where: str,
+    live: CellTable,
+    recomputed: CellTable,
+    *,
+    whole: bool,
 ) -> None:
-    """Hold a live table against the recomputed one.
+    """Compare a live table with the recomputed one.
 
-    If the start of the topics is gone, what is left of them gives lower bounds only: `whole` False.
+    If the start of the topics is gone (`whole` is False), what is left gives lower bounds only.
     """
-    cells = np.union1d(live.items()[0], again.items()[0])
-    ours, theirs = live.rows(cells), again.rows(cells)
+    cells = np.union1d(live.items()[0], recomputed.items()[0])
+    actual, expected = live.rows(cells), recomputed.rows(cells)
     note = ""
     if whole:
-        wrong = ~_same(ours, theirs)
+        differs = ~_same(actual, expected)
     elif live.dtype.kind == "f":
-        wrong, note = (
-            np.zeros(ours.shape, np.bool_),
-            "not compared: the start of its topics is gone",
-        )
+        differs = np.zeros(actual.shape, np.bool_)
+        note = "not compared: the start of its topics is gone"
     else:
-        wrong, note = ours < theirs, "lower bounds only: the start of its topics is gone"
-    values, differing = int(wrong.size), int(wrong.sum())
+        differs, note = actual < expected, "lower bounds only: the start of its topics is gone"
+    values, differing = int(differs.size), int(differs.sum())
     findings.table(name, where, values=values, differing=differing, note=note)
 
 

@@ -5,9 +5,9 @@
 3. Local learners, the join, what was settled, the counts and the dead letters.
 4. The metrics of all partitions together, of the state and of workers.
 
-A difference that is found while the stream moves may be one of the look and not of the thing: the
-state may have been caught between two of its topics, or its changelog been compacted meanwhile. So
-it is looked at again, and counts only if it stays.
+A difference found while the stream is moving may come from the reading itself: the state may have
+been read between two of its topics, or its changelog compacted meanwhile. So the partition is read
+again, and a difference counts only if it persists.
 """
 
 import time
@@ -24,22 +24,22 @@ from audit.join import JoinAudit
 from audit.live_state import read_state
 from audit.local_learner import LocalAudit
 from audit.metric_values import audit_metrics, read_pages
-from audit.observed import Evidence
-from audit.recomputed import Again, live
+from audit.observed import Observed
+from audit.partition_tables import PartitionTables, live_tables
 from audit.recording.partition_logs import read_partition
 from audit.recording.reader import Progress, Recording, opened, silent
 from audit.refusals import audit_refusals
-from audit.settling import SettlingAudit, context_misfits, recomputed
+from audit.settling import SettlingAudit, context_misfits, ensemble_tables
 from settings.model import Settings
 from streams.kafka.client.reader import TopicMissingError
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
-_LOOKS = 4
+_ATTEMPTS = 4
 
 
 @dataclass(slots=True)
 class Report:
-    """What an audit found, and from where on it vouches."""
+    """What an audit found, and the time from which its answer is complete."""
 
     findings: Findings
     partitions: int = 0
@@ -47,11 +47,11 @@ class Report:
     vouched_from: int | None = None
 
     def figures(self) -> dict[str, int]:
-        """Return the numbers to watch: all three must be 0."""
-        found = {str(kind): self.findings.total(kind) for kind in Kind}
+        """Return the figures; `lost`, `double` and `differing` must be 0."""
+        totals = {str(kind): self.findings.total(kind) for kind in Kind}
         tables = self.findings.tables.values()
         return {
-            **found,
+            **totals,
             "partitions": self.partitions,
             "tables": len(tables),
             "values_compared": sum(check.values for check in tables),
@@ -81,7 +81,7 @@ async def audit(
 ) -> Report:
     """Audit all partitions of an ensemble, and the metrics of the workers at some addresses.
 
-    Whatever the topics hold is reported, never raised: anybody may have written there.
+    Whatever the topics hold is reported, never raised: anyone may have written there.
     """
     report, parts = Report(Findings()), []
     before = await read_pages(workers, time.time())
@@ -89,20 +89,20 @@ async def audit(
         if await _of_other_settings(recording, settings, report.findings):
             return report
         for partition in await _partitions(recording, settings):
-            evidence, findings, again = await _look(recording, settings, partition)
+            observed, findings, tables = await _audit_partition(recording, settings, partition)
             report.findings.merge(findings)
             report.partitions += 1
-            parts.append((again, _live(evidence, report.findings)))
-            _vouch(report, evidence)
+            parts.append((tables, _live(observed, report.findings)))
+            _note_removed(report, observed)
     for topic, partition in sorted(recording.missing):
         report.findings.lost("topic partition that does not exist", f"{topic}/{partition}", 1)
     after = await read_pages(workers, time.time())
     pages = list(zip(before, after, strict=True))
-    due = [again for again, _ in parts if again is not None]
-    found = [seen for _, seen in parts if seen is not None]
-    if len(due) == len(found) == len(parts):
+    recomputed = [expected for expected, _ in parts if expected is not None]
+    live = [actual for _, actual in parts if actual is not None]
+    if len(recomputed) == len(live) == len(parts):
         with report.findings.reporting("metrics of the state", "all partitions"):
-            audit_metrics(settings, due, found, report.findings, pages)
+            audit_metrics(settings, recomputed, live, report.findings, pages)
     return report
 
 
@@ -136,86 +136,86 @@ async def _partitions(recording: Recording, settings: Settings) -> list[int]:
         return sorted(declared)
 
 
-async def _look(
+async def _audit_partition(
     recording: Recording, settings: Settings, partition: int
-) -> tuple[Evidence, Findings, Again | None]:
-    """Audit a partition; look again if something differs and the stream has moved meanwhile."""
-    evidence = await gather(recording, settings, partition)
-    findings, again = recompute(evidence)
-    for _ in range(_LOOKS):
+) -> tuple[Observed, Findings, PartitionTables | None]:
+    """Audit a partition; read it again if something differs and the stream has moved meanwhile."""
+    observed = await gather(recording, settings, partition)
+    findings, tables = recompute(observed)
+    for _ in range(_ATTEMPTS):
         if findings.clean:
             break
         later = await gather(recording, settings, partition)
-        if _ends(later) == _ends(evidence):
+        if _ends(later) == _ends(observed):
             break
-        evidence = later
-        findings, again = recompute(evidence)
-    return evidence, findings, again
+        observed = later
+        findings, tables = recompute(observed)
+    return observed, findings, tables
 
 
-def _ends(evidence: Evidence) -> list[dict[str, int]]:
-    return [state.ends for state in evidence.states.values()]
+def _ends(observed: Observed) -> list[dict[str, int]]:
+    return [state.ends for state in observed.states.values()]
 
 
-async def gather(recording: Recording, settings: Settings, partition: int) -> Evidence:
-    """Read states first, then topics: whatever a state speaks of is then within the topics."""
+async def gather(recording: Recording, settings: Settings, partition: int) -> Observed:
+    """Read states first, then topics: what a state refers to is then within the topics."""
     states = {
         spec.name: await read_state(recording, settings, spec, partition)
         for spec in specs(settings)
     }
-    return Evidence(await read_partition(recording, settings, partition), states)
+    return Observed(await read_partition(recording, settings, partition), states)
 
 
-def _live(evidence: Evidence, findings: Findings) -> Again | None:
+def _live(observed: Observed, findings: Findings) -> PartitionTables | None:
     """Return the state as it was found, None if no figures can be made of it."""
-    with findings.reporting("figures of the state", evidence.place(ENSEMBLE)):
-        return live(evidence)
+    with findings.reporting("figures of the state", observed.place(ENSEMBLE)):
+        return live_tables(observed)
     return None
 
 
-def recompute(evidence: Evidence) -> tuple[Findings, Again | None]:
+def recompute(observed: Observed) -> tuple[Findings, PartitionTables | None]:
     """Compare what was read; return the state as it should be, None if that cannot be told."""
     findings = Findings()
-    again = Again(evidence.logs.partition, evidence.whole)
-    done = _recompute(evidence, findings, again)
-    for agent, state in evidence.states.items():
+    tables = PartitionTables(observed.logs.partition, observed.whole)
+    done = _recompute(observed, findings, tables)
+    for agent, state in observed.states.items():
         for problem, times in state.problems.items():
-            findings.differing(problem, evidence.place(agent), times)
-    return findings, again if done else None
+            findings.differing(problem, observed.place(agent), times)
+    return findings, tables if done else None
 
 
-def _recompute(evidence: Evidence, findings: Findings, again: Again) -> bool:
+def _recompute(observed: Observed, findings: Findings, tables: PartitionTables) -> bool:
     """Do all parts of the audit of a partition; return whether all could be done."""
-    where, done = evidence.place(ENSEMBLE), True
-    with findings.reporting("dead letters", evidence.place("dead")):
-        audit_refusals(evidence, findings)
-    for name in evidence.settings.learners:
-        reporting = findings.reporting(f"learner {name}", evidence.place(local(name)))
+    where, done = observed.place(ENSEMBLE), True
+    with findings.reporting("dead letters", observed.place("dead")):
+        audit_refusals(observed, findings)
+    for name in observed.settings.learners:
+        reporting = findings.reporting(f"learner {name}", observed.place(local(name)))
         with reporting:
-            again.totals[name] = LocalAudit(evidence, name, findings).run()
-        done &= name in again.totals
+            tables.totals[name] = LocalAudit(observed, name, findings).run()
+        done &= name in tables.totals
     with findings.reporting("join", where):
-        joined = JoinAudit(evidence, findings).run()
+        joined = JoinAudit(observed, findings).run()
         with findings.reporting("what was learned", where):
-            learner = SettlingAudit(evidence, joined, findings).run()
-            again.tables, again.window = recomputed(learner), learner.window
+            learner = SettlingAudit(observed, joined, findings).run()
+            tables.tables, tables.window = ensemble_tables(learner), learner.window
         with findings.reporting("counters", where):
-            again.ensemble = audit_counters(evidence, joined, findings)
-            again.latest = latest_again(evidence, joined)
-            audit_latest(evidence, again.latest, findings)
+            tables.ensemble = audit_counters(observed, joined, findings)
+            tables.latest = latest_again(observed, joined)
+            audit_latest(observed, tables.latest, findings)
         with findings.reporting("contexts", where):
-            misfits = context_misfits(evidence)
+            misfits = context_misfits(observed)
             findings.differing("context cubes of diagnoses", where, misfits)
-    return done and bool(again.tables) and again.ensemble is not None
+    return done and bool(tables.tables) and tables.ensemble is not None
 
 
-def _vouch(report: Report, evidence: Evidence) -> None:
+def _note_removed(report: Report, observed: Observed) -> None:
     """Note what retention has removed."""
-    since = evidence.logs.vouched_from
+    since = observed.logs.vouched_from
     if since is not None:
         report.vouched_from = max(report.vouched_from or 0, since)
-    for topic, log in evidence.logs.by_topic().items():
-        span = evidence.logs.spans[topic]
+    for topic, log in observed.logs.by_topic().items():
+        span = observed.logs.spans[topic]
         if span.cut:
             cut = {"topic": topic, "partition": span.partition, "offset": span.start}
             report.cuts.append({**cut, "time_ms": log.first_time})

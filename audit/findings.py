@@ -1,8 +1,8 @@
-"""What an audit found: counts of what was compared, and every difference, never a patient's data.
+"""What an audit found: counts of what was compared, and every difference; no patient's data.
 
-lost        something that should have come of a record did not come
+lost        something that should have followed from a record did not
 double      something came more often than it should
-differing   a count, a state or a field is not what the topics say it should be
+differing   a count, a state or a field is not what it should be according to the topics
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from streams.engine.tasks.task import describe
 
 
 class Kind(StrEnum):
-    """How the record and the state fall apart."""
+    """How the topics and the state differ."""
 
     LOST = "lost"
     DOUBLE = "double"
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One kind of difference in one place, and how often it was met there."""
+    """One kind of difference in one place, and how often it occurred there."""
 
     kind: Kind
     what: str
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(slots=True)
 class TableCheck:
-    """A table of the live state held against the recomputed one.
+    """A table of the live state compared with the recomputed one.
 
     values     numbers (or entries) compared
     differing  how many of them differ
@@ -51,7 +51,7 @@ class TableCheck:
 
 @dataclass(slots=True)
 class Findings:
-    """What is found, as it is found."""
+    """Everything found so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
     found: Counter[tuple[Kind, str, str]] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Findings:
     notes: dict[str, None] = field(default_factory=dict)
 
     def lost(self, what: str, where: str, times: Any) -> None:
-        """Note what did not come; `times` may be an array to be summed, or of marks."""
+        """Note what did not come; `times` is a number, or an array of numbers or marks to sum."""
         self._add(Kind.LOST, what, where, times)
 
     def double(self, what: str, where: str, times: Any) -> None:
@@ -80,7 +80,7 @@ class Findings:
         self.counts[name] += int(number)
 
     def note(self, text: str) -> None:
-        """Say what the audit does not vouch for."""
+        """Say what the audit does not cover."""
         self.notes[text] = None
 
     @contextmanager
@@ -116,7 +116,7 @@ class Findings:
         return not self.found
 
     def total(self, kind: Kind) -> int:
-        """Return how much of one kind was found."""
+        """Return how many differences of one kind were found."""
         return sum(times for (k, _, _), times in self.found.items() if k is kind)
 
     def list(self) -> list[Finding]:

@@ -1,8 +1,8 @@
 """The ensemble learner's join: one diagnosis per patient, one use per label, one feedback each.
 
-When a prediction, a label or a time-out came relative to the others is known to the worker only.
-So nothing is guessed: what the outputs and the state say happened must fit together, and must fit
-the inputs, patient by patient.
+Only the worker knows when a prediction, a label or a time-out came relative to the others. So
+nothing is guessed: what happened according to the outputs and the state must be consistent, and
+consistent with the inputs, patient by patient.
 
     state       a diagnosis                       a label that was read and not refused
     gone        one, if it was ever predicted     was used
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.findings import Findings
-from audit.observed import DIAGNOSED, GONE, OPEN, PARKED, SETTLED, Evidence
+from audit.observed import DIAGNOSED, GONE, OPEN, PARKED, SETTLED, Observed
 from audit.recording.columns import count, firsts
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason
@@ -32,7 +32,7 @@ FIELDS = ("label", "phase", "cube", "rule", "votes")
 
 @dataclass(slots=True)
 class Joined:
-    """What happened to each of N instances with M learners, as places in the columns; -1: none.
+    """What happened to each of N instances with M learners, as row numbers; -1 where nothing did.
 
     first      (M, N) the learner's first prediction: it wins
     diagnosis  (N,)   the diagnosis
@@ -51,23 +51,23 @@ class Joined:
 class JoinAudit:
     """The audit of the join in one partition."""
 
-    def __init__(self, evidence: Evidence, findings: Findings) -> None:
-        self.evidence, self.findings = evidence, findings
-        self.logs, self.topics = evidence.logs, evidence.topics
-        self.where = evidence.place(ENSEMBLE)
-        self.size, self.scope = evidence.size, evidence.scope
-        self.status = evidence.pending.status
-        self.forgets = bool(evidence.head.get("forgotten"))
+    def __init__(self, observed: Observed, findings: Findings) -> None:
+        self.observed, self.findings = observed, findings
+        self.logs, self.topics = observed.logs, observed.topics
+        self.where = observed.place(ENSEMBLE)
+        self.size, self.scope = observed.size, observed.scope
+        self.status = observed.pending.status
+        self.forgets = bool(observed.head.get("forgotten"))
         predictions, labels = self.logs.predictions.columns, self.logs.labels.columns
-        self.heard = evidence.usable(self.topics.predictions)
-        self.read_predictions = self.heard & evidence.within(self.topics.predictions, predictions)
-        self.used_labels = evidence.usable(self.topics.labels) & evidence.within(
+        self.heard = observed.usable(self.topics.predictions)
+        self.read_predictions = self.heard & observed.within(self.topics.predictions, predictions)
+        self.used_labels = observed.usable(self.topics.labels) & observed.within(
             self.topics.labels, labels
         )
         self.read = count(predictions["id"][self.read_predictions], self.size) > 0
         self.gone = self.status == GONE
         if self.forgets:
-            # A label for somebody forgotten is parked as if nobody had heard of him.
+            # A label for a forgotten instance is parked, as for one that was never seen.
             self.gone |= (self.status == PARKED) & self.read
         self.joined = self._join()
 
@@ -101,7 +101,7 @@ class JoinAudit:
     # Diagnoses.
 
     def _diagnoses(self) -> None:
-        """Hold diagnoses against predictions and the state."""
+        """Compare diagnoses with predictions and the state."""
         findings, scope, status = self.findings, self.scope, self.status
         made = count(self.logs.diagnoses.columns["id"], self.size)
         ever = count(self.logs.predictions.columns["id"][self.heard], self.size) > 0
@@ -119,7 +119,7 @@ class JoinAudit:
         findings.differing("parked patients with predictions", self.where, early)
 
     def _opinions(self) -> None:
-        """Hold what diagnoses say of each learner against its first prediction."""
+        """Compare what diagnoses say of each learner with its first prediction."""
         diagnoses, labels = self.logs.diagnoses.columns, self.logs.predictions.columns["label"]
         ids = diagnoses["id"]
         said, wrong = diagnoses["said"], np.zeros(len(ids), np.bool_)
@@ -136,15 +136,15 @@ class JoinAudit:
     # Labels.
 
     def _labels(self) -> None:
-        """Find one outcome for every label that was read."""
+        """Check that every label that was read has exactly one outcome."""
         findings, status, scope = self.findings, self.status, self.scope
         columns, joined = self.logs.labels.columns, self.joined
         used = count(columns["id"][self.used_labels], self.size)
         first = np.where(joined.label >= 0, _take(columns["label"], joined.label), MISSING)
-        waiting = ((status == PARKED) | (status == OPEN)) & (self.evidence.pending.label >= 0)
-        kept = np.where(waiting | (status == SETTLED), self.evidence.pending.label, first)
-        # A label that repeats one which waited in vain is counted, and gone.
-        in_vain = np.isin(columns["offset"], self.evidence.refused(self.topics.labels, "unknown"))
+        waiting = ((status == PARKED) | (status == OPEN)) & (self.observed.pending.label >= 0)
+        kept = np.where(waiting | (status == SETTLED), self.observed.pending.label, first)
+        # A label that repeats one that waited in vain is counted, and not kept.
+        in_vain = np.isin(columns["offset"], self.observed.refused(self.topics.labels, "unknown"))
         vain = count(columns["id"][in_vain], self.size) > 0
         lost = (used > 0) & ~joined.settled & ~waiting & ~vain
         again = columns["label"] != kept[columns["id"]]
@@ -160,18 +160,18 @@ class JoinAudit:
 
     def _count_labels(self) -> None:
         """Count labels by outcome."""
-        read = self.evidence.within(self.topics.labels, self.logs.labels.columns)
+        read = self.observed.within(self.topics.labels, self.logs.labels.columns)
         self.findings.count("labels", read.sum())
         self.findings.count("labels_under_way", (~read).sum())
         self.findings.count("labels_settled", self.joined.settled.sum())
         for reason in map(str, Reason):
-            refused = self.evidence.refused(self.topics.labels, reason)
+            refused = self.observed.refused(self.topics.labels, reason)
             self.findings.count(f"labels_{reason}", len(refused))
 
     # Feedback.
 
     def _feedback(self) -> None:
-        """Hold feedback against settlements: one to each learner that was heard."""
+        """Compare feedback with settlements: one to each learner that was heard."""
         said = self.logs.diagnoses.columns["said"]
         labels = count(self.logs.labels.columns["id"], self.size)
         for i, (name, log) in enumerate(self.logs.feedback.items()):
@@ -179,7 +179,7 @@ class JoinAudit:
             sent = count(ids, self.size)
             spoke = np.where(self.joined.diagnosis >= 0, _take(said[:, i], self.joined.diagnosis),
                              MISSING) != MISSING  # fmt: skip
-            where = self.evidence.place(self.topics.feedback(name))
+            where = self.observed.place(self.topics.feedback(name))
             due = self.joined.settled & spoke
             self.findings.lost("feedback", where, due & (sent == 0) & self.scope)
             self.findings.double("feedback", where, np.maximum(sent - 1, 0)[self.scope])
@@ -188,7 +188,7 @@ class JoinAudit:
                                     nowhere & self.scope)  # fmt: skip
 
     def _handed_back(self) -> None:
-        """Hold what feedback says against the label and the prediction it is about."""
+        """Compare what feedback says with the label and the prediction it is about."""
         predictions, labels = self.logs.predictions.columns, self.logs.labels.columns
         anything = firsts(labels["id"], self.size)
         for i, (name, log) in enumerate(self.logs.feedback.items()):
@@ -200,16 +200,16 @@ class JoinAudit:
             for field in FIELDS:
                 told = columns["predicted" if field == "label" else field]
                 wrong = wrong | (told != _take(predictions[field], at))
-            where = self.evidence.place(self.topics.feedback(name))
+            where = self.observed.place(self.topics.feedback(name))
             self.findings.differing("contents of feedback", where, wrong & known)
 
     # Entries.
 
     def _entries(self) -> None:
-        """Hold what the state keeps of each waiting instance against its predictions."""
+        """Compare what the state keeps of each waiting instance with its predictions."""
         labels = self.logs.predictions.columns["label"]
         wrong = compared = 0
-        for number, entry in self.evidence.pending.entries.items():
+        for number, entry in self.observed.pending.entries.items():
             if isinstance(entry, OverEntry) or not self.scope[number]:
                 continue
             compared += 1
@@ -221,7 +221,7 @@ class JoinAudit:
         self.findings.table("ensemble pending", self.where, values=compared, differing=wrong)
 
     def _decided_otherwise(self, number: int, decision: Decision) -> bool:
-        """Tell whether an entry's decision is not that of the diagnosis."""
+        """Tell whether an entry's decision differs from the diagnosis."""
         at = self.joined.diagnosis[number]
         if at < 0:
             return True
@@ -231,9 +231,9 @@ class JoinAudit:
 
 
 def _places(ids: Ints, among: Ints, size: int) -> Ints:
-    """Return where each id occurs first among some places, -1 where it does not."""
-    found = firsts(ids[among], size)
-    return np.where(found >= 0, among[found] if len(among) else -1, -1)
+    """Return where each id occurs first among some rows, -1 where it does not."""
+    first = firsts(ids[among], size)
+    return np.where(first >= 0, among[first] if len(among) else -1, -1)
 
 
 def _take(column: Ints, places: Ints) -> Ints:

@@ -39,8 +39,8 @@ def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
         d, K = audit.learner.space.d, audit.learner.classes
         return Taught(Lessons(np.zeros((0, d)), np.zeros(0, np.int64), np.zeros((0, K))), unknown)
     # Feedback that a rule failed on is counted, and teaches nothing.
-    learned = learned & audit.evidence.usable(audit.evidence.topics.feedback(audit.name))
-    first = firsts(audit.instances["id"], audit.evidence.size)
+    learned = learned & audit.observed.usable(audit.observed.topics.feedback(audit.name))
+    first = firsts(audit.instances["id"], audit.observed.size)
     at = first[audit.feedback["id"][learned]]
     truth = audit.feedback["label"][learned].astype(np.int64)
     others = np.nan_to_num(audit.feedback["others"][learned])
@@ -67,13 +67,13 @@ def audit_models(audit: "LocalAudit", taught: Taught) -> None:
 
 def _unknowable(audit: "LocalAudit") -> str:
     """Say why the fold cannot be done again, if so."""
-    evidence = audit.evidence
-    if evidence.cut(evidence.topics.instances(audit.name)):
+    observed = audit.observed
+    if observed.cut(observed.topics.instances(audit.name)):
         return "not compared: the first instances are gone"
-    if evidence.cut(evidence.topics.feedback(audit.name)):
+    if observed.cut(observed.topics.feedback(audit.name)):
         return "not compared: the first feedback is gone"
     ids, rows = audit.instances["id"][audit.read], audit.instances["row"][audit.read]
-    first = firsts(ids, evidence.size)
+    first = firsts(ids, observed.size)
     if not (rows == rows[first[ids]]).all():
         return "not compared: an id came with different features, and it is not known which count"
     return ""
@@ -105,7 +105,7 @@ def _compare(
 def _audit_features(audit: "LocalAudit") -> None:
     """Hold the features that wait for their label against the instances they came with."""
     held = audit.state.entries["features"]
-    find = audit.evidence.logs.names.ids.find
+    find = audit.observed.logs.names.ids.find
     mine = {
         (number, row.tobytes())
         for number, row in zip(audit.instances["id"].tolist(), audit.instances["row"], strict=True)
@@ -113,7 +113,7 @@ def _audit_features(audit: "LocalAudit") -> None:
     wrong = sum(
         (find(key.decode("utf-8", "replace")), value[8:]) not in mine for key, value in held.items()
     )
-    note = "" if audit.evidence.whole else "not compared: the start of its topics is gone"
+    note = "" if audit.observed.whole else "not compared: the start of its topics is gone"
     audit.findings.table(
         f"{local(audit.name)} features", audit.where, values=len(held),
         differing=0 if note else wrong, note=note,

@@ -1,10 +1,11 @@
 """The live state of a task, read from its changelogs and nowhere else.
 
 A worker may be running. Its transaction writes both changelogs of a partition, but no request asks
-for the ends of two topics at one moment. So the ends are asked for until they stay the same for a
-while: then no transaction was decided in between, as each of them moves the private changelog. The
-markers that decide a transaction reach topics one after the other, so a cut may still fall between
-them; whoever finds a difference in a stream that moves looks again (`audit.end_to_end`).
+for the ends of two topics at the same moment. So the ends are requested until they stay the same
+for a while: then no transaction was committed in between, since each one moves the private
+changelog. The markers that end a transaction reach the topics one after the other, so what is read
+may still stop between them; a difference found in a moving stream is therefore checked again
+(`audit.end_to_end`).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """One local learner: every instance predicted once, every feedback counted once.
 
-instances      each good one has a prediction, from its own cube and by its own rule
-feedback       each one, once, gives the counts; in order, with the features, the models
+instances      each good one has a prediction, made in its own cube by its own rule
+feedback       each record, once, gives the counts; in order and with the features, the models
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from agents.totals import (
 from audit.compare import compare_tables
 from audit.findings import Findings
 from audit.learned_rules import Taught, audit_models, lessons_of
-from audit.observed import Evidence
+from audit.observed import Observed
 from audit.recording.columns import count, first_of_each, occurrences
 from audit.recording.topic_logs import NONE
 from learners.arrays.tables import CellTable, table_for
@@ -36,23 +36,23 @@ from streams.kafka.topics import local
 class LocalAudit:
     """The audit of one local learner in one partition."""
 
-    def __init__(self, evidence: Evidence, name: str, findings: Findings) -> None:
-        self.evidence, self.name, self.findings = evidence, name, findings
-        self.learner = local_learner(evidence.settings, name)
-        self.state = evidence.state(local(name))
-        self.where = evidence.place(local(name))
-        self.topic = evidence.topics.instances(name)
-        self.instances = evidence.logs.instances[name].columns
-        self.feedback = evidence.logs.feedback[name].columns
-        predictions = evidence.logs.predictions.columns
-        mine = predictions["learner"] == list(evidence.settings.learners).index(name)
+    def __init__(self, observed: Observed, name: str, findings: Findings) -> None:
+        self.observed, self.name, self.findings = observed, name, findings
+        self.learner = local_learner(observed.settings, name)
+        self.state = observed.state(local(name))
+        self.where = observed.place(local(name))
+        self.topic = observed.topics.instances(name)
+        self.instances = observed.logs.instances[name].columns
+        self.feedback = observed.logs.feedback[name].columns
+        predictions = observed.logs.predictions.columns
+        mine = predictions["learner"] == list(observed.settings.learners).index(name)
         self.said = {
             key: predictions[key][mine]
             for key in ("id", "label", "phase", "cube", "rule", "exploring", "trials", "votes")
         }
-        decided = evidence.usable(self.topic)
-        self.read = decided & evidence.within(self.topic, self.instances)
-        self.later = decided & ~evidence.within(self.topic, self.instances)
+        decided = observed.usable(self.topic)
+        self.read = decided & observed.within(self.topic, self.instances)
+        self.later = decided & ~observed.within(self.topic, self.instances)
 
     def run(self) -> Ints:
         """Check everything; return the totals as they should be."""
@@ -66,9 +66,9 @@ class LocalAudit:
         return totals
 
     def _existence(self) -> None:
-        """Hold predictions against instances, patient by patient."""
-        evidence, findings = self.evidence, self.findings
-        size, ids, scope = evidence.size, self.instances["id"], evidence.scope
+        """Compare predictions with instances, patient by patient."""
+        observed, findings = self.observed, self.findings
+        size, ids, scope = observed.size, self.instances["id"], observed.scope
         read, later = count(ids[self.read], size), count(ids[self.later], size)
         said = count(self.said["id"], size)
         findings.count("instances", self.read.sum())
@@ -82,7 +82,7 @@ class LocalAudit:
         findings.differing("predictions without instance", self.where, said[scope & ~known])
 
     def _content(self) -> None:
-        """Hold what each prediction says against what can be computed from its instance alone."""
+        """Compare each prediction with what can be computed from its instance alone."""
         rows, said = self._pairs()
         told = {key: column[said] for key, column in self.said.items()}
         cubes = np.full(len(said), -1, np.int64)
@@ -95,7 +95,7 @@ class LocalAudit:
         for f, rule in enumerate(self.learner.rules):
             of = np.flatnonzero(told["rule"] == f)
             if rule.learns or not of.size:
-                continue  # what a learning rule said depends on what it had learned by then
+                continue  # what a learning rule predicts depends on what it had learned by then
             try:
                 wrong = rule.predict(rows[of]) != told["label"][of]
             except RuleError:
@@ -116,15 +116,15 @@ class LocalAudit:
 
     def _learned(self) -> Bools:
         """Mark the feedback that counts: what the learner had read, each patient once."""
-        topic = self.evidence.topics.feedback(self.name)
-        read = self.evidence.within(topic, self.feedback)
+        topic = self.observed.topics.feedback(self.name)
+        read = self.observed.within(topic, self.feedback)
         self.findings.count("feedback", len(self.feedback))
         self.findings.count("feedback_under_way", (~read).sum())
         return read & first_of_each(self.feedback["id"])
 
     def _counts(self) -> CellTable:
         again = counts_of(self.learner)
-        whole = not self.evidence.cut(self.evidence.topics.feedback(self.name))
+        whole = not self.observed.cut(self.observed.topics.feedback(self.name))
         live = self.state.counts["counts"]
         compare_tables(
             self.findings, f"{local(self.name)} counts", self.where, live, again, whole=whole
@@ -132,10 +132,10 @@ class LocalAudit:
         return again
 
     def _totals(self, learned: Bools, counts: CellTable) -> Ints:
-        """Hold the learner's totals against the topics, but for what no topic tells."""
+        """Compare the learner's totals with the topics, except for what no topic shows."""
         live = self.state.counts["totals"].rows(np.zeros(1, np.int64))[0]
         again = self._recounted(learned, counts, live)
-        note = "" if self.evidence.whole else "not compared: the start of its topics is gone"
+        note = "" if self.observed.whole else "not compared: the start of its topics is gone"
         self.findings.table(
             f"{local(self.name)} totals", self.where, values=len(again) - 1,
             differing=0 if note else int((live != again).sum()), note=note,
@@ -144,8 +144,8 @@ class LocalAudit:
 
     def _recounted(self, learned: Bools, counts: CellTable, live: Ints) -> Ints:
         rows, said = self.instances["id"][self.read], self.said
-        seen = count(rows, self.evidence.size)
-        # A patient may come twice: as many of its predictions belong to what was read.
+        seen = count(rows, self.observed.size)
+        # A patient may come twice: count as many of its predictions as instances were read.
         early = occurrences(said["id"]) < seen[said["id"]]
         again = np.zeros_like(live)
         again[LABELLED] = learned.sum()
@@ -170,7 +170,7 @@ def counts_of(learner: LocalLearner) -> CellTable:
 
 
 def learn_again(audit: LocalAudit, learned: Bools) -> Taught:
-    """Let the learner learn from some feedback once more; say what its rules were taught."""
+    """Let the learner learn from the feedback again; return what its rules were taught."""
     columns, learner = audit.feedback, audit.learner
     taught = lessons_of(audit, learned)
     labelled = Labelled(
@@ -191,10 +191,10 @@ def _votes(audit: LocalAudit, learned: Bools) -> Ints:
     """Return (n, F) the rules' labels, as far as the learner's feedback tells."""
     predicted, width = audit.feedback["predicted"][learned], len(audit.learner.rules)
     own = np.repeat(predicted[:, None], width, axis=1)
-    if audit.evidence.settings.learners[audit.name].feedback != "full" or not len(own):
+    if audit.observed.settings.learners[audit.name].feedback != "full" or not len(own):
         return own
     unsent = (NONE,) * width
-    known = [votes if len(votes) == width else unsent for votes in audit.evidence.logs.names.votes]
+    known = [votes if len(votes) == width else unsent for votes in audit.observed.logs.names.votes]
     votes = np.array([*known, unsent])[audit.feedback["votes"][learned]]
     # A rule whose vote did not travel counts as the learner's own prediction, as in the agent.
     return np.where(votes == NONE, own, votes)

@@ -1,7 +1,7 @@
-"""Every metric of the whole system, held against what the topics lead to.
+"""Every metric of the whole system, compared with what the topics lead to.
 
-The figures that workers serve come from the state; so do those that are worked out here from the
-state as it was read. Both must be those of the recomputed state, to the last digit.
+The figures that workers serve come from the state, and so do those computed here from the state as
+it was read. Both must equal those of the recomputed state, to the last digit.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from agents.monitor.overview import figures
 from agents.monitor.scores import Scorer, Sums
 from agents.monitor.state_metrics import AGE, STATE, state_metrics
 from audit.findings import Findings
-from audit.recomputed import Again, sums
+from audit.partition_tables import PartitionTables, sums
 from settings.errors import InputError
 from settings.model import Settings
 
@@ -35,7 +35,7 @@ _MOVED = "not compared: the stream moved meanwhile"
 
 @dataclass(frozen=True)
 class Page:
-    """What a worker serves: the figures of the state, and when they were true at the latest."""
+    """What a worker serves: the figures of the state, and the time of the state they show."""
 
     url: str
     samples: Samples
@@ -44,21 +44,21 @@ class Page:
 
 def audit_metrics(
     settings: Settings,
-    again: Sequence[Again],
-    live: Sequence[Again],
+    recomputed: Sequence[PartitionTables],
+    live: Sequence[PartitionTables],
     findings: Findings,
     pages: Collection[tuple[Page, Page]] = (),
 ) -> None:
-    """Compare the figures of the state, and of pages read before and after it, with those due."""
-    note = "" if all(part.whole for part in again) else _CUT
+    """Compare the live figures, and those of pages read before and after, with the expected."""
+    note = "" if all(part.whole for part in recomputed) else _CUT
     scorer = Scorer(settings)
-    due = samples(_metrics(settings, scorer, sums(settings, again)))
-    found = samples(_metrics(settings, scorer, sums(settings, live)))
-    _compare(findings, "metrics of the state", "state", found, due, note=note)
+    expected = samples(_metrics(settings, scorer, sums(settings, recomputed)))
+    actual = samples(_metrics(settings, scorer, sums(settings, live)))
+    _compare(findings, "metrics of the state", "state", actual, expected, note=note)
     for before, after in pages:
         moved = _MOVED if before.samples != after.samples else ""
         name = f"metrics at {after.url}"
-        _compare(findings, name, after.url, after.samples, due, note=note or moved)
+        _compare(findings, name, after.url, after.samples, expected, note=note or moved)
 
 
 def _metrics(settings: Settings, scorer: Scorer, of: Sums) -> Iterable[Metric]:
@@ -66,7 +66,7 @@ def _metrics(settings: Settings, scorer: Scorer, of: Sums) -> Iterable[Metric]:
 
 
 def samples(metrics: Iterable[Metric]) -> Samples:
-    """Return the values of the figures of the state, by name and labels."""
+    """Return the samples of the state's metrics, by name and labels."""
     return {
         (sample.name, frozenset(sample.labels.items())): float(sample.value)
         for metric in metrics
@@ -76,10 +76,10 @@ def samples(metrics: Iterable[Metric]) -> Samples:
 
 
 def _compare(
-    findings: Findings, name: str, where: str, found: Samples, due: Samples, *, note: str
+    findings: Findings, name: str, where: str, actual: Samples, expected: Samples, *, note: str
 ) -> None:
-    keys = found.keys() | due.keys()
-    wrong = [] if note else [key for key in keys if found.get(key) != due.get(key)]
+    keys = actual.keys() | expected.keys()
+    wrong = [] if note else [key for key in keys if actual.get(key) != expected.get(key)]
     named = ", ".join(sorted({metric for metric, _ in wrong}))
     findings.table(
         name, f"{where} ({named})", values=len(keys), differing=len(wrong), note=note
@@ -90,12 +90,12 @@ def _compare(
 
 
 async def read_pages(urls: Sequence[str], since: float) -> list[Page]:
-    """Read the metrics of some workers, as they are not before the moment `since`."""
+    """Read the metrics of some workers, none of them older than `since`."""
     return list(await asyncio.gather(*(_fresh(address(url), since) for url in urls)))
 
 
 async def _fresh(url: str, since: float) -> Page:
-    """Wait until a worker has looked at the state after `since`; a page is served at once."""
+    """Wait until a worker has read the state after `since`; a page is served at once."""
     deadline = time.monotonic() + _WITHIN
     while True:
         page = await asyncio.to_thread(read_page, url)
@@ -107,7 +107,7 @@ async def _fresh(url: str, since: float) -> Page:
 
 
 def address(url: str) -> str:
-    """Return the address of the metrics of a worker, given that of any of its pages.
+    """Return the address of a worker's metrics, given that of any of its pages.
 
     >>> address("127.0.0.1:6066"), address("http://here:1/metrics")
     ('http://127.0.0.1:6066/metrics', 'http://here:1/metrics')

@@ -1,4 +1,4 @@
-"""What an audit of one partition has before it: the topics, and the agents' live state."""
+"""What an audit reads of one partition: its topics, and the live state of its agents."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +25,7 @@ from learners.join.entries import (
 from settings.model import Settings
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
-GONE, PARKED, OPEN, DIAGNOSED, SETTLED, EXPIRED_, EVICTED_ = range(7)
+GONE, PARKED, OPEN, DIAGNOSED, SETTLED, EXPIRED_STATE, EVICTED_STATE = range(7)
 """What the ensemble learner's state says of an instance; GONE: nothing, or nothing any more."""
 
 
@@ -39,8 +39,8 @@ class Pending:
 
 
 @dataclass
-class Evidence:
-    """One partition's topics and states."""
+class Observed:
+    """The topics of one partition, and the states of the agents that read them."""
 
     logs: PartitionLogs
     states: dict[str, LiveState]
@@ -64,7 +64,7 @@ class Evidence:
         return self.states[agent]
 
     def position(self, topic: str) -> int:
-        """Return up to where the agent that reads a topic had read it."""
+        """Return how far the agent that reads a topic had read it."""
         for state in self.states.values():
             if topic in state.positions:
                 return state.positions[topic]
@@ -182,7 +182,7 @@ def _status(entry: Entry) -> tuple[int, int]:
     """Return the state and the label of an instance from its entry."""
     if isinstance(entry, OverEntry):
         outcome = entry.outcome
-        return {EXPIRED: EXPIRED_, EVICTED: EVICTED_}.get(outcome, SETTLED), outcome
+        return {EXPIRED: EXPIRED_STATE, EVICTED: EVICTED_STATE}.get(outcome, SETTLED), outcome
     if isinstance(entry, DiagnosedEntry):
         return DIAGNOSED, MISSING
     predicted = any(label != MISSING for label in entry.labels)

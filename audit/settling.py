@@ -1,9 +1,10 @@
-"""What the ensemble learner learned, once more: losses, scores, regret, window and counts.
+"""What the ensemble learner learned, recomputed: losses, scores, regret, window and counts.
 
-Each settlement is put together from what travelled: the diagnosis says what was decided and by
-which shares, the predictions what each learner said, the feedback who was heard by then, and when.
-The pure ensemble learner then learns from them as it did live. Its tables of integers do not depend
-on the order; tables of real numbers do, and the order is that of the feedback.
+Each settlement is reconstructed from what travelled: the diagnosis says what was decided and with
+which shares, the predictions what each learner said, the feedback which learners had been heard by
+then, and when. The pure ensemble learner then learns from them as it did live. Its tables of
+integers do not depend on the order; tables of real numbers do, and the order is that of the
+feedback.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from agents.ensemble_learner import ensemble_learner
 from audit.compare import compare_tables
 from audit.findings import Findings
 from audit.join import Joined
-from audit.observed import Evidence
+from audit.observed import Observed
 from audit.recording.columns import firsts
 from audit.settling_order import merged_order
 from learners.arrays.tables import CellTable
@@ -31,16 +32,16 @@ _CHUNK = 1000
 class SettlingAudit:
     """The audit of what was learned in one partition."""
 
-    def __init__(self, evidence: Evidence, joined: Joined, findings: Findings) -> None:
-        self.evidence, self.joined, self.findings = evidence, joined, findings
-        self.logs = evidence.logs
-        self.where = evidence.place(ENSEMBLE)
-        self.learner: EnsembleLearner = ensemble_learner(evidence.settings)
-        names = list(evidence.settings.learners)
+    def __init__(self, observed: Observed, joined: Joined, findings: Findings) -> None:
+        self.observed, self.joined, self.findings = observed, joined, findings
+        self.logs = observed.logs
+        self.where = observed.place(ENSEMBLE)
+        self.learner: EnsembleLearner = ensemble_learner(observed.settings)
+        names = list(observed.settings.learners)
         self.own_experts = self.learner.fusion.experts(names) != names
 
     def run(self) -> EnsembleLearner:
-        """Recompute and compare; return the learner that learned it once more."""
+        """Recompute and compare; return the learner that has learned it all again."""
         order, certain = self._order()
         for start in range(0, len(order), _CHUNK):
             numbers = order[start : start + _CHUNK]
@@ -52,23 +53,23 @@ class SettlingAudit:
         return self.learner
 
     def _others(self, numbers: Sequence[int], cases: Sequence[Settle]) -> None:
-        """Hold what joint learners were told of the others against what those had sent."""
-        settings = self.evidence.settings
+        """Compare what joint learners were told of the others with what those had sent."""
+        settings = self.observed.settings
         if not any(learner.joint for learner in settings.learners.values()):
             return
         others = self.learner.others(cases)
         for i, (name, log) in enumerate(self.logs.feedback.items()):
             at = self.joined.feedback[i][numbers]
-            fed = (at >= 0) & self.evidence.scope[numbers]
+            fed = (at >= 0) & self.observed.scope[numbers]
             told = log.columns["others"][at[fed]]
             wrong = (told != others[fed, i]).any(axis=1) & settings.learners[name].joint
-            where = self.evidence.place(self.evidence.topics.feedback(name))
+            where = self.observed.place(self.observed.topics.feedback(name))
             self.findings.differing("what feedback says of the others", where, wrong)
 
     def _order(self) -> tuple[list[int], bool]:
-        """Return the settled instances in the order of their settlement, and if it is certain."""
+        """Return the settled instances in the order of settling, and whether it is certain."""
         usable = self.joined.settled & (self.joined.diagnosis >= 0) & (self.joined.label >= 0)
-        sequences, times = [], np.zeros(self.evidence.size, np.int64)
+        sequences, times = [], np.zeros(self.observed.size, np.int64)
         for log in self.logs.feedback.values():
             ids = log.columns["id"]
             times[ids] = log.columns["at"]
@@ -79,16 +80,16 @@ class SettlingAudit:
         return order + missed, certain and not missed
 
     def _settle(self, number: int) -> Settle:
-        """Put one settlement together."""
+        """Reconstruct one settlement."""
         diagnoses, at = self.logs.diagnoses.columns, int(self.joined.diagnosis[number])
-        said = diagnoses["said"][at].tolist()
-        labels, payloads = list(said), []
-        for i, (log, name) in enumerate(zip(self.logs.feedback.values(), said, strict=True)):
-            fed = int(self.joined.feedback[i][number])
-            if name == MISSING and fed >= 0:
-                labels[i] = int(log.columns["predicted"][fed])
+        in_time = diagnoses["said"][at].tolist()
+        labels, payloads = list(in_time), []
+        for i, log in enumerate(self.logs.feedback.values()):
+            feedback = int(self.joined.feedback[i][number])
+            if labels[i] == MISSING and feedback >= 0:
+                labels[i] = int(log.columns["predicted"][feedback])
             payloads.append(None if labels[i] == MISSING else self._heard(i, number))
-        votes = diagnoses["votes"][at].tolist() if self.own_experts else said
+        votes = diagnoses["votes"][at].tolist() if self.own_experts else in_time
         label, parts = int(diagnoses["label"][at]), diagnoses["parts"][at].tolist()
         decision = Decision(self._cell(at), label, parts, votes)
         truth = int(self.logs.labels.columns["label"][self.joined.label[number]])
@@ -99,7 +100,7 @@ class SettlingAudit:
 
     @property
     def names(self) -> Sequence[str]:
-        """All ids."""
+        """The ids of all instances."""
         if not hasattr(self, "_names"):
             self._names = self.logs.names.ids.names()
         return self._names
@@ -125,37 +126,37 @@ class SettlingAudit:
         return cube if cube >= 0 else self.learner.unheard
 
     def _tables(self, certain: bool) -> None:
-        live = self.evidence.state(ENSEMBLE).counts
-        whole = self.evidence.whole
-        for name, again in recomputed(self.learner).items():
-            if again.dtype.kind == "f" and not certain:
+        live = self.observed.state(ENSEMBLE).counts
+        whole = self.observed.whole
+        for name, expected in ensemble_tables(self.learner).items():
+            if expected.dtype.kind == "f" and not certain:
                 note = "not compared: the order of its labels is not known"
                 self.findings.table(
                     f"ensemble {name}", self.where, values=0, differing=0, note=note
                 )
                 continue
             compare_tables(
-                self.findings, f"ensemble {name}", self.where, live[name], again, whole=whole
+                self.findings, f"ensemble {name}", self.where, live[name], expected, whole=whole
             )
 
     def _window(self) -> None:
-        """Hold the last labelled instances against each other, in whatever order."""
+        """Compare the last labelled instances, whatever their order."""
         live = Window(self.learner.window.scopes, self.learner.window.classes)
-        pages = self.evidence.state(ENSEMBLE).counts["window"].items()
-        live.put_pages(*pages, self.evidence.head["settled"])
-        ours, theirs = _rows(live), _rows(self.learner.window)
-        same = len(ours) == len(theirs)
-        differing = (
-            int((ours != theirs).any(axis=1).sum()) if same else abs(len(ours) - len(theirs))
-        )
-        note = "" if self.evidence.whole else "not compared: the start of its topics is gone"
+        pages = self.observed.state(ENSEMBLE).counts["window"].items()
+        live.put_pages(*pages, self.observed.head["settled"])
+        actual, expected = _rows(live), _rows(self.learner.window)
+        if len(actual) == len(expected):
+            differing = int((actual != expected).any(axis=1).sum())
+        else:
+            differing = abs(len(actual) - len(expected))
+        note = "" if self.observed.whole else "not compared: the start of its topics is gone"
         self.findings.table(
-            "ensemble window", self.where, values=len(ours), differing=0 if note else differing,
+            "ensemble window", self.where, values=len(actual), differing=0 if note else differing,
             note=note,
         )  # fmt: skip
 
 
-def recomputed(learner: EnsembleLearner) -> dict[str, CellTable]:
+def ensemble_tables(learner: EnsembleLearner) -> dict[str, CellTable]:
     """Return the tables of counts of an ensemble learner, by their names in the state."""
     named = {
         "fusion_" + name.replace(".", "_").replace("-", "_"): table
@@ -171,13 +172,13 @@ def _rows(window: Window) -> Ints:
     return rows[np.lexsort(rows.T[::-1])]
 
 
-def context_misfits(evidence: Evidence) -> int:
-    """Return how many diagnoses name another cube than that of the patient's first context."""
-    logs = evidence.logs
+def context_misfits(observed: Observed) -> int:
+    """Return how many diagnoses name a cube other than that of the patient's first context."""
+    logs = observed.logs
     if logs.contexts is None:
         return 0
     columns, cells = logs.diagnoses.columns, logs.contexts.cells()
-    at = firsts(logs.contexts.columns["id"], evidence.size)[columns["id"]]
+    at = firsts(logs.contexts.columns["id"], observed.size)[columns["id"]]
     named = columns["cube"] >= 0
     told = np.where(at >= 0, cells[at] if len(cells) else -1, -1)
-    return int((named & (told != columns["cube"]) & evidence.scope[columns["id"]]).sum())
+    return int((named & (told != columns["cube"]) & observed.scope[columns["id"]]).sum())

@@ -8,9 +8,9 @@ def merged_order(
 ) -> tuple[list[int], bool]:
     """Merge sequences that are parts of one order; say whether that order is certain.
 
-    A number may occur again in its sequence: only the first time counts. It is next when it stands
-    at the head of every sequence that it is still to come in; if several could be next, the one
-    with the earliest time is, and if their times are equal the order is not certain.
+    A number may occur again in its sequence: only the first time counts. A number is next when it
+    stands at the head of every sequence in which it has yet to come; if several could be next, the
+    earliest is, and if their times are equal the order is not certain.
 
     >>> merged_order([[1, 2, 4], [1, 3, 4]], times=[0, 5, 6, 7, 8])
     ([1, 2, 3, 4], True)
@@ -29,7 +29,7 @@ def merged_order(
     while len(done) < len(waits):
         heads = _heads(queues, places, done)
         free = [head for head in set(heads) if heads.count(head) == waits[head]]
-        # If no head is free they are no parts of one order; the earliest head goes on.
+        # If no head is free, they are not parts of one order; take the earliest head then.
         certain = certain and bool(free)
         first, *others = sorted(free or set(heads), key=lambda head: times[head])
         certain = certain and not (others and times[first] == times[others[0]])
@@ -39,7 +39,7 @@ def merged_order(
 
 
 def _heads(queues: Sequence[Sequence[int]], places: list[int], done: set[int]) -> list[int]:
-    """Return what is at the head of each queue, past what is done."""
+    """Return what is at the head of each queue, skipping what is done."""
     for i, queue in enumerate(queues):
         while places[i] < len(queue) and queue[places[i]] in done:
             places[i] += 1

@@ -21,7 +21,7 @@ import numpy as np
 from learners.arrays.seeds import seeds_of
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Floats, Ints, Seeds
-from learners.fusion.ballot_log_odds import evidence_of_others
+from learners.fusion.ballot_log_odds import log_odds_of_others
 from learners.fusion.base import Ballot, Fusion, Verdict
 from learners.join import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
 from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, PredictionPayload
@@ -149,7 +149,7 @@ class EnsembleLearner:
         """Return (n, M, K): what all the other LLs said of each instance, for each LL."""
         n = len(settled)
         ballot = self._ballot(settled, np.zeros(n, np.int64), np.zeros(n, np.uint64))
-        return evidence_of_others(ballot)
+        return log_odds_of_others(ballot)
 
     def learn(self, settled: Sequence[Settle]) -> Ints:
         """Count what the labels say; return the context cubes that changed."""

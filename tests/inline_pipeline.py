@@ -10,7 +10,7 @@ import numpy as np
 
 from agents import ensemble_learner, local_learner
 from audit.live_state import LiveState
-from audit.observed import Evidence
+from audit.observed import Observed
 from audit.recording.partition_logs import empty_logs
 from audit.recording.reader import Span
 from schemas.records import Context, Instance, Label
@@ -134,8 +134,8 @@ class Inline:
             states[spec.name] = state
         return states
 
-    def evidence(self, **changes):
-        return Evidence(self.logs(**changes), self.states())
+    def observed(self, **changes):
+        return Observed(self.logs(**changes), self.states())
 
 
 def lived(settings, n=150, lag=0, labelled=None):

@@ -1,4 +1,4 @@
-"""Columns that grow batch by batch: what a recording becomes in memory."""
+"""Columns that grow batch by batch: the form of a recording in memory."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

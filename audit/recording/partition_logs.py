@@ -1,7 +1,7 @@
-"""All topics of one partition, as columns: one partition follows a patient, so one is enough.
+"""All topics of one partition, as columns. A patient stays in one partition, so one is enough.
 
-The ends of the topics are asked for downstream first: what a record came from was committed before
-it, and so lies within its own topic's span.
+The ends of the topics are requested downstream first: what led to a record was committed before it,
+and so lies within the span of its own topic.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from streams.kafka.topics import Topics
 
 @dataclass(slots=True)
 class PartitionLogs:
-    """What the topics of one partition hold, and which part of them is there."""
+    """What the topics of one partition hold, and which part of them still exists."""
 
     partition: int
     names: Names
@@ -59,7 +59,7 @@ class PartitionLogs:
 
     @property
     def vouched_from(self) -> int | None:
-        """Return the time from which all topics are whole; None if nothing was removed."""
+        """Return the time from which all topics are complete; None if nothing was removed."""
         times = [
             log.first_time
             for topic, log in self.by_topic().items()

@@ -1,6 +1,6 @@
 """The topics of one partition as columns. Ids, labels, learners and rules are numbers here.
 
-What an agent would refuse is not in the columns but in `bad`, by offset: the same readers decide.
+What an agent would refuse is not in the columns; its offset is in `bad`. The same readers decide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ NONE = -1
 
 @dataclass(slots=True)
 class Names:
-    """The names behind the numbers: fixed by the settings, but for ids and votes, which grow."""
+    """The names behind the numbers: fixed by the settings, except for ids and votes, which grow."""
 
     settings: Settings
     partition: int = 0
@@ -60,7 +60,7 @@ class Names:
         return at_home(self.settings, self.partition)
 
     def vote_code(self, votes: tuple[int, ...]) -> int:
-        """Return one number for what all rules of a learner said."""
+        """Return one number for the votes of all rules of a learner."""
         code = self._vote_codes.setdefault(votes, len(self.votes))
         if code == len(self.votes):
             self.votes.append(votes)
@@ -181,7 +181,7 @@ class LabelLog(Log):
 
 
 class PredictionLog(Log):
-    """Predictions of all learners, with all that the ensemble learner hears and hands back."""
+    """Predictions of all learners, with everything the ensemble learner uses and hands back."""
 
     def __init__(self, names: Names) -> None:
         odds = (np.float64, len(names.settings.labels))
@@ -223,7 +223,7 @@ class PredictionLog(Log):
 
 
 def votes_code(names: Names, learner: str, votes: dict[str, str] | None) -> int:
-    """Return the number of what a learner's rules said, NONE if that was not sent."""
+    """Return the number of the votes of a learner's rules, NONE if they were not sent."""
     if votes is None:
         return NONE
     labels = names.labels
@@ -233,10 +233,10 @@ def votes_code(names: Names, learner: str, votes: dict[str, str] | None) -> int:
 
 
 class DiagnosisLog(Log):
-    """Diagnoses: what each learner `said` in time, and each expert's share in whole `parts`.
+    """Diagnoses: the label each learner `said` in time, and each expert's share in whole `parts`.
 
-    cube is that of the context, votes what experts said that are not the learners; NONE and MISSING
-    where the record does not say.
+    `cube` is that of the context, `votes` are those of experts other than the learners; NONE and
+    MISSING where the record has none.
     """
 
     def __init__(self, names: Names, experts: Sequence[str]) -> None:
@@ -284,7 +284,7 @@ _LEARNERS_OWN = {"out_of_range", "wrong_dimension"}
 
 
 class FeedbackLog(Log):
-    """Feedback to one learner; `others` is nan where it was not told what they said."""
+    """Feedback to one learner; `others` is nan where it was told nothing of the others."""
 
     def __init__(self, names: Names, learner: str) -> None:
         labels, self._rules = names.settings.labels, names.rules(learner)

@@ -1,1 +1,1 @@
-"""A recorded stream again, through the pure learners, with other settings."""
+"""Replaying a recorded stream through the pure learners, with other settings."""

@@ -1,8 +1,8 @@
-"""A recorded stream in the terms of other settings: who sees which row when, and when labels came.
+"""A recorded stream as other settings see it: which learner sees which row when, and the labels.
 
-Local learners of other settings may want other features. A replay sees all topics, so a feature is
-taken from the learner's own instances if they have it, else from whoever's do: it is the same
-patient. Each source counts by its first record of a patient.
+Local learners of other settings may use other features. A replay sees all topics, so a feature is
+taken from the learner's own instances if they have it, otherwise from those of a learner whose do:
+it is the same patient. Of each source, a patient's first record counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ from settings.model import Settings
 from settings.sections.features import build_space
 
 CONTEXT = ""
-"""The source that the contexts are, among those named like learners."""
+"""The contexts as a source; the other sources are named after their learners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Rows of some learner, or of the contexts: number of the patient, time and features."""
+    """Rows of one learner, or of the contexts: numbers of the patients, times and features."""
 
     ids: Ints
     times: Ints
@@ -33,8 +33,8 @@ class Arrivals:
 
 
 @dataclass(frozen=True, slots=True)
-class Tape:
-    """A whole stream; patients are numbers, `names` their ids."""
+class RecordedStream:
+    """A whole stream; patients are numbers, and `names` are their ids."""
 
     names: Sequence[str]
     arrivals: Mapping[str, Arrivals]
@@ -44,15 +44,15 @@ class Tape:
     labels: Ints
 
 
-def tape_of(recorded: Sequence[PartitionLogs], settings: Settings) -> Tape:
-    """Return the stream of all partitions, as learners of `settings` would have met it."""
+def recorded_stream(recorded: Sequence[PartitionLogs], settings: Settings) -> RecordedStream:
+    """Return the stream of all partitions, as learners of `settings` would have seen it."""
     live = recorded[0].settings
     if live.labels != settings.labels:
         raise InputError("a replay cannot change the labels: the recorded ones are the truth")
     bases = np.cumsum([0, *(len(logs.names.ids) for logs in recorded)]).tolist()
     context = settings.ensemble.context
     labels = [logs.labels.columns for logs in recorded]
-    return Tape(
+    return RecordedStream(
         [name for logs in recorded for name in logs.names.ids.names()],
         {
             name: _joined(recorded, bases, name, build_space(learner.features))
@@ -77,29 +77,29 @@ def _joined(
 
 
 def _arrivals(logs: PartitionLogs, name: str, space: FeatureSpace) -> Arrivals:
-    """Return the rows of one learner; a patient arrives when the last source it needs has come."""
+    """Return the rows of one learner; a patient arrives with the last source it needs."""
     spaces = _spaces(logs)
     wanted = [_source(spaces, name, feature) for feature in space.names]
     ids: Ints | None = None
-    found = {source: _first_rows(_log(logs, source)) for source in dict.fromkeys(wanted)}
-    for source_ids, _, _ in found.values():
-        ids = source_ids if ids is None else np.intersect1d(ids, source_ids)
+    sources = {named: _first_rows(_log(logs, named)) for named in dict.fromkeys(wanted)}
+    for source in sources.values():
+        ids = source.ids if ids is None else np.intersect1d(ids, source.ids)
     assert ids is not None  # noqa: S101 - a space has at least one feature
     times = np.zeros(len(ids), np.int64)
     rows = np.empty((len(ids), space.d))
-    for source_ids, source_times, _ in found.values():
-        times = np.maximum(times, source_times[np.searchsorted(source_ids, ids)])
-    for j, (source, feature) in enumerate(zip(wanted, space.features, strict=True)):
-        source_ids, _, source_rows = found[source]
-        at = np.searchsorted(source_ids, ids)
-        k = spaces[source].names.index(feature.name)
-        rows[:, j] = _translated(source_rows[at, k], spaces[source].features[k], feature)
+    for source in sources.values():
+        times = np.maximum(times, source.times[np.searchsorted(source.ids, ids)])
+    for j, (name_of_source, feature) in enumerate(zip(wanted, space.features, strict=True)):
+        source, recorded = sources[name_of_source], spaces[name_of_source]
+        at = np.searchsorted(source.ids, ids)
+        k = recorded.names.index(feature.name)
+        rows[:, j] = _translated(source.rows[at, k], recorded.features[k], feature)
     known = ~np.isnan(rows).any(axis=1)
     return Arrivals(ids[known], times[known], rows[known])
 
 
 def _spaces(logs: PartitionLogs) -> dict[str, FeatureSpace]:
-    """Return the features of each source, as they were recorded."""
+    """Return the feature space of each source, as it was recorded."""
     settings = logs.settings
     spaces = {name: build_space(each.features) for name, each in settings.learners.items()}
     if settings.ensemble.context is not None:
@@ -108,7 +108,7 @@ def _spaces(logs: PartitionLogs) -> dict[str, FeatureSpace]:
 
 
 def _source(spaces: Mapping[str, FeatureSpace], name: str, feature: str) -> str:
-    """Return where a feature of a learner is taken from: its own records, if they have it."""
+    """Return the source of a feature: the learner's own records, if they have it."""
     for source in (name, *spaces):
         if source in spaces and feature in spaces[source].names:
             return source
@@ -116,23 +116,23 @@ def _source(spaces: Mapping[str, FeatureSpace], name: str, feature: str) -> str:
 
 
 def _log(logs: PartitionLogs, source: str) -> RowLog:
-    found = logs.contexts if source == CONTEXT else logs.instances[source]
-    assert found is not None  # noqa: S101 - a source is named only if it was recorded
-    return found
+    log = logs.contexts if source == CONTEXT else logs.instances[source]
+    assert log is not None  # noqa: S101 - a source is named only if it was recorded
+    return log
 
 
-def _first_rows(log: RowLog) -> tuple[Ints, Ints, Floats]:
-    """Return ids, ascending, with time and row of their first record."""
+def _first_rows(log: RowLog) -> Arrivals:
+    """Return the patients, ascending, with time and row of their first record."""
     columns = log.columns
     first = np.flatnonzero(first_of_each(columns["id"]))
     first = first[np.argsort(columns["id"][first])]
-    return columns["id"][first], columns["time"][first], columns["row"][first]
+    return Arrivals(columns["id"][first], columns["time"][first], columns["row"][first])
 
 
 def _translated(values: Floats, had: object, wants: object) -> Floats:
-    """Return a recorded column in the terms of the feature that is wanted; nan where it has none.
+    """Return a recorded column as values of the wanted feature; nan where that has no such value.
 
-    A category that the wanted feature does not have makes the row unusable, as it would live.
+    A category that the wanted feature lacks makes the row unusable, as it would live.
     """
     if isinstance(had, Categorical) != isinstance(wants, Categorical):
         raise InputError("a replay cannot turn numbers into categories, nor the other way round")

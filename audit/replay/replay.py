@@ -1,12 +1,12 @@
-"""A recorded stream again, through the pure learners, with other settings.
+"""Replays a recorded stream through the pure learners, with other settings.
 
-Every label is recorded, so every rule of every learner can be judged on every labelled patient:
-the learners learn what they would have learned, and nothing is estimated. What it cannot know:
+Every label is recorded, so every rule of every learner can be judged on every labelled patient: the
+learners learn what they would have learned, and nothing is estimated. What a replay cannot know:
 
 - the order of labels and decisions. It is taken from the records' timestamps, and a label counts
-  from its moment on; live, it took some milliseconds to come around. `agreement` measures this:
-  with unchanged settings it is the share of live diagnoses that come out the same.
-- whether other diagnoses would have led to other labels. The recorded ones are taken as they are.
+  from its own time on; live, it took some milliseconds to arrive. `agreement` measures this: with
+  unchanged settings it is the share of live diagnoses that come out the same.
+- whether other diagnoses would have led to other labels. The recorded labels are taken as they are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from agents.log_odds import LogOddsFormat
 from audit.recording.columns import firsts
 from audit.recording.partition_logs import PartitionLogs, read_partition
 from audit.recording.reader import Progress, opened, silent
-from audit.replay.recorded_stream import Tape, tape_of
+from audit.replay.recorded_stream import RecordedStream, recorded_stream
 from audit.replay.score import ENSEMBLE, Score, live_score
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import MISSING, Floats, Ints
@@ -37,34 +37,37 @@ _CHUNK = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """A patient comes to a learner (or, without one, to the contexts), or its label comes."""
+    """A patient reaches a learner, a context comes (CONTEXT), or a label comes (LABEL).
+
+    `place` is the row among the arrivals of that learner, the contexts, or the labels.
+    """
 
     time: int
     id: int
     learner: int
-    at: int
+    place: int
 
 
 LABEL, CONTEXT = -2, -1
 
 
 class Player:
-    """Plays a tape to learners of some settings, from nothing."""
+    """Plays a recorded stream to untaught learners of some settings."""
 
-    def __init__(self, tape: Tape, settings: Settings) -> None:
-        self.tape, self.settings = tape, settings
+    def __init__(self, stream: RecordedStream, settings: Settings) -> None:
+        self.stream, self.settings = stream, settings
         self.names = list(settings.learners)
         self.learners: list[LocalLearner] = [local_learner(settings, name) for name in self.names]
         self.ensemble = ensemble_learner(settings, Codec())
-        self.diagnosed: Ints = np.full(len(tape.names), MISSING, np.int64)
-        self._number = {name: i for i, name in enumerate(tape.names)}
+        self.diagnosed: Ints = np.full(len(stream.names), MISSING, np.int64)
+        self._number = {name: i for i, name in enumerate(stream.names)}
         self._cells = self._contexts()
         self._log_odds = LogOddsFormat(settings)
         # Where each patient stands among a learner's arrivals; each arrives there once.
-        self._places = [firsts(tape.arrivals[name].ids, len(tape.names)) for name in self.names]
+        self._places = [firsts(stream.arrivals[name].ids, len(stream.names)) for name in self.names]
 
     def _contexts(self) -> Ints:
-        context, rows = self.settings.ensemble.context, self.tape.contexts
+        context, rows = self.settings.ensemble.context, self.stream.contexts
         if context is None or rows is None:
             return np.zeros(0, np.int64)
         partition = context.partition()
@@ -72,28 +75,28 @@ class Player:
 
     def play(self, progress: Progress = silent) -> Score:
         """Play everything."""
-        done, total = 0, sum(map(len, (self.tape.label_ids, *self._ids())))
+        done, total = 0, sum(map(len, (self.stream.label_ids, *self._ids())))
         for labels, run in groupby(self._arrivals(), key=lambda arrival: arrival.learner == LABEL):
             for piece in _pieces(run):
-                self._take(self._labels(piece) if labels else self._come(piece))
+                self._take(self._labels(piece) if labels else self._decide_all(piece))
                 done += len(piece)
-                progress("the tape", done, total)
+                progress("the recorded stream", done, total)
         return self._score()
 
     def _ids(self) -> list[Ints]:
-        contexts = () if self.tape.contexts is None else (self.tape.contexts,)
-        return [part.ids for part in (*self.tape.arrivals.values(), *contexts)]
+        contexts = () if self.stream.contexts is None else (self.stream.contexts,)
+        return [part.ids for part in (*self.stream.arrivals.values(), *contexts)]
 
     def _arrivals(self) -> Iterator[_Arrival]:
-        """Return everything that comes, in the order of time; labels last within a moment."""
-        tape = self.tape
+        """Return all arrivals in the order of time; at the same time, labels come last."""
+        stream = self.stream
         parts = [
-            (i, tape.arrivals[name].ids, tape.arrivals[name].times)
+            (i, stream.arrivals[name].ids, stream.arrivals[name].times)
             for i, name in enumerate(self.names)
         ]
-        if tape.contexts is not None:
-            parts.insert(0, (CONTEXT, tape.contexts.ids, tape.contexts.times))
-        parts.append((LABEL, tape.label_ids, tape.label_times))
+        if stream.contexts is not None:
+            parts.insert(0, (CONTEXT, stream.contexts.ids, stream.contexts.times))
+        parts.append((LABEL, stream.label_ids, stream.label_times))
         kinds = np.concatenate([np.full(len(ids), kind) for kind, ids, _ in parts])
         ids = np.concatenate([ids for _, ids, _ in parts])
         times = np.concatenate([times for _, _, times in parts])
@@ -102,28 +105,30 @@ class Player:
             yield _Arrival(int(times[k]), int(ids[k]), int(kinds[k]), int(places[k]))
 
     def _labels(self, piece: Sequence[_Arrival]) -> list[Event]:
-        names, labels = self.tape.names, self.tape.labels
-        return [Label(a.time, names[a.id], int(labels[a.at])) for a in piece]
+        names, labels = self.stream.names, self.stream.labels
+        return [Label(a.time, names[a.id], int(labels[a.place])) for a in piece]
 
-    def _come(self, piece: Sequence[_Arrival]) -> list[Event]:
-        """Let patients come: each learner decides all of the piece at once, unlearned meanwhile."""
+    def _decide_all(self, piece: Sequence[_Arrival]) -> list[Event]:
+        """Let patients come: each learner decides the whole piece at once, and then learns."""
         said: dict[tuple[int, int], tuple[int, PredictionPayload]] = {}
         for i in range(len(self.learners)):
-            at = [a.at for a in piece if a.learner == i]
+            at = [a.place for a in piece if a.learner == i]
             if at:
                 said.update(((i, place), each) for place, each in self._decide(i, at))
         return [self._event(arrival, said) for arrival in piece]
 
     def _event(self, a: _Arrival, said: dict[tuple[int, int], Any]) -> Event:
         if a.learner == CONTEXT:
-            return Context(a.time, self.tape.names[a.id], ContextPayload(int(self._cells[a.at])))
-        label, payload = said[a.learner, a.at]
-        return Prediction(a.time, self.tape.names[a.id], a.learner, label, payload)
+            return Context(
+                a.time, self.stream.names[a.id], ContextPayload(int(self._cells[a.place]))
+            )
+        label, payload = said[a.learner, a.place]
+        return Prediction(a.time, self.stream.names[a.id], a.learner, label, payload)
 
     def _decide(self, learner: int, at: list[int]) -> Iterator[tuple[int, tuple[int, Any]]]:
-        arrivals = self.tape.arrivals[self.names[learner]]
+        arrivals = self.stream.arrivals[self.names[learner]]
         rows = arrivals.rows[at]
-        names = [self.tape.names[number] for number in arrivals.ids[at].tolist()]
+        names = [self.stream.names[number] for number in arrivals.ids[at].tolist()]
         said = self.learners[learner].decide(rows, seeds_of(names))
         chosen = said.choices
         # As they would have travelled.
@@ -165,7 +170,7 @@ class Player:
             votes=np.array([payload.votes for payload in payloads], np.int64),
             truth=truth,
         )
-        rows = self.tape.arrivals[self.names[i]].rows[places]
+        rows = self.stream.arrivals[self.names[i]].rows[places]
         learner.learn(labelled, Lessons(rows, truth, others))
 
     def _score(self) -> Score:
@@ -186,7 +191,7 @@ def _pieces(run: Iterator[_Arrival]) -> Iterator[list[_Arrival]]:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A recorded stream beside its replay."""
+    """How a recorded stream went, live and in its replay."""
 
     live: Score
     replayed: Score
@@ -213,8 +218,8 @@ class Replay:
 def replayed(
     recorded: Sequence[PartitionLogs], settings: Settings, progress: Progress = silent
 ) -> Replay:
-    """Replay what was recorded with `settings`, and hold it against what was live."""
-    player = Player(tape_of(recorded, settings), settings)
+    """Replay what was recorded with `settings`, and compare it with the live run."""
+    player = Player(recorded_stream(recorded, settings), settings)
     score = player.play(progress)
     live = np.concatenate([_diagnosed(logs) for logs in recorded])
     both = (live != MISSING) & (player.diagnosed != MISSING)
@@ -222,7 +227,7 @@ def replayed(
     return Replay(
         live_score(recorded), score, agreement, int(both.sum()),
         int((player.diagnosed != MISSING).sum()), settings.labels.index(settings.positive),
-        caveats(recorded),
+        inexact(recorded),
     )  # fmt: skip
 
 
@@ -233,16 +238,18 @@ def _diagnosed(logs: PartitionLogs) -> Ints:
     return np.asarray(labels[first], np.int64)
 
 
-def caveats(recorded: Sequence[PartitionLogs]) -> tuple[str, ...]:
-    """Say where this replay is not exact."""
-    found = ["labels and decisions are ordered by the records' timestamps"]
+def inexact(recorded: Sequence[PartitionLogs]) -> tuple[str, ...]:
+    """Say in what this replay is not exact."""
+    caveats = ["labels and decisions are ordered by the records' timestamps"]
     if len(recorded) > 1:
-        found.append("it learns in one place; live, each partition heard of the others a bit later")
+        caveats.append(
+            "it learns in one place; live, each partition heard of the others a bit later"
+        )
     if any(logs.vouched_from is not None for logs in recorded):
-        found.append(
+        caveats.append(
             "retention has removed the start of some topics: the replay starts untaught there"
         )
-    return tuple(found)
+    return tuple(caveats)
 
 
 async def replay(live: Settings, settings: Settings, progress: Progress = silent) -> Replay:

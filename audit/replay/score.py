@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ ENSEMBLE = "ensemble"
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What came of the labelled patients.
+    """How the labelled patients were diagnosed.
 
     confusion   by name, the ensemble's first: (K, K) counts, truth by prediction
     expected    the ensemble's expected loss, in parts
@@ -61,8 +61,8 @@ class Score:
 
 
 def _rates(counts: Ints, positive: int) -> dict[str, float | None]:
-    found = rates(counts, positive)
-    numbers = {"per": found.per, "fpr": found.fpr, "fnr": found.fnr}
+    error_rates = rates(counts, positive)
+    numbers = {"per": error_rates.per, "fpr": error_rates.fpr, "fnr": error_rates.fnr}
     return {name: None if np.isnan(number) else float(number) for name, number in numbers.items()}
 
 
@@ -87,8 +87,16 @@ def live_score(recorded: Sequence[PartitionLogs]) -> Score:
     return Score(dict(zip([ENSEMBLE, *names], total, strict=True)), expected, rows)
 
 
-def _settled(logs: PartitionLogs) -> tuple[Ints, Verdict, Ints, Ints]:
-    """Return truth, decision, all that was heard, and context cube of each settled patient."""
+class _Settled(NamedTuple):
+    """Settled patients: truth, what was decided, each learner's label, and context cube."""
+
+    truth: Ints
+    verdict: Verdict
+    heard: Ints
+    cells: Ints
+
+
+def _settled(logs: PartitionLogs) -> _Settled:
     size, columns = len(logs.names.ids), logs.diagnoses.columns
     diagnosis = firsts(columns["id"], size)
     label = np.full(size, MISSING, np.int64)
@@ -106,4 +114,4 @@ def _settled(logs: PartitionLogs) -> tuple[Ints, Verdict, Ints, Ints]:
     votes = said if sent.shape == said.shape and (sent == MISSING).all() else sent
     labels = columns["label"][at].astype(np.int64)
     verdict = Verdict.recalled(labels, columns["parts"][at], votes)
-    return label[ids], verdict, heard, columns["cube"][at]
+    return _Settled(label[ids], verdict, heard, columns["cube"][at])

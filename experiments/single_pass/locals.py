@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.single_pass.orders import Order, make_order
 from learners.arrays.types import Bools, Floats, Ints
-from learners.fusion.ballot_log_odds import evidence_of_others
+from learners.fusion.ballot_log_odds import log_odds_of_others
 from learners.fusion.base import Ballot
 from learners.local.iup import Feedback, IupConfig
 from learners.local.learner import Labelled, Lessons, LocalLearner
@@ -128,7 +128,7 @@ def together(learners: Sequence[LocalLearner], order: Order) -> Heard:
             heard.labels[at], order.seeds[at], classes=K, accuracy=heard.accuracy[at],
             log_odds=heard.log_odds[at],
         )  # fmt: skip
-        others = evidence_of_others(ballot)
+        others = log_odds_of_others(ballot)
         truth = order.told[at]
         for i, (learner, one) in enumerate(zip(learners, said, strict=True)):
             learner.learn(Labelled.of(one, truth), Lessons(rows[i][at], truth, others[:, i]))

@@ -56,7 +56,7 @@ def vote_log_odds(ballot: Ballot, own: Floats) -> Floats:
     return np.where(mine, own[:, :, None], other[:, :, None])
 
 
-def evidence(ballot: Ballot, clip: float = CLIP) -> Floats:
+def ballot_log_odds(ballot: Ballot, clip: float = CLIP) -> Floats:
     """Return what each LL says about each label, (n, M, K) log-odds; absent LLs say 0."""
     if unsent(ballot.accuracy):
         own = np.full(ballot.labels.shape, min(BARE, clip))
@@ -69,17 +69,17 @@ def evidence(ballot: Ballot, clip: float = CLIP) -> Floats:
     return np.where(ballot.present[:, :, None], np.clip(said, -clip, clip), 0.0)
 
 
-def evidence_of_others(ballot: Ballot, clip: float = CLIP) -> Floats:
+def log_odds_of_others(ballot: Ballot, clip: float = CLIP) -> Floats:
     """Return what all the other LLs say together, for each LL: (n, M, K) sums of log-odds.
 
     >>> from learners.arrays.seeds import seeds_of
     >>> odds = np.array([[[-1.0, 1.0], [2.0, -2.0], [-0.5, 0.5]]])
     >>> said = np.array([[1, 0, 1]])
     >>> ballot = Ballot.of(said, seeds_of(["a"]), classes=2, log_odds=odds)
-    >>> evidence_of_others(ballot)[0, :, 1].tolist()
+    >>> log_odds_of_others(ballot)[0, :, 1].tolist()
     [-1.5, 1.5, -1.0]
     """
-    said = evidence(ballot, clip)
+    said = ballot_log_odds(ballot, clip)
     return np.asarray(said.sum(axis=1, keepdims=True) - said)
 
 

@@ -22,12 +22,12 @@ from learners.arrays.types import Floats, Ints
 from learners.fusion.ballot_log_odds import (
     CLIP,
     accuracy_log_odds,
+    ballot_log_odds,
     check_clip,
-    evidence,
     label_chances,
 )
 from learners.fusion.base import Ballot, Verdict, unsent
-from learners.fusion.error_counts import Record
+from learners.fusion.error_counts import ErrorCounts
 from learners.fusion.hedge import Hedge, Rate
 from learners.fusion.peers.fixed import SignedVote
 from learners.fusion.weighted import falling_exp
@@ -51,12 +51,12 @@ class ConfidenceVote(SignedVote):
         super().__init__(learners, classes, prefer=prefer)
         check_clip(clip)
         self._clip = clip
-        self._record = Record(learners, cubes)
+        self._errors = ErrorCounts(learners, cubes)
 
     def _strengths(self, ballot: Ballot, /) -> Floats:
         accuracy = ballot.accuracy
         if unsent(accuracy) or np.isnan(accuracy).any():
-            seen = 1.0 - self._record.error_rates(ballot.cells)
+            seen = 1.0 - self._errors.error_rates(ballot.cells)
             accuracy = np.where(np.isnan(accuracy), seen, accuracy)
         return accuracy_log_odds(accuracy, self._clip) + log(self.classes - 1)
 
@@ -66,11 +66,11 @@ class ConfidenceVote(SignedVote):
         return proportions(chances, ballot.heard)
 
     def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
-        self._record.learn(ballot, truth)
+        self._errors.learn(ballot, truth)
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the trials and errors of each LL per cube."""
-        return {"record": self._record.table}
+        return {"record": self._errors.table}
 
 
 class HedgeOdds(Hedge):
@@ -102,7 +102,7 @@ class HedgeOdds(Hedge):
     def _decide(self, ballot: Ballot, /) -> Verdict:
         present = ballot.present
         parts = completed(rounded(self._weights(ballot), present))
-        heard = evidence(ballot, self._clip)
+        heard = ballot_log_odds(ballot, self._clip)
         # Rounded, so that what should cancel out does, whatever the order of addition.
         fused = np.rint((parts[:, :, None] * heard).sum(axis=1)).astype(np.int64)
         support = label_chances(fused / 1e9) * ballot.heard[:, None]

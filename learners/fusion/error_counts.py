@@ -7,7 +7,7 @@ from learners.arrays.types import Floats, Ints
 from learners.fusion.base import Ballot
 
 
-class Record:
+class ErrorCounts:
     """Integers `[trials_1 … trials_M, errors_1 … errors_M]` per cube."""
 
     def __init__(self, learners: int, cubes: int | None) -> None:

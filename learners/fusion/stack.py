@@ -32,7 +32,7 @@ from learners.arrays.shares import UNIT, completed, rounded, tally, winner
 from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.ballot_log_odds import CLIP, check_clip, evidence, label_chances
+from learners.fusion.ballot_log_odds import CLIP, ballot_log_odds, check_clip, label_chances
 from learners.fusion.base import Ballot, Fusion, Verdict
 
 _CHUNK_NUMBERS = 1 << 20
@@ -83,7 +83,7 @@ class Stack(Fusion):
 
     def _read(self, ballot: Ballot) -> Floats:
         """Return x of each stack, (n, stacks, inputs), the constant last."""
-        heard = evidence(ballot, self._clip)
+        heard = ballot_log_odds(ballot, self._clip)
         x = np.ones((len(ballot), self._stacks, self._inputs))
         x[:, :, :-1] = heard.transpose(0, 2, 1)[:, -self._stacks :]
         return x

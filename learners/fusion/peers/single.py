@@ -20,7 +20,7 @@ from learners.arrays.tables import CellTable
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
 from learners.fusion.base import Ballot, Verdict
-from learners.fusion.error_counts import Record
+from learners.fusion.error_counts import ErrorCounts
 from learners.fusion.weighted import WeightedFusion
 
 Which = Literal["best", "average", "worst"]
@@ -45,19 +45,19 @@ class SingleLearner(WeightedFusion):
         if which not in ("best", "average", "worst"):
             raise LearnerError(f"which must be best, average or worst, not {which!r}")
         self._which = which
-        self._record = Record(learners, cubes)
+        self._errors = ErrorCounts(learners, cubes)
 
     def _weights(self, ballot: Ballot, /) -> Floats:
         if self._which == "average":
             return np.ones(ballot.labels.shape)
-        rates = self._record.error_rates(ballot.cells)
+        rates = self._errors.error_rates(ballot.cells)
         rates = rates if self._which == "best" else -rates
         leader = np.where(ballot.present, rates, np.inf).argmin(axis=1)
         return np.asarray(leader[:, None] == np.arange(self.learners), np.float64)
 
     def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
-        self._record.learn(ballot, truth)
+        self._errors.learn(ballot, truth)
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the trials and errors of each LL per cube."""
-        return {"record": self._record.table}
+        return {"record": self._errors.table}

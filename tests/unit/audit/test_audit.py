@@ -32,8 +32,8 @@ def stream(tmp_path_factory):
     return live
 
 
-def examine(evidence):
-    return recompute(evidence)[0]
+def examine(observed):
+    return recompute(observed)[0]
 
 
 def kinds(findings):
@@ -41,7 +41,7 @@ def kinds(findings):
 
 
 def test_nothing_is_found_where_nothing_is_wrong(stream):
-    findings = examine(stream.evidence())
+    findings = examine(stream.observed())
     assert findings.clean, findings.list()
     assert all(check.values or name.endswith("features") for name, check in findings.tables.items())
     counts = findings.counts
@@ -55,20 +55,20 @@ def test_nothing_is_found_where_nothing_is_wrong(stream):
 @pytest.mark.parametrize("mode", ["ah", "stack", "committee", "adaboost", "trackexp", "pwm"])
 def test_every_mode_is_recomputed(tmp_path, mode):
     live = lived(configured(tmp_path, f"ensemble.mode={mode}"), N)
-    findings = examine(live.evidence())
+    findings = examine(live.observed())
     assert findings.clean, findings.list()
     assert not any(check.note for check in findings.tables.values())
 
 
 def test_what_joint_learners_are_told_is_recomputed(tmp_path):
     live = lived(configured(tmp_path, "ensemble.mode=stack", *JOINT), N)
-    findings = examine(live.evidence())
+    findings = examine(live.observed())
     assert findings.clean, findings.list()
     assert findings.tables["local.a model sgd"].values > 0
-    told = live.evidence().logs.feedback["a"].columns["others"]
+    told = live.observed().logs.feedback["a"].columns["others"]
     assert np.isfinite(told).all()
     assert (told[5:] != 0).any()
-    altered = live.evidence()
+    altered = live.observed()
     altered.logs.feedback["a"].columns["others"][7] += 0.25
     found = {finding.what for finding in examine(altered).list()}
     assert found == {"what feedback says of the others", "values of table local.a model sgd"}
@@ -77,7 +77,7 @@ def test_what_joint_learners_are_told_is_recomputed(tmp_path):
 def test_contexts_are_recomputed(tmp_path):
     context = 'ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}'
     live = lived(configured(tmp_path, "ensemble.mode=ch", context), N)
-    findings = examine(live.evidence())
+    findings = examine(live.observed())
     assert findings.clean, findings.list()
     assert findings.tables["ensemble regret"].values > 4
 
@@ -87,19 +87,19 @@ OUTPUTS = ["predictions", "diagnoses", "feedback.a", "feedback.b"]
 
 @pytest.mark.parametrize("topic", OUTPUTS)
 def test_what_is_missing_is_lost(stream, topic):
-    findings = examine(stream.evidence(without=(f"t.{topic}", 11)))
+    findings = examine(stream.observed(without=(f"t.{topic}", 11)))
     assert kinds(findings)["lost"] == 1
 
 
 @pytest.mark.parametrize("topic", OUTPUTS)
 def test_what_is_there_twice_is_double(stream, topic):
-    findings = examine(stream.evidence(twice=(f"t.{topic}", 11)))
+    findings = examine(stream.observed(twice=(f"t.{topic}", 11)))
     assert kinds(findings) == {"lost": 0, "double": 1, "differing": 0}
 
 
 @pytest.mark.parametrize("topic", ["instances.a", "instances.b", "labels", "deadletter"])
 def test_a_missing_input_is_noticed(stream, topic):
-    assert not examine(stream.evidence(without=(f"t.{topic}", 1))).clean
+    assert not examine(stream.observed(without=(f"t.{topic}", 1))).clean
 
 
 def told(agent, table, width):
@@ -116,10 +116,10 @@ def test_every_altered_count_is_found(stream, agent):
     for name, table in stream.states()[agent].counts.items():
         for cell in table.items()[0].tolist():
             for column in told(agent, name, table.width):
-                evidence = stream.evidence()
-                changed = evidence.states[agent].counts[name]
+                observed = stream.observed()
+                changed = observed.states[agent].counts[name]
                 changed.bump(changed.claim(np.array([cell])), column, 1)
-                found = kinds(examine(evidence))
+                found = kinds(examine(observed))
                 # A counter of the join may be part of several sums.
                 found["differing"] = min(found["differing"], 1)
                 assert found == {"lost": 0, "double": 0, "differing": 1}, (name, column)
@@ -129,11 +129,11 @@ def test_every_altered_count_is_found(stream, agent):
 
 def altered(stream, agent, table, change):
     """Return the findings after one entry of a table was changed."""
-    evidence = stream.evidence()
-    entries = evidence.states[agent].entries[table]
+    observed = stream.observed()
+    entries = observed.states[agent].entries[table]
     key = next(key for key in entries if change(entries[key]) is not None)
     entries[key] = change(entries[key])
-    return examine(evidence)
+    return examine(observed)
 
 
 def test_an_altered_model_is_found(stream):
@@ -160,18 +160,18 @@ def test_an_altered_decision_that_waits_is_found(stream, place):
 
 
 def test_a_settlement_that_the_state_forgot_is_found(stream):
-    evidence = stream.evidence()
-    entries = evidence.states["ensemble"].entries["pending"]
+    observed = stream.observed()
+    entries = observed.states["ensemble"].entries["pending"]
     del entries[b"p5"]
-    assert not examine(evidence).clean
+    assert not examine(observed).clean
 
 
 def test_an_altered_counter_is_found(stream):
-    evidence = stream.evidence()
-    row = evidence.totals.row
+    observed = stream.observed()
+    row = observed.totals.row
     for name in ("label_conflict", "settled"):
         row[COUNTERS.index(name)] += 1
-    findings = examine(evidence)
+    findings = examine(observed)
     assert findings.tables["ensemble counters"].differing == 4
 
 
@@ -179,7 +179,7 @@ def test_what_is_under_way_is_no_difference(stream):
     early, late = (lived(stream.settings, n, lag=3) for n in (20, N))
     for topic, batches in early.published.items():
         assert late.published[topic][: len(batches)] == batches
-    findings = examine(replace(late.evidence(), states=early.states()))
+    findings = examine(replace(late.observed(), states=early.states()))
     assert findings.clean, findings.list()
     assert findings.counts["labels_settled"] == 20
     assert findings.counts["labels_under_way"] == N - 20
@@ -187,13 +187,13 @@ def test_what_is_under_way_is_no_difference(stream):
 
 
 def test_where_retention_cut_the_start_it_vouches_for_the_rest(stream):
-    evidence = stream.evidence()
+    observed = stream.observed()
     for topic in ("t.instances.a", "t.instances.b", "t.predictions", "t.diagnoses"):
-        log = evidence.logs.by_topic()[topic]
-        evidence.logs.spans[topic] = Span(topic, 0, 10, 99)
+        log = observed.logs.by_topic()[topic]
+        observed.logs.spans[topic] = Span(topic, 0, 10, 99)
         log.first_time = 1_000_000 + 10 * 10
-    findings = examine(evidence)
-    assert evidence.logs.vouched_from == 1_000_100
+    findings = examine(observed)
+    assert observed.logs.vouched_from == 1_000_100
     assert findings.clean, findings.list()
     assert findings.tables["local.b model lr"].note
 
@@ -243,10 +243,10 @@ HARD = ("ensemble.fusion_timeout=50ms", "ensemble.label_ttl=600ms")
 )
 def test_hard_days_are_no_difference(tmp_path, change, seed):
     live = hard(configured(tmp_path, *HARD, *change), seed=seed)
-    findings = examine(live.evidence())
+    findings = examine(live.observed())
     assert findings.clean, findings.list()
     counts = findings.counts
     assert counts["diagnoses_incomplete"] > 5
-    assert bool(live.evidence().head["forgotten"]) == ("ensemble.max_remembered=60" in change)
+    assert bool(live.observed().head["forgotten"]) == ("ensemble.max_remembered=60" in change)
     assert counts["labels_expired"] + counts["labels_evicted"] > 0
     assert counts["labels_conflict"] + counts["labels_unknown"] > 0

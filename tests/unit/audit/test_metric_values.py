@@ -9,7 +9,7 @@ from agents.monitor.state_metrics import state_metrics
 from audit.end_to_end import recompute
 from audit.findings import Findings
 from audit.metric_values import Page, address, audit_metrics, read_page, samples
-from audit.recomputed import live, sums
+from audit.partition_tables import live_tables, sums
 from settings.errors import InputError
 from tests.inline_pipeline import configured, lived
 
@@ -17,29 +17,29 @@ STATE = "metrics of the state"
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory):
+def observed(tmp_path_factory):
     changes = ("ensemble.mode=ah", "ensemble.fnr_target=0.1", "ensemble.fnr_control=true")
-    return lived(configured(tmp_path_factory.mktemp("audit"), *changes), 40, lag=3).evidence
+    return lived(configured(tmp_path_factory.mktemp("audit"), *changes), 40, lag=3).observed
 
 
-def compared(evidence, pages=()):
+def compared(observed, pages=()):
     found = Findings()
-    _, again = recompute(evidence)
-    audit_metrics(evidence.settings, [again], [live(evidence)], found, pages)
+    _, again = recompute(observed)
+    audit_metrics(observed.settings, [again], [live_tables(observed)], found, pages)
     return found
 
 
-def served(evidence):
+def served(observed):
     """Return what a worker would serve of a state."""
-    parts = sums(evidence.settings, [live(evidence)])
-    scorer = Scorer(evidence.settings)
-    return samples(state_metrics(figures(evidence.settings, scorer, parts)))
+    parts = sums(observed.settings, [live_tables(observed)])
+    scorer = Scorer(observed.settings)
+    return samples(state_metrics(figures(observed.settings, scorer, parts)))
 
 
-def test_every_figure_is_compared(evidence):
-    found = compared(evidence())
+def test_every_figure_is_compared(observed):
+    found = compared(observed())
     assert found.clean, found.list()
-    assert found.tables[STATE].values == len(served(evidence())) > 60
+    assert found.tables[STATE].values == len(served(observed())) > 60
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_every_figure_is_compared(evidence):
         ("local.b", "totals", 6, "hb_regret"),
     ],
 )
-def test_a_figure_that_is_not_that_of_the_topics_is_found(evidence, agent, table, column, metric):
-    state = evidence()
+def test_a_figure_that_is_not_that_of_the_topics_is_found(observed, agent, table, column, metric):
+    state = observed()
     counts = state.states[agent].counts[table]
     cell = counts.items()[0][:1]
     row = counts.rows(cell)
@@ -78,8 +78,8 @@ def test_a_figure_that_is_not_that_of_the_topics_is_found(evidence, agent, table
         ({"hb_made_up": 1.0}, 1, False),
     ],
 )
-def test_what_a_worker_serves(evidence, change, differing, note):
-    state = evidence()
+def test_what_a_worker_serves(observed, change, differing, note):
+    state = observed()
     said = dict(served(state))
     for name, value in change.items():
         said[name, frozenset()] = value
@@ -91,8 +91,8 @@ def test_what_a_worker_serves(evidence, change, differing, note):
     assert found.clean == (not differing)
 
 
-def test_a_stream_that_moves_is_not_judged(evidence):
-    state = evidence()
+def test_a_stream_that_moves_is_not_judged(observed):
+    state = observed()
     page = Page("http://here", served(state), 0.0)
     before = Page("http://here", {}, 0.0)
     found = compared(state, [(before, page)])
@@ -100,13 +100,13 @@ def test_a_stream_that_moves_is_not_judged(evidence):
     assert "moved" in found.tables["metrics at http://here"].note
 
 
-def test_what_retention_removed_is_not_judged(evidence):
-    state = evidence()
+def test_what_retention_removed_is_not_judged(observed):
+    state = observed()
     _, again = recompute(state)
     again.whole = False
     again.totals["a"] = np.zeros_like(again.totals["a"])
     found = Findings()
-    audit_metrics(state.settings, [again], [live(state)], found)
+    audit_metrics(state.settings, [again], [live_tables(state)], found)
     assert found.clean
     assert "gone" in found.tables[STATE].note
 

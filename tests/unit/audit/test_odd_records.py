@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from audit.end_to_end import _live, recompute
-from audit.evidence import Evidence
 from audit.findings import Findings
-from audit.live import StateGatherer
+from audit.live_state import StateGatherer
 from audit.metric_values import audit_metrics
+from audit.observed import Observed
 from streams.engine.changelogs.changelog import META_KEY, VERSION
 from streams.engine.state.counts import CountsTable
 from streams.kafka.batch import Batch
@@ -65,10 +65,10 @@ def states(live, changed=lambda _agent, records: records):
     return gathered
 
 
-def report(live, evidence):
-    """Audit as the command does, from the evidence on."""
-    findings, again = recompute(evidence)
-    seen = _live(evidence, findings)
+def report(live, observed):
+    """Audit as the command does, from the observed on."""
+    findings, again = recompute(observed)
+    seen = _live(observed, findings)
     if again is not None and seen is not None:
         with findings.reporting("metrics of the state", "all partitions"):
             audit_metrics(live.settings, [again], [seen], findings)
@@ -117,11 +117,11 @@ def test_records_that_are_odd_in_any_field_are_reported(stream):
         odd = odd_record(rng, before.values[0] or b"")
         stream.published[topic][number] = replace(before, values=[odd])
         try:
-            clean += report(stream, Evidence(stream.logs(), states(stream))).clean
+            clean += report(stream, Observed(stream.logs(), states(stream))).clean
         finally:
             stream.published[topic][number] = before
     assert clean < ROUNDS / 2, f"seed {SEED}: a change of a record shows"
-    assert report(stream, Evidence(stream.logs(), states(stream))).clean
+    assert report(stream, Observed(stream.logs(), states(stream))).clean
 
 
 def test_state_that_is_odd_in_any_row_is_reported(stream):
@@ -150,8 +150,8 @@ def test_state_that_is_odd_in_any_row_is_reported(stream):
         return changed
 
     for _ in range(ROUNDS):
-        evidence = Evidence(stream.logs(), states(stream, change(rng.choice(agents))))
-        report(stream, evidence)
+        observed = Observed(stream.logs(), states(stream, change(rng.choice(agents))))
+        report(stream, observed)
 
 
 def meta(**changes):
@@ -171,7 +171,7 @@ def meta(**changes):
     ],
 )
 def test_what_the_state_says_of_itself_is_held_against_the_settings(stream, changes, sentence):
-    findings = report(stream, Evidence(stream.logs(), states(stream, meta(**changes))))
+    findings = report(stream, Observed(stream.logs(), states(stream, meta(**changes))))
     assert any(sentence in finding.what for finding in findings.list())
 
 
@@ -181,9 +181,9 @@ def test_a_topic_of_nothing_but_odd_records_leaves_the_others_audited(stream):
         for topic in (stream.topics.predictions, stream.topics.feedback("a")):
             odd = [replace(batch, values=[b"\xff\x00"]) for batch in kept[topic]]
             stream.published[topic] = odd
-        findings = report(stream, Evidence(stream.logs(), states(stream)))
+        findings = report(stream, Observed(stream.logs(), states(stream)))
         assert findings.tables["local.b counts"].values
-        assert report(stream, Evidence(stream.logs(), states(stream))).found == findings.found
+        assert report(stream, Observed(stream.logs(), states(stream))).found == findings.found
     finally:
         stream.published.update(kept)
 

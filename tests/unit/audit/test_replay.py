@@ -3,7 +3,7 @@
 import pytest
 
 from audit.recording.reader import upto
-from audit.replay.recorded_stream import tape_of
+from audit.replay.recorded_stream import recorded_stream
 from audit.replay.replay import replayed
 from settings.errors import InputError
 from streams.kafka.batch import Batch
@@ -48,7 +48,7 @@ def test_features_can_be_taken_from_other_learners(configured):
     recorded = lived(configured())
     wider = 'learners.b.features=[{name="y", low=0.0, high=1.0}, {name="z", low=0.0, high=1.0}]'
     settings = configured(wider)
-    tape = tape_of([recorded], settings)
+    tape = recorded_stream([recorded], settings)
     rows = tape.arrivals["b"].rows
     first = recorded.instances["a"].columns["row"]
     assert rows[:, 0].tolist() == first[:, 1].tolist()

@@ -63,7 +63,7 @@ def test_fnr_control_runs_in_the_agents_and_is_audited(tmp_path, context):
     if context:
         given.append('ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}')
     live = lived(configured(tmp_path, *given), 120)
-    findings, _ = recompute(live.evidence())
+    findings, _ = recompute(live.observed())
     assert findings.clean, findings.list()
     tables = live.tables[live.specs[-1].name]
     name = next(name for name in tables if "fnr_control" in name)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from learners.arrays.types import MISSING
 from learners.errors import LearnerError
-from learners.fusion.ballot_log_odds import BARE, CLIP, evidence
+from learners.fusion.ballot_log_odds import BARE, CLIP, ballot_log_odds
 from learners.fusion.base import Ballot
 from learners.fusion.confidence import ConfidenceVote, HedgeOdds
 from tests.ballots import random_stream, run
@@ -21,7 +21,7 @@ def ballot_of(labels, classes=2, **fields) -> Ballot:
     return Ballot.of(labels, np.zeros(len(labels), np.uint64), classes=classes, **fields)
 
 
-def test_evidence_takes_the_best_that_was_sent():
+def test_log_odds_take_the_best_that_was_sent():
     nan = np.nan
     ballot = ballot_of(
         [[1, 1, 0, MISSING]],
@@ -30,13 +30,13 @@ def test_evidence_takes_the_best_that_was_sent():
     )
     odds = log(0.9 / 0.1)
     expected = [[[-2.0, 2.0], [-odds, odds], [BARE, -BARE], [0.0, 0.0]]]
-    assert np.allclose(evidence(ballot), expected)
+    assert np.allclose(ballot_log_odds(ballot), expected)
 
 
 @given(st.floats(0.01, 0.99), st.integers(2, 6))
 def test_an_accuracy_is_spread_over_the_labels_as_chances_that_sum_to_one(accuracy, classes):
     ballot = ballot_of([[1]], classes, accuracy=np.array([[accuracy]]))
-    chances = 1 / (1 + np.exp(-evidence(ballot, clip=20.0)[0, 0]))
+    chances = 1 / (1 + np.exp(-ballot_log_odds(ballot, clip=20.0)[0, 0]))
     assert np.isclose(chances.sum(), 1)
     assert np.isclose(chances[1], accuracy)
 
@@ -44,7 +44,7 @@ def test_an_accuracy_is_spread_over_the_labels_as_chances_that_sum_to_one(accura
 @given(generators, st.sampled_from([0.5, 1.0, CLIP]))
 def test_no_learner_says_more_than_the_cut_off(rng, clip):
     stream = random_stream(rng, 50, 4, 3)
-    said = evidence(stream.ballot, clip)
+    said = ballot_log_odds(stream.ballot, clip)
     assert np.abs(said).max() <= clip
     assert not said[~stream.ballot.present].any()
 
@@ -96,7 +96,7 @@ def test_hedge_odds_is_the_weighted_sum_of_log_odds(rng):
     fusion = HedgeOdds(3, 3)
     run(fusion, stream, [0, 40])
     verdict = fusion.decide(stream.ballot)
-    summed = (verdict.weights[:, :, None] * evidence(stream.ballot)).sum(axis=1)
+    summed = (verdict.weights[:, :, None] * ballot_log_odds(stream.ballot)).sum(axis=1)
     heard = stream.ballot.heard
     clear = heard & (np.diff(np.sort(summed, axis=1), axis=1)[:, -1] > 1e-6)
     assert (verdict.labels[clear] == summed.argmax(axis=1)[clear]).all()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learners.errors import LearnerError
-from learners.fusion.ballot_log_odds import evidence
+from learners.fusion.ballot_log_odds import ballot_log_odds
 from learners.fusion.base import Ballot
 from learners.fusion.stack import Stack, _posterior
 from tests.ballots import random_stream, run
@@ -43,7 +43,7 @@ def test_the_stack_equals_its_definition(rng, learners, classes):
     stream = random_stream(rng, 40, learners, classes)
     stack = Stack(learners, classes, clip=1.5)
     plain = [PlainStack(learners + 1) for _ in range(1 if classes == 2 else classes)]
-    said = evidence(stream.ballot, 1.5)
+    said = ballot_log_odds(stream.ballot, 1.5)
     for t in range(40):
         part = stream.take(np.array([t]))
         verdict = stack.decide(part.ballot)

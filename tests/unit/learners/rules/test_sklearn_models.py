@@ -134,7 +134,7 @@ def test_a_fitted_model_in_the_pipeline(tmp_path):
     assert len(predictions) == len(rows) == 60
     x = np.array([[rows[one.id]["x"], rows[one.id]["y"]] for one in predictions])
     assert [one.label for one in predictions] == fitted_to_two().predict(x).tolist()
-    assert recompute(live.evidence())[0].clean
+    assert recompute(live.observed())[0].clean
 
 
 def read(live, record, topic):

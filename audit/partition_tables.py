@@ -1,7 +1,7 @@
-"""What the topics of one partition lead to, and the metrics of all partitions that follow from it.
+"""The tables of one partition, recomputed or live, and their sums over all partitions.
 
-The audit compares it table by table; the metrics of a worker can then be held against what they
-would be if they were worked out from the topics alone.
+The audit compares the two table by table. The metrics that follow from the recomputed ones are what
+a worker's metrics would be if they were computed from the topics alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.monitor.scores import Sums
 from agents.totals import EnsembleTotals, local_width, summed
-from audit.observed import Evidence
+from audit.observed import Observed
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Ints
 from learners.scores.window import Window, merged
@@ -22,15 +22,15 @@ _ONLY = np.zeros(1, np.int64)
 
 
 @dataclass(slots=True)
-class Again:
-    """The state of one partition, worked out once more.
+class PartitionTables:
+    """The state of one partition that figures are made from.
 
     tables    the ensemble learner's tables of counts
     totals    the totals of each local learner
     ensemble  the totals of the ensemble learner
     latest    when the latest diagnosis was made and its shares, if there was one
     window    the last labelled instances
-    whole     whether the topics go back to the beginning; if not, nothing here can be relied on
+    whole     whether the topics go back to their start; if not, recomputed tables are incomplete
     """
 
     partition: int
@@ -42,28 +42,28 @@ class Again:
     window: Window | None = None
 
 
-def live(evidence: Evidence) -> Again:
-    """Return the same of the state as it was found."""
-    settings, state = evidence.settings, evidence.state(ENSEMBLE)
+def live_tables(observed: Observed) -> PartitionTables:
+    """Return the tables of the live state."""
+    settings, state = observed.settings, observed.state(ENSEMBLE)
     window = Window(1 + len(settings.learners), len(settings.labels))
-    window.put_pages(*state.counts["window"].items(), evidence.head["settled"])
+    window.put_pages(*state.counts["window"].items(), observed.head["settled"])
     latest = state.counts["latest"].items()[1]
-    return Again(
-        evidence.logs.partition,
-        evidence.whole,
+    return PartitionTables(
+        observed.logs.partition,
+        observed.whole,
         state.counts,
         {
-            name: evidence.state(local(name)).counts["totals"].rows(_ONLY)[0]
+            name: observed.state(local(name)).counts["totals"].rows(_ONLY)[0]
             for name in settings.learners
         },
-        evidence.totals.row,
+        observed.totals.row,
         latest[0] if len(latest) else None,
         window,
     )
 
 
-def sums(settings: Settings, parts: Sequence[Again]) -> Sums:
-    """Return what figures are made from: all partitions together."""
+def sums(settings: Settings, parts: Sequence[PartitionTables]) -> Sums:
+    """Return the sums over all partitions that figures are made from."""
     latest = [(int(p.latest[0]), p.partition, p.latest) for p in parts if p.latest is not None]
     windows = [part.window for part in parts if part.window is not None and len(part.window)]
     width = EnsembleTotals.width(settings)
