@@ -88,8 +88,9 @@ class Supervisor:
 
     def _read(self, child: Child, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None  # noqa: S101 - it was asked for
-        for text in process.stdout:
-            self._line(child.role, text.rstrip("\n"))
+        with process.stdout:
+            for text in process.stdout:
+                self._line(child.role, text.rstrip("\n"))
 
     def _keep(self) -> None:
         while not self._over.wait(0.2):
@@ -104,6 +105,7 @@ class Supervisor:
         code = child.process.poll()
         if code is None:
             return
+        _release(child)
         if now - child.since > _STEADY:
             child.pause = FIRST_PAUSE
         self._line(child.role, f"ended ({_why(code)}); restarting in {child.pause:g} s")
@@ -126,10 +128,15 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 _signal(child, signal.SIGKILL)
                 child.process.wait()
-            if child.reader is not None:
-                child.reader.join(1.0)
-            if child.process.stdin is not None:
-                child.process.stdin.close()
+            _release(child)
+
+
+def _release(child: Child) -> None:
+    """Read the last lines of a process that has ended, and close its pipes."""
+    if child.reader is not None:
+        child.reader.join(1.0)
+    if child.process is not None and child.process.stdin is not None:
+        child.process.stdin.close()
 
 
 def _signal(child: Child, number: int) -> None:

@@ -126,18 +126,16 @@ class Worker:
     @contextlib.contextmanager
     def _announced(self, app: EngineApp) -> Iterator[None]:
         """Tell people and other processes where the pages are."""
+        agents, served = list(app.engine.specs), self._settings.worker.console
         address = getattr(app.web, "address", None)
-        agents = ", ".join(app.engine.specs)
-        if address is None:
-            sys.stdout.write(f"worker runs {agents}\n")
-            sys.stdout.flush()
-            yield
-            return
-        served = self._settings.worker.console
-        page = url(*address)
-        sys.stdout.write(f"worker runs {agents}, {'console' if served else 'pages'} at {page}\n")
+        page = "" if address is None else url(*address)
+        where = f", {'console' if served else 'pages'} at {page}" if page else ""
+        sys.stdout.write(f"worker runs {', '.join(agents)}{where}\n")
         sys.stdout.flush()
-        with announced(self._settings.worker.state, list(app.engine.specs), page, console=served):
+        with contextlib.ExitStack() as stack:
+            if page:
+                state = self._settings.worker.state
+                stack.enter_context(announced(state, agents, page, console=served))
             yield
 
 

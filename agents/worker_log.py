@@ -4,8 +4,11 @@ import logging
 import time
 from collections.abc import Callable
 
+from streams.engine.tasks.task import describe
+
 QUIET_SECONDS = 30.0
 _CLIENT = "aiokafka"
+_CRASH = "Crashed reason="
 
 
 class Calm(logging.Filter):
@@ -30,10 +33,33 @@ class Calm(logging.Filter):
         return True
 
 
+class Discreet(logging.Filter):
+    """Keeps what an error says out of the log, where it may hold values of records.
+
+    The libraries write errors with their text and their traceback; what remains is its kind and
+    where it happened.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite a message that tells of an error."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            what = "" if str(record.msg).startswith(_CRASH) else f"{_short(record)}: "
+            record.msg, record.args = "%s%s", (what, describe(error))
+            record.exc_info = record.exc_text = None
+        return True
+
+
+def _short(record: logging.LogRecord) -> str:
+    """Return a message without what was filled in."""
+    return str(record.msg).partition("%")[0].strip(" :=")
+
+
 def log_to_terminal() -> None:
     """Write our own messages, and warnings of the libraries, to standard error."""
     logging.basicConfig(level=logging.INFO, format="%(levelname).1s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(Calm())
+        handler.addFilter(Discreet())
     for noisy in ("faust", "mode", _CLIENT, "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import psutil
 import pytest
 from user_kit import HB, ensemble
 
+from agents.supervisor import Supervisor
 from agents.worker_pages import WorkerPage, worker_pages
 
 WITHIN = 90.0
@@ -116,3 +118,29 @@ def test_workers_end_with_their_supervisor_and_a_second_one_is_refused(file):
         assert again.workers() == []
         assert again.pages() == []
         assert "console: http://127.0.0.1:" in again.output
+
+
+POISONED = """
+from agents.worker_process import main
+from streams.faust.fetching import Fetching
+
+async def fail(*_arguments, **_options):
+    raise ValueError("patient p17")
+
+Fetching._fetch_records = fail
+main()
+"""
+
+
+def test_a_worker_of_which_a_part_crashes_says_why_and_is_restarted(file):
+    lines = []
+    poisoned = [sys.executable, "-c", POISONED, "--settings", str(file), "--supervised"]
+    deadline = time.monotonic() + WITHIN
+    with Supervisor(["all"], lambda _: poisoned, lambda _, text: lines.append(text)) as supervisor:
+        while supervisor.children[0].restarts < 1:
+            assert time.monotonic() < deadline, lines
+            time.sleep(0.1)
+    text = "\n".join(lines)
+    assert "hb: the worker crashed: ValueError at " in text
+    assert "ended (exit code 5); restarting in 0.5 s" in text
+    assert "p17" not in text
