@@ -47,14 +47,23 @@ _UNREADABLE = (msgspec.MsgspecError, ValueError)
 """What the decoder raises on bad input."""
 
 
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[R]):
+    """What a batch of values held: records with their positions in the batch, and the errors."""
+
+    records: list[R]
+    positions: list[int]
+    errors: Errors
+
+
 class _NoRecord(msgspec.Struct, tag_field="v", tag=0):
-    """Makes `v` required: msgspec asks for it only where there is a choice between two structs."""
+    """Makes `v` required: msgspec asks for it only if it has to choose between two structs."""
 
     impossible: Annotated[int, Meta(ge=1, le=0)]
 
 
 class Check(NamedTuple):
-    """What all records of a batch must fulfil, and the error of one that does not."""
+    """A condition on all records of a batch, and the error of a record that does not meet it."""
 
     passes: Callable[[Sequence[Any]], bool]
     reason: Reason
@@ -62,7 +71,7 @@ class Check(NamedTuple):
 
 
 class BatchReader(Generic[R]):
-    """The steps that all readers share."""
+    """The steps that all readers share; `record` is the type that they decode."""
 
     def __init__(self, record: type[R], checks: Sequence[Check]) -> None:
         self.record = record
@@ -71,21 +80,27 @@ class BatchReader(Generic[R]):
 
     def fault(self, value: bytes | None) -> RecordError | None:
         """Say what is wrong with one value, or None."""
-        _, _, errors = self._sift([value])
+        errors = self._sift([value]).errors
         return errors[0][1] if errors else None
 
-    def _sift(self, values: Values) -> tuple[list[R], list[int], Errors]:
-        """Return the good records, their positions, and the errors."""
-        records, positions, errors = self._decode_all(values)
-        if all(check.passes(records) for check in self._checks):
-            return records, positions, errors
-        faults = list(map(self._check_one, records))
-        errors += [(p, fault) for p, fault in zip(positions, faults, strict=True) if fault]
-        errors.sort(key=lambda error: error[0])
-        good = [k for k, fault in enumerate(faults) if fault is None]
-        return [records[k] for k in good], [positions[k] for k in good], errors
+    def _sift(self, values: Values) -> Batch[R]:
+        """Tell the good records from the bad values."""
+        batch = self._decode_all(values)
+        if all(check.passes(batch.records) for check in self._checks):
+            return batch
+        good: Batch[R] = Batch([], [], batch.errors)
+        for position, record in zip(batch.positions, batch.records, strict=True):
+            fault = self._check_one(record)
+            if fault is None:
+                good.records.append(record)
+                good.positions.append(position)
+            else:
+                good.errors.append((position, fault))
+        good.errors.sort(key=lambda error: error[0])
+        return good
 
-    def _decode_all(self, values: Values) -> tuple[list[R], list[int], Errors]:
+    def _decode_all(self, values: Values) -> Batch[R]:
+        # Each level of nesting takes a byte at least: short values need not be looked into.
         bounded = [
             value
             for value in values
@@ -93,26 +108,24 @@ class BatchReader(Generic[R]):
         ]
         if len(bounded) == len(values):
             try:
-                return list(map(self._decode, bounded)), list(range(len(bounded))), []
+                return Batch(list(map(self._decode, bounded)), list(range(len(bounded))), [])
             except _UNREADABLE:
                 pass  # at least one is bad: which, and why, is found below
         return self._decode_each(values)
 
-    def _decode_each(self, values: Values) -> tuple[list[R], list[int], Errors]:
-        records: list[R] = []
-        positions: list[int] = []
-        errors: Errors = []
+    def _decode_each(self, values: Values) -> Batch[R]:
+        batch: Batch[R] = Batch([], [], [])
         for position, value in enumerate(values):
             fault = _size_fault(value)
             if fault is None and value is not None:
                 try:
-                    records.append(self._decode(value))
-                    positions.append(position)
+                    batch.records.append(self._decode(value))
+                    batch.positions.append(position)
                 except _UNREADABLE:
                     fault = explain(value, self._fault_in)
             if fault is not None:
-                errors.append((position, fault))
-        return records, positions, errors
+                batch.errors.append((position, fault))
+        return batch
 
     def _check_one(self, record: R) -> RecordError | None:
         failed = (check for check in self._checks if not check.passes([record]))
@@ -154,15 +167,6 @@ def _is_too_deep(value: bytes) -> bool:
     return max(depths, default=0) > MAX_DEPTH
 
 
-@dataclass(frozen=True, slots=True)
-class Batch(Generic[R]):
-    """What a batch of values held: records with their positions in the batch, and the errors."""
-
-    records: list[R]
-    positions: list[int]
-    errors: Errors
-
-
 class Reader(BatchReader[R]):
     """Reads records of one type.
 
@@ -187,7 +191,7 @@ class Reader(BatchReader[R]):
 
     def read(self, values: Values) -> Batch[R]:
         """Read a batch; never raises on bad input."""
-        return Batch(*self._sift(values))
+        return self._sift(values)
 
     def one(self, value: bytes | None) -> R:
         """Read one value; raise RecordError if it is bad."""
@@ -227,13 +231,13 @@ class LabelReader(BatchReader[Label]):
 
     def read(self, values: Values) -> LabelBatch:
         """Read a batch; never raises on bad input."""
-        records, positions, errors = self._sift(values)
+        batch = self._sift(values)
         return LabelBatch(
-            ids=[record.id for record in records],
-            labels=[self._index[record.label] for record in records],
-            at=[record.at for record in records],
-            positions=positions,
-            errors=errors,
+            ids=[record.id for record in batch.records],
+            labels=[self._index[record.label] for record in batch.records],
+            at=[record.at for record in batch.records],
+            positions=batch.positions,
+            errors=batch.errors,
         )
 
 

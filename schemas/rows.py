@@ -74,14 +74,14 @@ class RowReader(BatchReader[Any]):
 
     def read(self, values: Values) -> RowBatch:
         """Read a batch; never raises on bad input."""
-        records, positions, errors = self._sift(values)
-        rows: list[Sequence[float]] = [_flat(record.x) for record in records]
+        batch = self._sift(values)
+        rows: list[Sequence[float]] = [_flat(record.x) for record in batch.records]
         return RowBatch(
-            ids=[record.id for record in records],
-            at=[record.at for record in records],
+            ids=[record.id for record in batch.records],
+            at=[record.at for record in batch.records],
             rows=[self._numbers(row) for row in rows] if self._categories else rows,
-            positions=positions,
-            errors=errors,
+            positions=batch.positions,
+            errors=batch.errors,
         )
 
     def _numbers(self, row: Sequence[Any]) -> Sequence[float]:
