@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from aiokafka.errors import KafkaError
+
 from settings.errors import SettingsError
 from settings.fingerprint import ensemble_meaning, learner_meaning
 from settings.model import Settings
@@ -10,7 +12,7 @@ from streams.engine.changelogs.origin import Origin, changed_keys, foreign, misr
 from streams.engine.changelogs.origins import origins
 from streams.faust.app import engine_config
 from streams.kafka.admin import find
-from streams.kafka.connection import admin_client
+from streams.kafka.connection import admin_client, explained
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 
@@ -50,11 +52,14 @@ async def find_conflicts(settings: Settings, partitions: Mapping[str, int]) -> l
     present = _present(settings)
     changelogs = {name: partitions[name] for name in present if name in partitions}
     conflicts = []
-    async for place, stored in origins(engine_config(settings), changelogs):
-        other = stored.owner if stored.owner not in ("", settings.name) else None
-        keys = changed_keys(stored.meaning, present[place.topic].meaning)
-        if other is not None or keys:
-            conflicts.append(Conflict(place.topic, place.partition, other, keys))
+    try:
+        async for place, stored in origins(engine_config(settings), changelogs):
+            other = stored.owner if stored.owner not in ("", settings.name) else None
+            keys = changed_keys(stored.meaning, present[place.topic].meaning)
+            if other is not None or keys:
+                conflicts.append(Conflict(place.topic, place.partition, other, keys))
+    except (KafkaError, TimeoutError) as error:
+        raise explained(error, settings.broker) from error
     return conflicts
 
 

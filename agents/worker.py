@@ -20,9 +20,10 @@ from streams.engine.tasks import garbage
 from streams.engine.tasks.task import describe
 from streams.faust.app import EngineApp, create_app
 from streams.kafka.admin import compare, find
-from streams.kafka.connection import admin_client, await_broker
+from streams.kafka.connection import BrokerAwayError, admin_client, await_broker
 from streams.kafka.topics import declared
 
+_AGAIN = 1.0
 _STOP_WITHIN = 30.0
 """Seconds that a crashed worker gets to let go of what still works."""
 _RULES = 0.8
@@ -109,7 +110,18 @@ class Worker:
                 task.cancel()
 
     async def _await_topics(self) -> None:
-        await await_broker(self._settings.broker)
+        """Check topics and state; a broker that answers, and then does not, is asked again."""
+        while True:
+            await await_broker(self._settings.broker)
+            try:
+                await self._check_topics()
+            except BrokerAwayError as error:
+                _log.warning("topics and state cannot be checked now: %s; trying again", error)
+                await asyncio.sleep(_AGAIN)
+            else:
+                return
+
+    async def _check_topics(self) -> None:
         async with admin_client(self._settings.broker) as admin:
             topics = declared(self._settings)
             existing = await find(admin, [topic.name for topic in topics])

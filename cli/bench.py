@@ -126,6 +126,14 @@ def faults(
         bool,
         typer.Option("--network", help="Frames are held, delayed, lost and cut off meanwhile."),
     ] = False,
+    request_timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0,
+            help="With --network: seconds that workers wait for an answer; frames are held for"
+            " longer. 30, the settings' default, or 3 with --short.",
+        ),
+    ] = None,
     disk: Annotated[
         bool,
         typer.Option("--disk", help="Workers are killed and find their state folders damaged."),
@@ -150,7 +158,7 @@ def faults(
 
         plan = plans.SHORT if short else plans.FULL
     if network:
-        plan = plan.with_network(plans.HASTY if short else plans.PATIENT)
+        plan = plan.with_network(request_timeout or (plans.HASTY if short else plans.PATIENT))
     if disk:
         plan = plan.with_disk()
     seed = SystemRandom().randrange(10**6) if seed is None else seed

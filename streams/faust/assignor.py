@@ -1,8 +1,9 @@
 """Who gets which partitions: an agent's inputs stay together, and tasks stay where they are.
 
-A task reads the same partition of several topics, so whoever gets one must get all. And a task that
-moves must be opened anew elsewhere, so each worker says what it holds and keeps as much of it as an
-even spread allows. Workers of different roles may share a group: each says which agents it runs.
+A task reads the same partition of several topics, so the worker that gets one must get all of them.
+A task that moves has to be opened again elsewhere, so each worker says what it holds and keeps as
+much of it as an even spread allows. Workers of different roles may share a group: each says which
+agents it runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,26 +35,28 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return what this worker tells the group when it joins."""
-        said = {
+        metadata = {
             "groups": [list(group) for group in self._groups()],
             "held": {topic: sorted(numbers) for topic, numbers in self._held().items()},
         }
-        return ConsumerProtocolMemberMetadata(self.version, sorted(topics), orjson.dumps(said))
+        return ConsumerProtocolMemberMetadata(self.version, sorted(topics), orjson.dumps(metadata))
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return each member's partitions; called on one member for the whole group."""
-        said = {name: orjson.loads(member.user_data or b"{}") for name, member in members.items()}
+        metadata = {
+            name: orjson.loads(member.user_data or b"{}") for name, member in members.items()
+        }
         subscribed = {name: set(member.subscription) for name, member in members.items()}
         given: dict[str, dict[str, list[int]]] = {name: {} for name in members}
         load = dict.fromkeys(members, 0)
-        for topics in _groups_of(said.values(), subscribed.values()):
+        for topics in _groups_of(metadata.values(), subscribed.values()):
             able = [name for name in sorted(members) if subscribed[name].issuperset(topics)]
             numbers = sorted(set.union(*[cluster.partitions_for_topic(t) or set() for t in topics]))
-            held = {name: said[name].get("held", {}).get(topics[0], []) for name in able}
-            for name, mine in spread(numbers, held, load).items():
-                load[name] += len(mine)
-                for topic in topics if mine else ():
-                    given[name][topic] = mine
+            held = {name: metadata[name].get("held", {}).get(topics[0], []) for name in able}
+            for name, assigned in spread(numbers, held, load).items():
+                load[name] += len(assigned)
+                for topic in topics if assigned else ():
+                    given[name][topic] = assigned
         return {
             name: ConsumerProtocolMemberAssignment(self.version, sorted(parts.items()), b"")
             for name, parts in given.items()
@@ -63,9 +66,9 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
         """Need nothing."""
 
 
-def _groups_of(said: Iterable[Any], subscribed: Iterable[set[str]]) -> list[Topics]:
+def _groups_of(metadata: Iterable[Any], subscribed: Iterable[set[str]]) -> list[Topics]:
     """Return all agents' inputs, and every other topic for itself."""
-    groups = {tuple(group) for one in said for group in one.get("groups", ())}
+    groups = {tuple(group) for member in metadata for group in member.get("groups", ())}
     known = {topic for group in groups for topic in group}
     single = {(topic,) for topics in subscribed for topic in topics if topic not in known}
     return sorted(groups | single)
@@ -94,4 +97,4 @@ def spread(
     for number in sorted(free):
         name = min(given, key=lambda n: (len(given[n]), load[n], n))
         given[name].append(number)
-    return {name: sorted(mine) for name, mine in given.items()}
+    return {name: sorted(assigned) for name, assigned in given.items()}

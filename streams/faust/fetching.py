@@ -1,7 +1,7 @@
-"""Who reads: one aiokafka consumer for all topics of a worker.
+"""One aiokafka consumer that reads all topics of a worker.
 
 Faust runs it in a thread with an event loop of its own and asks it for every fetch through a queue.
-With one interpreter lock nothing is won by that, and each step between the two threads waits up to
+With one interpreter lock nothing is gained by that, and each step between the threads waits up to
 five milliseconds for the lock. Here it runs in the worker's own loop: Faust's calls "into the
 thread" are plain calls.
 
@@ -149,17 +149,17 @@ class Fetching(driver.AIOKafkaConsumerThread):
             return []
         if answers.silent_for > config.silent_after:
             return [broker_away(config.address)]
-        found = []
+        symptoms = []
         # A broker that is gone leaves everything unanswered, but not since the same moment.
         limit = _PARTLY * config.silent_after
         if answers.unfetched_for > limit:
             text = f"no fetch was answered for {answers.unfetched_for:.0f} s"
-            found.append(Symptom(Cause.NOT_FETCHING, text))
+            symptoms.append(Symptom(Cause.NOT_FETCHING, text))
         unheard = time.monotonic() - answers.coordinator
         if unheard > limit and self.engine.joined and self.engine.still_since is None:
             text = f"the group's coordinator has not answered for {unheard:.0f} s"
-            found.append(Symptom(Cause.NO_COORDINATOR, text))
-        return found
+            symptoms.append(Symptom(Cause.NO_COORDINATOR, text))
+        return symptoms
 
     def _new_assignor(self) -> TogetherAssignor:
         engine = self.engine
@@ -189,12 +189,12 @@ class Fetching(driver.AIOKafkaConsumerThread):
                 raise ConsumerStoppedError
             if is_reassigning(consumer):
                 return {}
-            found = self._take(consumer, batched)
+            fetched = self._take(consumer, batched)
             if others:
-                found.update(await take_records(consumer, others, max_records))
+                fetched.update(await take_records(consumer, others, max_records))
             left = deadline - self.thread_loop.time()
-            if found or left <= 0:
-                return found
+            if fetched or left <= 0:
+                return fetched
             await wait_for_fetch(consumer, left)
         return {}
 

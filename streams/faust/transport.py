@@ -85,11 +85,11 @@ class Consumer(driver.Consumer):
                     await self._awake.wait()
             return {}
         patience = timeout if len(wanted) == len(active_partitions) else _POLL
-        found = await self._thread.getmany(wanted, patience)
+        fetched = await self._thread.getmany(wanted, patience)
         now = time.monotonic()
-        self._on_the_way.update({tp: now for tp in found if tp.topic in self.engine.topics})
-        await self._realign(wanted - found.keys())
-        return found
+        self._on_the_way.update({tp: now for tp in fetched if tp.topic in self.engine.topics})
+        await self._realign(wanted - fetched.keys())
+        return fetched
 
     async def _realign(self, partitions: Collection[Any]) -> None:
         """Read on where the tasks stand; for partitions of which nothing is on its way.
@@ -226,11 +226,11 @@ class Consumer(driver.Consumer):
 
     def symptoms(self) -> list[Symptom]:
         """Return what keeps batches from coming."""
-        found = self._thread.symptoms()
+        symptoms = self._thread.symptoms()
         if self.still_for > self.engine.config.silent_after:
             text = f"nothing has been read for {self.still_for:.0f} s"
-            found.append(Symptom(Cause.NOT_READING, text))
-        return found
+            symptoms.append(Symptom(Cause.NOT_READING, text))
+        return symptoms
 
     @Service.task
     async def _check_client(self) -> None:
@@ -275,8 +275,8 @@ class Consumer(driver.Consumer):
         assigned = self.assignment()
         others = [tp for tp in assigned if tp.topic not in topics]
         offsets = dict(await self._thread.seek_committed(others)) if others else {}
-        mine = {tp: self.engine.expected(*tp) for tp in assigned if tp.topic in topics}
-        known = {tp: at for tp, at in mine.items() if at is not None}
+        positions = {tp: self.engine.expected(*tp) for tp in assigned if tp.topic in topics}
+        known = {tp: at for tp, at in positions.items() if at is not None}
         self._thread.seek_all(known)
         return {**offsets, **known}
 

@@ -18,7 +18,7 @@ The steps, in this order; the same numbers head the blocks of `commit`:
 A crash before 6 leaves nothing: the next owner's start aborts the transaction, and state and
 positions are those of the last one. A crash between 6 and 7 leaves RocksDB behind the changelog,
 never ahead: the next open reads the difference. An error whose outcome is unknown (a time-out in
-6) is treated as a crash: the task is opened anew and learns from the changelog what was decided.
+6) is treated as a crash: the task opens again and learns from the changelog what was decided.
 """
 
 import asyncio

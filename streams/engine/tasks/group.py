@@ -203,23 +203,23 @@ class TaskGroup:
 
     def own_symptoms(self) -> list[Symptom]:
         """Return what is wrong with the worker as a whole, not with one of its tasks."""
-        found = []
+        symptoms = []
         if self._crash is not None:
-            found.append(Symptom(Cause.CRASHED, f"it crashed: {describe(self._crash)}"))
+            symptoms.append(Symptom(Cause.CRASHED, f"it crashed: {describe(self._crash)}"))
         if not self.joined:
-            found.append(
+            symptoms.append(
                 Symptom(Cause.NOT_JOINED, "the worker has not joined its consumer group yet")
             )
         if self.still_since is not None:
             still = time.monotonic() - self.still_since
             if still > self.config.stuck_after:
                 text = f"nothing is read for {still:.0f} s: a rebalance does not end"
-                found.append(Symptom(Cause.REBALANCE_STUCK, text))
+                symptoms.append(Symptom(Cause.REBALANCE_STUCK, text))
         if self._source is not None:
-            found += self._source.symptoms()
+            symptoms += self._source.symptoms()
         for replica in self._replicas.values():
-            found += replica.symptoms()
-        return found
+            symptoms += replica.symptoms()
+        return symptoms
 
     def symptom_of(self, status: TaskStatus) -> Symptom | None:
         """Return what is wrong with a task."""
@@ -244,27 +244,27 @@ class TaskGroup:
         """
         whole = verdict(self.own_symptoms())
         common = Symptom(whole.cause, whole.text) if whole.cause is not None else None
-        found: dict[tuple[str, int], str] = {}
+        lines: dict[tuple[str, int], str] = {}
         for status in self.statuses():
             symptom = self.symptom_of(status) or common
             troubled = symptom is not None and symptom.cause.level is Level.TROUBLE
             line = symptom.written() if symptom is not None and troubled else ""
-            found |= {(t, status.partition): line for t in self.specs[status.agent].inputs}
-        return found
+            lines |= {(t, status.partition): line for t in self.specs[status.agent].inputs}
+        return lines
 
     def hung(self) -> Verdict:
         """Return whether a loop has stopped turning, which no broker and no patience will mend."""
-        found = [symptom for symptom in self.own_symptoms() if symptom.cause is Cause.CRASHED]
+        symptoms = [symptom for symptom in self.own_symptoms() if symptom.cause is Cause.CRASHED]
         still = {} if self._source is None else {Cause.NOT_READING: self._source.still_for}
         still[Cause.NOT_FOLLOWING] = max((r.still_for for r in self._replicas.values()), default=0)
         oldest = [status.oldest or 0.0 for status in self.statuses()]
         still[Cause.NOT_COMMITTING] = max(oldest, default=0) - self.config.commit_timeout
-        found += [
+        symptoms += [
             Symptom(cause, f"{cause.value.replace('_', ' ')} for {seconds:.0f} s")
             for cause, seconds in still.items()
             if seconds > self.config.hung_after
         ]
-        return verdict(found)
+        return verdict(symptoms)
 
 
 def _ignore(_error: BaseException) -> None:

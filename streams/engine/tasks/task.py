@@ -28,7 +28,7 @@ from streams.engine.config import EngineConfig
 from streams.engine.errors import FinalError
 from streams.engine.observer import SILENT, Observer
 from streams.engine.state.table import StateError
-from streams.engine.tasks import garbage as heap
+from streams.engine.tasks import garbage
 from streams.engine.tasks.commit import Hook, no_hook
 from streams.engine.tasks.opening import open_session
 from streams.engine.tasks.session import Session
@@ -134,7 +134,7 @@ class Task:
             others=None if self._others is None else await self._others(),
         )
         self.session = session
-        heap.settle(again=self.reopenings > 0)
+        garbage.settle(again=self.reopenings > 0)
         try:
             if self._leaving:  # the Kafka client swallows a cancellation that comes while it closes
                 return
