@@ -128,13 +128,13 @@ class Torment:
                 self._say(f"network: {kind.value}: {times} times")
 
     async def _strike(self, event: Event) -> None:
-        if event.fault in (Fault.KILL_WORKER, Fault.DAMAGE_DISK):
+        if event.fault is Fault.KILL_WORKER:
             worker = self._workers.pop(event.target)
             worker.kill()
             worker.wait()
-            if event.fault is Fault.DAMAGE_DISK:
-                self.damages += damage_worker(self._folder / str(event.target), event.seed)
             self._start(event.target)
+        elif event.fault is Fault.DAMAGE_DISK:
+            await asyncio.to_thread(self._damage, event)
         elif event.fault is Fault.PAUSE_WORKER:
             self._workers[event.target].send_signal(signal.SIGSTOP)
             await asyncio.sleep(self._plan.session_timeout + 4)
@@ -143,6 +143,21 @@ class Torment:
             await self._visit()
         else:
             await asyncio.to_thread(self._strike_broker, event)
+
+    def _damage(self, event: Event) -> None:
+        """Damage the state of a worker that was killed, or of one that has written it all down."""
+        worker = self._workers.pop(event.target)
+        if event.seed % 2:
+            worker.terminate()
+            try:
+                worker.wait(_STOP_WITHIN)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+        else:
+            worker.kill()
+        worker.wait()
+        self.damages += damage_worker(self._folder / str(event.target), event.seed)
+        self._start(event.target)
 
     async def _visit(self) -> None:
         number = self._plan.workers

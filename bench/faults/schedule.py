@@ -13,7 +13,7 @@ class Fault(Enum):
     COME_AND_GO = "third worker came and left cleanly"
     KILL_BROKER = "broker killed"
     BOUNCE_BROKER = "broker stopped cleanly and started"
-    DAMAGE_DISK = "worker killed, its state damaged, started"
+    DAMAGE_DISK = "worker killed or stopped, its state damaged, started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Plan:
     rest: tuple[float, float] = (11.5, 14.0)
     request_timeout: float = 10.0
     damages: int = 0
-    """How often a worker is killed and finds its state damaged."""
+    """How often a worker finds its state damaged when it comes back."""
     network: bool = False
     """Whether frames between workers and brokers are held, lost and cut off meanwhile."""
 
@@ -109,7 +109,7 @@ def seconds(event: Event, plan: Plan) -> float:
         Fault.COME_AND_GO: 8.0,
         Fault.KILL_BROKER: 9.0,
         Fault.BOUNCE_BROKER: 8.0,
-        Fault.DAMAGE_DISK: 0.5,
+        Fault.DAMAGE_DISK: 1.5,
     }
     return busy[event.fault] + event.rest
 
