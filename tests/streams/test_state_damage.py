@@ -1,5 +1,6 @@
 """Damaged state folders: noticed, kept under another name, and restored from the changelogs."""
 
+import dataclasses
 import logging
 import random
 import shutil
@@ -11,6 +12,7 @@ import orjson
 import pytest
 
 from bench.faults.disk import KINDS, damage
+from streams.engine.state import CountsTable, EntriesTable
 from streams.engine.state.store import DamagedError, Store, open_free
 from streams.engine.tasks.task import Phase
 from tests.streams.engine_kit import (
@@ -177,3 +179,32 @@ async def test_a_task_goes_on_from_the_changelog_whatever_is_damaged(
         assert answer["before"] == seen[answer["id"]]
         seen[answer["id"]] += 1
     assert len({number % CELLS for number in seen}) == CELLS
+
+
+async def test_damage_under_a_running_task_ends_its_session_only(
+    broker_address, prefix, tmp_path, caplog
+):
+    """What is not in memory is read from a block that is damaged by then."""
+    conf = config(broker_address, prefix, tmp_path)
+    agent = dataclasses.replace(
+        spec(prefix),
+        tables=lambda: [CountsTable("counts", 1, cells=CELLS), EntriesTable("seen", cache_bytes=0)],
+    )
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    await produce(broker_address, prefix + "in", ids(range(3_000)))
+    with caplog.at_level(logging.WARNING, "streams"):
+        async with running(conf, agent) as group:
+            await until(lambda: done(group, 3_000))
+            store = group.tasks["count", 0].session._store
+            for family in store._families.values():
+                family.flush()
+            for table in store.folder.glob("*.sst"):
+                content = table.read_bytes()
+                half = len(content) // 2
+                table.write_bytes(bytes(b ^ 0xFF for b in content[:half]) + content[half:])
+            await produce(broker_address, prefix + "in", ids(range(3_000)))
+            await until(lambda: done(group, 6_000))
+            assert group.statuses()[0].reopenings >= 1
+    assert "the state is restored from the changelogs" in caplog.text
+    answers = [orjson.loads(r.value) for r in await committed(broker_address, prefix + "out")]
+    assert Counter(answer["before"] for answer in answers) == {0: 3_000, 1: 3_000}
