@@ -67,9 +67,10 @@ async def find(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, To
     }
 
 
-def compare(topics: Iterable[Topic], found: Mapping[str, Topic]) -> list[Difference]:
-    """Return everything in which the topics found are not as declared."""
-    return [difference for topic in topics for difference in _compare(topic, found.get(topic.name))]
+def compare(topics: Iterable[Topic], existing: Mapping[str, Topic]) -> list[Difference]:
+    """Return every difference between the declared topics and the existing ones."""
+    pairs = [(topic, existing.get(topic.name)) for topic in topics]
+    return [difference for pair in pairs for difference in _compare(*pair)]
 
 
 async def create(admin: AIOKafkaAdminClient, topics: Iterable[Topic]) -> list[str]:
@@ -93,8 +94,8 @@ async def create(admin: AIOKafkaAdminClient, topics: Iterable[Topic]) -> list[st
 async def alter(admin: AIOKafkaAdminClient, topics: Iterable[Topic]) -> list[Difference]:
     """Bring the settings of existing topics to their declaration; return what is then different."""
     topics = list(topics)
-    found = await find(admin, [topic.name for topic in topics])
-    wrong = {each.topic for each in compare(topics, found) if each.alterable}
+    existing = await find(admin, [topic.name for topic in topics])
+    wrong = {other.topic for other in compare(topics, existing) if other.alterable}
     if wrong:
         own = await _configs(admin, sorted(wrong))
         resources = [
@@ -116,13 +117,13 @@ def _own(entries: list[dict[str, Any]]) -> dict[str, str]:
     return {entry["config_names"]: entry["config_value"] for entry in chosen}
 
 
-def _compare(topic: Topic, found: Topic | None) -> list[Difference]:
-    if found is None:
+def _compare(topic: Topic, existing: Topic | None) -> list[Difference]:
+    if existing is None:
         return [Difference(topic.name, "topic", "there", "missing")]
     pairs = {
-        "partitions": (str(topic.partitions), str(found.partitions)),
-        "replication": (str(topic.replication), str(found.replication)),
-        **{key: (value, found.config.get(key, "")) for key, value in topic.config.items()},
+        "partitions": (str(topic.partitions), str(existing.partitions)),
+        "replication": (str(topic.replication), str(existing.replication)),
+        **{key: (value, existing.config.get(key, "")) for key, value in topic.config.items()},
     }
     return [Difference(topic.name, key, *pair) for key, pair in pairs.items() if pair[0] != pair[1]]
 
@@ -131,7 +132,7 @@ async def _configs(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, li
     if not names:
         return {}
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
-    found = {}
+    configs = {}
     for response in await admin.describe_configs(resources):
         for answer in response.to_object()["resources"]:
             name = answer["resource_name"]
@@ -139,8 +140,8 @@ async def _configs(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, li
             if kafka.for_code(answer["error_code"]) is kafka.UnknownTopicOrPartitionError:
                 continue
             _check(answer["error_code"], answer["error_message"], f"describe {name}")
-            found[name] = answer["config_entries"]
-    return found
+            configs[name] = answer["config_entries"]
+    return configs
 
 
 def _check(code: int, message: str | None, doing: str) -> None:
@@ -169,6 +170,6 @@ async def _await_settled(admin: AIOKafkaAdminClient, topics: list[Topic]) -> lis
     deadline = time.monotonic() + _SETTLING
     while True:
         left = compare(topics, await find(admin, [topic.name for topic in topics]))
-        if not any(each.alterable for each in left) or time.monotonic() > deadline:
+        if not any(difference.alterable for difference in left) or time.monotonic() > deadline:
             return left
         await asyncio.sleep(_PAUSE)

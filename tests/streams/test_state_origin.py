@@ -77,14 +77,14 @@ async def test_a_changelog_made_anew_is_refused_and_the_folder_stays(
     assert len(before[0]) == 100
     await make_anew(broker_address, conf.changelog("count"))
     reason = await refusal(conf, agent)
-    assert f"the changelog {conf.changelog('count')} was made anew" in reason
+    assert f"the changelog {conf.changelog('count')} was recreated" in reason
     assert "move the state folder away" in reason
     assert content(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["0"]
     assert len(await committed(broker_address, prefix + "out")) == 100
     # Without the folder, the shared rows tell.
     shutil.move(folder, tmp_path / "elsewhere")
-    assert "it was made anew" in await refusal(conf, agent)
+    assert "it was recreated" in await refusal(conf, agent)
 
 
 async def test_a_shared_changelog_or_an_input_made_anew_is_refused(
@@ -97,7 +97,7 @@ async def test_a_shared_changelog_or_an_input_made_anew_is_refused(
         await produce(broker_address, prefix + "in", ids(range(5_000, 5_200)))
         for settings in (conf, bare):
             reason = await refusal(settings, agent)
-            assert f"{topic} was made anew" in reason
+            assert f"{topic} was recreated" in reason
             assert "topics.prefix" in reason
         shutil.rmtree(tmp_path / "empty")
     assert len(await committed(broker_address, prefix + "out")) == 100
@@ -110,7 +110,7 @@ async def test_an_input_made_anew_under_a_running_task_stops_it(broker_address, 
         await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
         await make_anew(broker_address, prefix + "in")
         await until(lambda: group.statuses()[0].phase is Phase.FAILED)
-        assert f"{prefix}in was made anew" in group.statuses()[0].reason
+        assert f"{prefix}in was recreated" in group.statuses()[0].reason
         assert "up to 100" in group.statuses()[0].reason
     assert len(await committed(broker_address, prefix + "out")) == 100
 

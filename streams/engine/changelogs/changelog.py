@@ -2,7 +2,7 @@
 
 A record's key is the table's name, a slash and the table's key; no value means deleted. One
 reserved key in the private changelog holds the input positions, the layout of all tables and the
-origin of the state, so that whoever restores knows where to go on and whether it can read what it
+origin of the state, so that a restore knows where to go on and whether it can read what it
 finds.
 """
 
@@ -67,7 +67,7 @@ class Changelogs:
         self.check_layout(self.store.layout, source)
 
     def check_topics_now(self, ids: Mapping[str, str]) -> None:
-        """Refuse to go on if topics were made anew while the task was open."""
+        """Refuse to go on if topics were recreated while the task was open."""
         now = replace(self.origin, topics=ids)
         source = f"the state of {self.private}/{self.partition}"
         check_topics(self.origin, now, source, self.store.positions, self.private)
@@ -118,7 +118,7 @@ class Changelogs:
             if end is not None and end < self._offsets[topic]:
                 raise StateError(
                     f"the changelog {topic} was at {self._offsets[topic]} and is at {end} now: it"
-                    " was made anew, or its end was lost, while it was written; bring it back, or"
+                    " was recreated, or its end was lost, while it was written; bring it back, or"
                     " start under another topics.prefix"
                 )
         self._offsets.update({topic: end for topic, end in ends.items() if end is not None})
@@ -166,9 +166,9 @@ class Changelogs:
         self.check_layout(meta["layout"], f"the changelog {source}")
         return meta["positions"], origin
 
-    def check_layout(self, found: Mapping[str, str], source: str) -> None:
+    def check_layout(self, stored: Mapping[str, str], source: str) -> None:
         """Refuse state whose tables this program would misread; new tables may be added."""
-        for name, layout in found.items():
+        for name, layout in stored.items():
             if self.layout.get(name) != layout:
                 raise StateError(
                     f"{source} holds table {name} as {layout}, and this program reads it as"

@@ -4,7 +4,7 @@ State is bytes. They mean something only together with
 
     owner     the ensemble that taught it: two that share topics would fence each other for ever
     topics    the ids of the topics that were read and written: offsets say nothing about a topic
-              that was made anew under the same name
+              that was recreated under the same name
     meaning   by settings key, a digest of what stored rows and records under way depend on
 
 The origin travels with the state, in the folder and in the changelog, and is held against the
@@ -76,19 +76,19 @@ def misread(keys: Iterable[str], source: str) -> str:
 def check_topics(
     stored: Origin, present: Origin, source: str, positions: Mapping[str, int], private: str
 ) -> None:
-    """Refuse state about topics that were made anew since; `private` is the task's changelog."""
+    """Refuse state about topics that were recreated since; `private` is the task's changelog."""
     for topic, known in stored.topics.items():
         if present.topics.get(topic, known) == known:
             continue
         if topic == private:
             raise StateError(
-                f"the changelog {topic} was made anew: {source} was written to an earlier topic of"
+                f"the changelog {topic} was recreated: {source} was written to an earlier topic of"
                 " that name. Bring the earlier topic back; or move the state folder away to go on"
                 " from what the new one holds (records may be answered twice); or start under"
                 " another topics.prefix"
             )
         read = f" and has read it up to {positions[topic]}" if topic in positions else ""
         raise StateError(
-            f"the topic {topic} was made anew: {source} is about an earlier topic of that name"
+            f"the topic {topic} was recreated: {source} is about an earlier topic of that name"
             f"{read}. Bring the earlier topic back, or start under another topics.prefix"
         )

@@ -1,6 +1,6 @@
 """The origin of state that is on the broker, read before any task is opened.
 
-Opening a task fences whoever has it open. A worker that would refuse the state anyway must not come
+Opening a task fences whoever has it open. A worker that would refuse the state anyway must not get
 that far, so it looks at the changelogs first.
 """
 

@@ -1,6 +1,6 @@
 """What all partitions of an agent counted, on every worker: sums that follow the shared changelogs.
 
-Each partition counts only what it saw. Whoever decides reads the sum: his own table, which is ahead
+Each partition counts only what it saw. The decider reads the sum: its own table, which is ahead
 of its changelog by what is not yet committed, and the others' as they are committed. The sum over
 all partitions is kept as it changes, so reading it costs no more than reading one table.
 """
@@ -103,7 +103,7 @@ class Replica:
         try:
             await self._read(self._consumer)
         except OffsetOutOfRangeError as error:
-            _log.warning("%s begins or ends elsewhere now; it is read anew", self._topic)
+            _log.warning("%s was cut or recreated; it is read again from its start", self._topic)
             starts = await shielded(self._consumer.beginning_offsets(error.args[0]))
             for place, start in starts.items():
                 self._consumer.seek(place, start)
@@ -172,10 +172,10 @@ class Sums:
 
     def part(self, partition: int) -> CellTable:
         """Return what one partition has committed."""
-        found = self.parts.get(partition)
-        if found is None:
-            found = self.parts[partition] = self._like.empty()
-        return found
+        part = self.parts.get(partition)
+        if part is None:
+            part = self.parts[partition] = self._like.empty()
+        return part
 
 
 class Others:
@@ -197,8 +197,8 @@ class Others:
 
     def parts(self, table: str, cells: Ints) -> list[Rows]:
         """Return the rows of some cells in each of the other partitions."""
-        found = self._replica.counts(table).parts
-        return [part.rows(cells) for number, part in found.items() if number != self._partition]
+        parts = self._replica.counts(table).parts
+        return [part.rows(cells) for number, part in parts.items() if number != self._partition]
 
     def items(self, table: str) -> tuple[Ints, Rows]:
         """Return the sum over the other partitions for all cells that any of them has written."""
@@ -207,13 +207,13 @@ class Others:
 
     def entries(self, table: str) -> dict[int, Mapping[bytes, bytes]]:
         """Return the entries of the other partitions, by partition."""
-        found = self._replica.entries(table)
-        return {number: held for number, held in found.items() if number != self._partition}
+        entries = self._replica.entries(table)
+        return {number: rows for number, rows in entries.items() if number != self._partition}
 
 
-def _apply(held: dict[bytes, bytes], changes: Mapping[bytes, bytes | None]) -> None:
+def _apply(rows: dict[bytes, bytes], changes: Mapping[bytes, bytes | None]) -> None:
     for key, value in changes.items():
         if value is None:
-            held.pop(key, None)
+            rows.pop(key, None)
         else:
-            held[key] = value
+            rows[key] = value

@@ -22,7 +22,7 @@ from streams.kafka.client.topic_facts import topic_ids, topic_setting
 _REPORT_EVERY = 2.0
 _HOUR = 3_600_000
 _DAY = 24 * _HOUR
-"""In milliseconds; as long as Kafka keeps the record of a deletion if nobody says otherwise."""
+"""In milliseconds; as long as Kafka keeps the record of a deletion by default."""
 _CLOCKS_DIFFER = _HOUR
 _SAFE_SHARE = 0.9
 """Of the time for which deletions are kept: the restore itself takes time, and clocks differ."""
@@ -152,7 +152,7 @@ def _check_meta(changelogs: Changelogs, done: Restored) -> None:
     if done.records and not done.read[changelogs.private] and not changelogs.store.positions:
         raise StateError(
             f"the changelog {changelogs.private}/{changelogs.partition} is empty, but the state has"
-            " rows elsewhere: it was made anew. Bring the earlier topic back, or start under"
+            " rows elsewhere: it was recreated. Bring the earlier topic back, or start under"
             " another topics.prefix"
         )
 
@@ -169,7 +169,7 @@ async def _check_positions(
         if position > ends[place]:
             raise StateError(
                 f"the state of {changelogs.private}/{place.partition} has read {place.topic} up to"
-                f" {position}, but it ends at {ends[place]}: it was made anew, or its end was lost."
+                f" {position}, but it ends at {ends[place]}: it was recreated, or its end was lost."
                 " Bring it back, or start under another topics.prefix"
             )
         if place.topic in positions:
@@ -211,23 +211,23 @@ class _Progress:
 
     def __init__(self, place: Any, first: int, end: int) -> None:
         self._place, self._first, self._end = place, first, end
-        self._started = self._said = time.monotonic()
+        self._started = self._reported = time.monotonic()
         self._records = 0
 
     def __call__(self, position: int, records: int) -> None:
         self._records += records
         now = time.monotonic()
-        if now - self._said >= _REPORT_EVERY:
-            self._said = now
-            self._say("restoring", position)
+        if now - self._reported >= _REPORT_EVERY:
+            self._reported = now
+            self._report("restoring", position)
 
     def finish(self) -> int:
         """Say how much was restored, if it was more than a tail; return it."""
-        if self._said > self._started or self._records >= 100_000:
-            self._say("restored", self._end)
+        if self._reported > self._started or self._records >= 100_000:
+            self._report("restored", self._end)
         return self._records
 
-    def _say(self, verb: str, position: int) -> None:
+    def _report(self, verb: str, position: int) -> None:
         share = 100 * (position - self._first) / (self._end - self._first)
         rate = self._records / max(time.monotonic() - self._started, 1e-9)
         _log.info(

@@ -2,7 +2,7 @@
 
 All keys are in memory, so that a look-up of what is not there costs nothing and the size is exact.
 Values are in memory while they are not yet in RocksDB, and after that up to `cache_bytes`, the
-least lately used leaving first; the rest is read from RocksDB.
+least recently used dropped first; the rest is read from RocksDB.
 """
 
 from collections import OrderedDict

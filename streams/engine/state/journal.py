@@ -1,4 +1,4 @@
-"""A table whose owner keeps the values himself: only changes pass through it.
+"""A table whose owner keeps the values: only changes pass through it.
 
 For what a processor holds in a form of its own, such as a ledger: a second copy would cost as much
 memory again, and time at every change.

@@ -169,7 +169,7 @@ class Session:
             raise first from first.__cause__
 
     async def _watch_topics(self) -> None:
-        """End the session when one of its topics was made anew: offsets mean nothing there."""
+        """End the session when one of its topics was recreated: offsets mean nothing there."""
         while True:
             await asyncio.sleep(self._config.topics_every)
             with contextlib.suppress(KafkaError, BrokerError):  # it is asked again

@@ -1,6 +1,6 @@
 """What a broker knows of topics that aiokafka's consumer does not ask for: ids and settings.
 
-Kafka gives every topic an id, and another one when a topic is made anew under the same name.
+Kafka gives every topic an id, and another one when a topic is recreated under the same name.
 aiokafka asks for metadata in a version that has no ids yet, so the request and its answer are
 described here, by Kafka's protocol: Metadata, version 12.
 """
