@@ -8,8 +8,8 @@
 Predictions come with a `PredictionPayload`, contexts with a `ContextPayload`; both come back with
 the settlement or the rejection.
 
-With several partitions each has its own EL. It counts what it saw itself in `fusion`, and decides
-by `judge`, whose tables `refresh` fills with what all partitions learned.
+With several partitions each has its own EL. It counts what it has seen itself in `fusion`, and
+decides by `judge`, whose tables `refresh` fills with what all partitions have learned.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -115,7 +115,7 @@ class EnsembleLearner:
         K, only = self.fusion.classes, np.zeros(1, np.int64)
         highest = ballot.labels.max(axis=1)
         lowest = np.where(ballot.present, ballot.labels, K).min(axis=1)
-        # Nobody was heard: the label is MISSING, and its count falls off.
+        # Where no LL was heard the label is MISSING, whose count is cut off.
         by_label = np.bincount(verdict.labels + 1, minlength=K + 1)[1:]
         self.tally.add(only, np.r_[(lowest < highest).sum(), by_label][None])
         self.latest.put(only, np.r_[at, verdict.parts[-1]][None])
@@ -146,7 +146,7 @@ class EnsembleLearner:
         )
 
     def others(self, settled: Sequence[Settle]) -> Floats:
-        """Return (n, M, K): what all the other LLs said of each instance, for each LL."""
+        """Return (n, M, K): for each LL, the log-odds of all other LLs on each instance."""
         n = len(settled)
         ballot = self._ballot(settled, np.zeros(n, np.int64), np.zeros(n, np.uint64))
         return log_odds_of_others(ballot)

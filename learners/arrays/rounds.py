@@ -1,8 +1,8 @@
-"""Folds over many cells at once, and what to make of the folds of several partitions.
+"""Folds over many cells at once, and how to pool the folds of several partitions.
 
-A fold must take a cell's instances one after the other, but cells do not concern each other. So a
-batch is cut into rounds: round k holds the k-th instance of every cell that has one. Each round is
-one vectorised step, and the result is that of taking the instances singly, in order.
+A fold must take a cell's instances one after the other, but the cells are independent. So a batch
+is cut into rounds: round k holds the k-th instance of every cell that has one. Each round is one
+vectorised step, and the result is the same as taking the instances one by one, in order.
 """
 
 from collections.abc import Iterator
@@ -61,8 +61,8 @@ class Rounds:
 def mean_by_count(rows: Rows) -> Rows:
     """Pool rows `[count, numbers …]` of P partitions, (P, n, width): the mean weighted by count.
 
-    A fold has no exact sum. The mean is what a decider with several partitions uses; where nobody
-    counted anything it is the initial row that all of them hold.
+    A fold has no exact sum. The mean is what decisions use with several partitions; where none has
+    counted anything, it is the initial row, which all of them hold.
     """
     counts = rows[:, :, :1]
     total = counts.sum(axis=0)

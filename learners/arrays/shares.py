@@ -3,8 +3,7 @@
 A fusion rule's weights are real numbers. Here they become integers: a row shares out exactly `UNIT`
 parts. Then the mass behind a label, the chance of error of a drawn expert and the sum of those
 chances over millions of instances are sums of integers: they do not depend on the order of
-addition, and equal masses are really equal. 2^63 parts are enough for nine thousand million
-instances.
+addition, and equal masses are exactly equal. 2^63 parts are enough for nine billion instances.
 """
 
 import numpy as np
@@ -20,7 +19,7 @@ def rounded(weights: Floats, present: Bools) -> Ints:
     """Round weights >= 0 of the present experts to parts; absent ones get none.
 
     Rows are scaled to sum to UNIT up to rounding. Where no present expert has any weight they all
-    get the same; where nobody is present the row is zero.
+    get the same; where none is present the row is zero.
     """
     weights = np.where(present, weights, 0.0)
     total = weights.sum(axis=1, keepdims=True)
@@ -63,7 +62,7 @@ def winner(scores: Ints | Floats, present: Bools, prefer: int = 0) -> Ints:
 
 
 def draw(parts: Ints, votes: Ints, seeds: Seeds, salt: int) -> Ints:
-    """Return the vote of one expert per row, drawn by its parts; MISSING where nobody has any."""
+    """Return the vote of one expert per row, drawn by its parts; MISSING where none has any."""
     ceilings = np.cumsum(parts, axis=1)
     point = np.floor(uniform(seeds, salt) * UNIT).astype(np.int64)
     expert = np.minimum((ceilings <= point[:, None]).sum(axis=1), parts.shape[1] - 1)
@@ -72,7 +71,7 @@ def draw(parts: Ints, votes: Ints, seeds: Seeds, salt: int) -> Ints:
 
 
 def proportions(scores: Ints | Floats, heard: Bools) -> Floats:
-    """Scale rows of scores to sum to one, or to zero where nobody was `heard`.
+    """Scale rows of scores to sum to one, or to zero where no expert was `heard`.
 
     Where some score is negative the row is first raised until none is. Equal scores count alike.
 

@@ -1,16 +1,16 @@
-"""What an LL's message says in log-odds: the common currency of confidence-weighted fusion.
+"""A ballot as log-odds: the common currency of confidence-weighted fusion.
 
-An LL may send the log-odds of each label against the others; or only its label and how accurate its
-rule is; or only its label. Each is brought to one form, (n, M, K) log-odds:
+An LL may send the log-odds of each label against the others; or only its label and the accuracy of
+its rule; or only its label. All become (n, M, K) log-odds:
 
     sent log-odds       as they are
     label, accuracy a   ln(a / (1 - a)) for its label; each other label has the chance
-                        (1 - a)/(K - 1). With a below one half this speaks against its label, as it
+                        (1 - a)/(K - 1). With a below one half this counts against its label, as it
                         should when an LL tries a rule it knows to be bad
     label only          BARE for its label, as if from an accuracy of 73 percent
 
-All are cut off at `clip`, because one LL's wild certainty must not outvote all others. An LL that
-sent nothing says nothing: zeros.
+All are cut off at `clip`, because one LL's unfounded certainty must not outvote all others. An LL
+that sent nothing counts as zeros.
 """
 
 from math import exp
@@ -25,7 +25,7 @@ BARE = 1.0
 """Log-odds of a label that came without any confidence."""
 
 CLIP = 5.0
-"""The most that one LL can say, unless set otherwise: 5 is a certainty of 99.3 percent."""
+"""The most that one LL can contribute, unless set otherwise: 5 is a certainty of 99.3 percent."""
 
 
 def check_clip(clip: float) -> None:
@@ -57,30 +57,30 @@ def vote_log_odds(ballot: Ballot, own: Floats) -> Floats:
 
 
 def ballot_log_odds(ballot: Ballot, clip: float = CLIP) -> Floats:
-    """Return what each LL says about each label, (n, M, K) log-odds; absent LLs say 0."""
+    """Return each LL's log-odds of each label, (n, M, K); 0 for absent LLs."""
     if unsent(ballot.accuracy):
         own = np.full(ballot.labels.shape, min(BARE, clip))
     else:
         own = accuracy_log_odds(ballot.accuracy, clip)
         own = np.where(np.isnan(own), min(BARE, clip), own)
-    said = vote_log_odds(ballot, own)
+    log_odds = vote_log_odds(ballot, own)
     if not unsent(ballot.log_odds):
-        said = np.where(np.isnan(ballot.log_odds), said, ballot.log_odds)
-    return np.where(ballot.present[:, :, None], np.clip(said, -clip, clip), 0.0)
+        log_odds = np.where(np.isnan(ballot.log_odds), log_odds, ballot.log_odds)
+    return np.where(ballot.present[:, :, None], np.clip(log_odds, -clip, clip), 0.0)
 
 
 def log_odds_of_others(ballot: Ballot, clip: float = CLIP) -> Floats:
-    """Return what all the other LLs say together, for each LL: (n, M, K) sums of log-odds.
+    """Return, for each LL, the log-odds of all other LLs together: (n, M, K) sums.
 
     >>> from learners.arrays.seeds import seeds_of
     >>> odds = np.array([[[-1.0, 1.0], [2.0, -2.0], [-0.5, 0.5]]])
-    >>> said = np.array([[1, 0, 1]])
-    >>> ballot = Ballot.of(said, seeds_of(["a"]), classes=2, log_odds=odds)
+    >>> labels = np.array([[1, 0, 1]])
+    >>> ballot = Ballot.of(labels, seeds_of(["a"]), classes=2, log_odds=odds)
     >>> log_odds_of_others(ballot)[0, :, 1].tolist()
     [-1.5, 1.5, -1.0]
     """
-    said = ballot_log_odds(ballot, clip)
-    return np.asarray(said.sum(axis=1, keepdims=True) - said)
+    log_odds = ballot_log_odds(ballot, clip)
+    return np.asarray(log_odds.sum(axis=1, keepdims=True) - log_odds)
 
 
 def label_chances(log_odds: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """What every fusion rule of the ensemble learner (EL) has in common.
 
-A `Ballot` holds what the local learners (LLs) said about a batch of instances, a `Verdict` what the
-EL made of it. A fusion rule decides from its state without changing it, and changes its state only
+A `Ballot` holds what the local learners (LLs) sent about a batch of instances, a `Verdict` what the
+EL decided. A fusion rule decides from its state without changing it, and changes its state only
 when labels come: so decisions may run ahead of labels, and an instance whose label never comes
 leaves no trace (the paper: "when the label is missing, the EL does not update"). Time, where a rule
 needs it, is the number of labelled instances.
@@ -9,9 +9,9 @@ needs it, is the number of labelled instances.
 Every rule keeps one row of state per context cube. Without contexts all instances are in cube 0.
 
 An LL that sent nothing sleeps: it gets no weight, the others share it, and it takes no loss. So an
-LL that often sleeps has few losses, and a rule that counts losses trusts it more, when it wakes,
-than one that answered always and was as often right. That is what the paper's update gives; where
-LLs are silent for long, `confidence`, which looks at each LL's own rate of errors, fits better.
+LL that often sleeps has few losses, and when it wakes, a rule that counts losses trusts it more
+than one that always answered and was right as often. That is what the paper's update gives; where
+LLs are silent for long, `confidence`, which uses each LL's own error rate, suits better.
 """
 
 from abc import ABC, abstractmethod
@@ -87,9 +87,9 @@ class Ballot:
             "accuracy": (self.accuracy.shape, (n, learners)),
             "log_odds": (self.log_odds.shape, (n, learners, classes)),
         }
-        for name, (found, wanted) in shapes.items():
-            if found != wanted:
-                raise LearnerError(f"ballot: {name} has shape {found}, expected {wanted}")
+        for name, (shape, expected) in shapes.items():
+            if shape != expected:
+                raise LearnerError(f"ballot: {name} has shape {shape}, expected {expected}")
         if n and not (self.labels.min() >= MISSING and self.labels.max() < classes):
             raise LearnerError(f"ballot: labels must lie in {MISSING}..{classes - 1}")
 
@@ -138,7 +138,7 @@ def _constant(value: Number, *shape: int) -> NDArray[Number]:
 
 
 def unsent(values: Floats) -> bool:
-    """Tell whether nobody sent this field: one stored nan stands for the whole array."""
+    """Tell whether no LL sent this field: one stored nan stands for the whole array."""
     return not any(values.strides) and bool(np.isnan(values.flat[0]) if values.size else True)
 
 
@@ -158,9 +158,9 @@ class Verdict:
 
     labels    (n,)   the diagnosis, as a label index; MISSING only if no LL was present
     parts     (n, E) each expert's share of the decision, in whole parts: rows sum to UNIT exactly,
-                     or to 0 if nobody was present. A chance, where a rule draws one expert
-    votes     (n, E) what each expert said. The experts are the LLs, unless a rule has its own
-    support   (n, K) how much speaks for each label: rows sum to one, or to 0 if nobody was present
+                     or to 0 if no LL was present. A chance, where a rule draws one expert
+    votes     (n, E) each expert's label. The experts are the LLs, unless a rule has its own
+    support   (n, K) how much supports each label: rows sum to one, or to 0 if no LL was present
 
     To learn, a rule reads `labels` and `votes` only; `parts` is kept to sum up the expected loss.
     """
@@ -235,10 +235,10 @@ class Fusion(ABC):
         self._learn(ballot, verdict, truth)
 
     def _check(self, ballot: Ballot) -> None:
-        found = ballot.labels.shape[1], ballot.classes
-        if found != (self.learners, self.classes):
+        learners, classes = ballot.labels.shape[1], ballot.classes
+        if (learners, classes) != (self.learners, self.classes):
             raise LearnerError(
-                f"ballot of {found[0]} learners and {found[1]} labels given to a fusion rule"
+                f"ballot of {learners} learners and {classes} labels given to a fusion rule"
                 f" of {self.learners} and {self.classes}"
             )
 

@@ -62,8 +62,8 @@ class Committee(Fusion):
         self.weights = HedgeWeights(experts, cubes, eta_scale=eta_scale, rate=rate)
 
     def _decide(self, ballot: Ballot, /) -> Verdict:
-        said = [member.decide(ballot).labels[:, None] for member in self.members.values()]
-        votes = np.concatenate([*said, ballot.labels] if self.with_learners else said, axis=1)
+        labels = [member.decide(ballot).labels[:, None] for member in self.members.values()]
+        votes = np.concatenate([*labels, ballot.labels] if self.with_learners else labels, axis=1)
         return weigh(
             votes,
             self.weights.of(ballot.cells, votes >= 0),
@@ -75,12 +75,12 @@ class Committee(Fusion):
         )
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
-        said = verdict.votes[:, : len(self.members)]
+        members = verdict.votes[:, : len(self.members)]
         nothing = np.zeros(ballot.labels.shape, np.int64)
-        for member, labels in zip(self.members.values(), said.T, strict=True):
+        for member, labels in zip(self.members.values(), members.T, strict=True):
             member.learn(ballot, Verdict.recalled(labels, nothing, ballot.labels), truth)
         # An LL that spoke after the decision takes its loss all the same.
-        votes = np.concatenate([said, ballot.labels], axis=1) if self.with_learners else said
+        votes = np.concatenate([members, ballot.labels], axis=1) if self.with_learners else members
         self.weights.learn(ballot.cells, votes, truth)
 
     def tables(self) -> Mapping[str, CellTable]:

@@ -1,4 +1,4 @@
-"""What the EL itself saw of each local learner (LL): how often it spoke, how often it was wrong."""
+"""What the EL counts of each local learner (LL): its predictions, and how many were wrong."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class ErrorCounts:
         return np.asarray((rows[:, self._learners :] + 1.0) / (rows[:, : self._learners] + 2.0))
 
     def learn(self, ballot: Ballot, truth: Ints) -> None:
-        """Count what each present LL said."""
+        """Count the predictions of the LLs that are present."""
         wrong = (ballot.labels != truth[:, None]) & ballot.present
         seen = np.concatenate([ballot.present, wrong], axis=1)
         self.table.add(ballot.cells, seen.astype(np.int64))

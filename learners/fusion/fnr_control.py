@@ -127,8 +127,8 @@ class FnrControl:
         odds = np.clip(odds, -self.limit, self.limit)
         others = support.copy()
         others[:, self.positive] = -1.0
-        said = np.where(odds >= -self.log_h(cells), self.positive, others.argmax(axis=1))
-        return np.where(labels < 0, labels, said)
+        issued = np.where(odds >= -self.log_h(cells), self.positive, others.argmax(axis=1))
+        return np.where(labels < 0, labels, issued)
 
     def learn(self, issued: Ints, truth: Ints, cells: Ints | None = None) -> None:
         """Count labelled positives by whether the issued label was right; silence is no miss."""

@@ -64,11 +64,11 @@ def _committee(
 ) -> Fusion:
     if not members or len(set(members)) != len(members):
         raise LearnerError("members must name at least one fusion mode, and each only once")
-    made = {
+    rules = {
         name: make_fusion(name, learners, classes, cubes=cubes, active=active, prefer=prefer)
         for name in members
     }
-    return Committee(made, cubes=cubes, prefer=prefer, **options)
+    return Committee(rules, cubes=cubes, prefer=prefer, **options)
 
 
 _HEDGE = ("eta_scale", "rate")
@@ -147,18 +147,18 @@ def make_fusion(
     active              hear only the learners that exploit; of a committee, each member does so
     options             what `MODES[mode].options` lists, and `prefer`
     """
-    found = MODES.get(mode)
-    if found is None:
+    named = MODES.get(mode)
+    if named is None:
         raise LearnerError(f"unknown fusion mode {mode!r}; choose one of {', '.join(MODES)}")
     if mode.startswith("ch") and cubes == 1:
         raise LearnerError(f"fusion mode {mode!r} needs a context; without one use 'ah' or 'wm'")
-    allowed = (*found.options, "prefer")
+    allowed = (*named.options, "prefer")
     foreign = [name for name in options if name not in allowed]
     if foreign:
         raise LearnerError(
             f"fusion mode {mode!r} takes {', '.join(allowed)}, not {', '.join(foreign)}"
         )
     if mode == "committee":
-        return found.build(learners, classes, cubes=cubes, active=active, **options)
-    fusion = found.build(learners, classes, cubes=cubes, **options)
+        return named.build(learners, classes, cubes=cubes, active=active, **options)
+    fusion = named.build(learners, classes, cubes=cubes, **options)
     return Active(fusion) if active else fusion

@@ -14,8 +14,8 @@ evidence framework applied to classification networks", Neural Computation 4, 19
 D. Wolpert's ("Stacked generalization", Neural Networks 5, 1992).
 
 With two labels there is one stack, for label 1 against label 0; with K > 2 one per label against
-the others, and the largest wins. An LL that sent nothing has x_i = 0; an instance on which nobody
-says anything (all zeros) is decided by majority and teaches nothing.
+the others, and the largest wins. An LL that sent nothing has x_i = 0; an instance with nothing but
+zeros is decided by majority and teaches nothing.
 
 State per cube: labelled instances, then for each stack the rows of S and w: a fold over labels in
 order. No regret bound of its own: run it in a committee (`learners/fusion/committee.py`) to have
@@ -43,7 +43,7 @@ _DENSE_NUMBERS = 1 << 22
 
 
 class Stack(Fusion):
-    """Bayesian logistic regression over what the LLs say.
+    """Bayesian logistic regression on the LLs' log-odds.
 
     clip             LLs' log-odds are cut off at this
     prior_mean       what an LL's log-odds are worth before any label: below one, because the LLs
@@ -152,7 +152,7 @@ class Stack(Fusion):
 
 
 def _silent(x: Floats) -> Bools:
-    """Tell on which instances no LL says anything."""
+    """Tell on which instances all inputs are zero."""
     return ~np.asarray(x[:, :, :-1].any(axis=(1, 2)))
 
 
@@ -173,7 +173,7 @@ def _posterior(m: float, v: float, y: float) -> float:
     """Return p = s(a) at the root of a = m + v (y - s(a)), by guarded Newton steps.
 
     The root lies between m and m + v (2y - 1). From m, Newton needs three or four steps where v is
-    small; for a large v it would swing to and fro. So a step that leaves the bracket, or is more
+    small; for a large v it would oscillate. So a step that leaves the bracket, or is more
     than half as long as the one before, is replaced by halving the bracket.
     """
     low, high = (m, m + v) if y else (m - v, m)

@@ -15,7 +15,7 @@ Use: TypeAlias = Literal["vote", "sample"]
 
 
 def check_use(use: str) -> None:
-    """Refuse a word that is no way of using weights."""
+    """Refuse an unknown way of using weights."""
     if use not in get_args(Use):
         raise LearnerError(f"use must be one of {', '.join(get_args(Use))}, not {use!r}")
 
@@ -38,9 +38,9 @@ def weigh(
 
 def falling_exp(log_weights: Floats, present: Bools) -> Floats:
     """Return exp(log_weights - their largest among the present): finite for any log-weights."""
-    heard = np.where(present, log_weights, -np.inf)
-    top = heard.max(axis=1, keepdims=True)
-    return np.asarray(np.exp(heard - np.where(np.isfinite(top), top, 0.0)))
+    known = np.where(present, log_weights, -np.inf)
+    top = known.max(axis=1, keepdims=True)
+    return np.asarray(np.exp(known - np.where(np.isfinite(top), top, 0.0)))
 
 
 class WeightedFusion(Fusion):

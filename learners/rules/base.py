@@ -88,12 +88,12 @@ class Rule(ABC):
         raise RuleError(self.name, reason)
 
     def _checked_labels(self, labels: Any, n: int) -> Ints:
-        found = np.asarray(labels)
-        if found.shape != (n,) or found.dtype.kind not in "iu":
+        array = np.asarray(labels)
+        if array.shape != (n,) or array.dtype.kind not in "iu":
             raise RuleError(self.name, f"returned no {n} label indices")
-        if n and not (found.min() >= 0 and found.max() < self.classes):
+        if n and not (array.min() >= 0 and array.max() < self.classes):
             raise RuleError(self.name, "returned a label outside the set")
-        return found.astype(np.int64, copy=False)
+        return array.astype(np.int64, copy=False)
 
     def _checked_odds(self, odds: Floats, n: int) -> Floats:
         if odds.shape != (n, self.classes):
@@ -111,7 +111,7 @@ class LearningRule(Rule):
     exact      equal histories give equal states, bit for bit; if not, only equal predictions
     fallible   learning runs foreign code that may raise on checked rows
     joint      learns what the other learners leave unexplained: its log-odds are a part that is
-               added to theirs, so it is told with each label what they had said
+               added to theirs, so with each label it is given their log-odds
     """
 
     learns: ClassVar[bool] = True
@@ -138,8 +138,8 @@ class LearningRule(Rule):
     def learn(self, rows: Floats, truth: Ints, others: Floats | None = None) -> None:
         """Take in labelled rows, in order. What is refused leaves the rule as it was.
 
-        `others` (n, K) are the log-odds that the other learners had said, together; a joint rule
-        that is not told takes it that they said nothing.
+        `others` (n, K) are the log-odds of the other learners together; a joint rule that is not
+        given them takes them to be zero.
         """
         self.space.check(rows)
         if truth.shape != (len(rows),) or truth.dtype.kind not in "iu":
@@ -160,7 +160,7 @@ class LearningRule(Rule):
         """Fold in at least one checked row."""
 
     def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
-        """Fold in checked rows beside what the others said; every joint rule has its own."""
+        """Fold in checked rows beside the others' log-odds; every joint rule has its own."""
         raise NotImplementedError(type(self).__name__)
 
     @abstractmethod

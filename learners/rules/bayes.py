@@ -13,8 +13,8 @@ constant 1, and random Fourier features if wanted):
 graphical structures".) It needs no learning rate and is cautious where it has seen little. It
 assumes that the stream does not drift: S only shrinks.
 
-If joint, m + o stands in for m in the line of a, o being the log-odds that the other learners said:
-the row's label is explained by all of them together, and this one learns its part (backfitting:
+If joint, m + o stands in for m in the line of a, o being the log-odds of the other learners: the
+row's label is explained by all of them together, and this one learns its part (backfitting:
 T. Hastie and R. Tibshirani, "Generalized additive models", Statistical Science 1, 1986).
 
 The covariance of two partitions cannot be averaged like a parameter: their beliefs are multiplied
@@ -92,17 +92,17 @@ class BayesianLogistic(LearningRule):
     def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
         x = self._inputs(self.scaler.learn(self.columns.raw(rows)))
         for head in range(len(self.weights)):
-            y, said = targets(truth, head, self.classes), beside(others, head, self.classes)
-            self._update(self.weights[head], self.covariance[head], x, y, said)
+            y, offsets = targets(truth, head, self.classes), beside(others, head, self.classes)
+            self._update(self.weights[head], self.covariance[head], x, y, offsets)
 
     def _update(self, w: Floats, S: Floats, x: Floats, y: list[float], others: list[float]) -> None:
         """Take in the rows one by one; `w` and `S` change in place, without new arrays."""
         s, outer = np.empty_like(w), self._scratch
         column = s[:, None]
-        for row, target, said in zip(x, y, others, strict=True):
+        for row, target, offset in zip(x, y, others, strict=True):
             np.dot(S, row, out=s)
             v = max(float(row @ s), 0.0)
-            p = posterior(float(w @ row) + said, v, target)
+            p = posterior(float(w @ row) + offset, v, target)
             k = p * (1.0 - p)
             w += (target - p) * s
             # The root goes into s, so that the outer product is symmetric to the last bit.

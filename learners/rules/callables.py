@@ -40,13 +40,13 @@ class CallableRule(Rule):
 
     def _predict(self, rows: Floats) -> Ints:
         columns = {name: column.copy() for name, column in self.space.columns(rows).items()}
-        said = np.asarray(self.function(columns))
-        if said.shape != (len(rows),) or (len(rows) and said.dtype.kind != "U"):
-            raise RuleError(self.name, f"returned no {len(rows)} label names")
+        names = np.asarray(self.function(columns))
+        if names.shape != (len(rows),) or (len(rows) and names.dtype.kind != "U"):
+            raise RuleError(self.name, f"did not return {len(rows)} label names")
         if not len(rows):
             return np.zeros(0, np.int64)
-        place = np.minimum(self._names.searchsorted(said), len(self._names) - 1)
-        if (self._names[place] != said).any():
+        place = np.minimum(self._names.searchsorted(names), len(self._names) - 1)
+        if (self._names[place] != names).any():
             raise RuleError(self.name, "returned a label outside the set")
         return self._order[place]
 

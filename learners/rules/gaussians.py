@@ -72,9 +72,9 @@ def _log_density(values: Floats, offset: Floats, variance: Floats, own: Moments)
     width = (scatter + variance) / (n + 1)
     # x - (n m + a) / (n + 1), written with the small differences x - m and x - a.
     distance = ((values - mean) * n + offset) / (n + 1)
-    told = variance > 0.0
-    safe = np.where(told, width, 1.0)
-    terms = np.where(told, np.log(safe) + distance * distance / safe, 0.0)
+    varies = variance > 0.0
+    safe = np.where(varies, width, 1.0)
+    terms = np.where(varies, np.log(safe) + distance * distance / safe, 0.0)
     total = np.zeros(len(values))
     for column in terms.T:  # column by column: the order of the sum must not depend on the batch
         total -= 0.5 * column

@@ -2,7 +2,7 @@
 
     p = sigma(w'x),   w += rate * ((y - p) x - l2 w)
 
-If joint, p = sigma(w'x + o), o being the log-odds that the other learners said: together they then
+If joint, p = sigma(w'x + o), o being the other learners' log-odds: together they then
 take the step of one logistic regression over all features, and none sees the others' features.
 
 x are the scaled columns and a constant 1. With K > 2 labels there is one w per label against the
@@ -62,13 +62,13 @@ class Logistic(LearningRule):
     def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
         x = _with_constant(self.scaler.learn(self.columns.raw(rows)))
         for head, w in enumerate(self.weights):
-            said = beside(others, head, self.classes)
-            self._descend(w, x, targets(truth, head, self.classes), said)
+            offsets = beside(others, head, self.classes)
+            self._descend(w, x, targets(truth, head, self.classes), offsets)
 
     def _descend(self, w: Floats, x: Floats, y: list[float], others: list[float]) -> None:
         """Take one step per row; `w` changes in place."""
-        for row, target, said in zip(x, y, others, strict=True):
-            step = self.rate * (target - sigmoid(float(w @ row) + said))
+        for row, target, offset in zip(x, y, others, strict=True):
+            step = self.rate * (target - sigmoid(float(w @ row) + offset))
             if self.shrinks:
                 w *= self.keep
             w += step * row

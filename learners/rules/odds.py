@@ -36,10 +36,10 @@ def targets(truth: Ints, head: int, classes: int) -> list[float]:
 
 
 def beside(others: Floats, head: int, classes: int) -> list[float]:
-    """Return what others said about the head's label, row by row, from (n, K) log-odds."""
+    """Return the others' log-odds of the head's label, row by row, from (n, K) log-odds."""
     label = 1 if classes == 2 else head
-    said: list[float] = others[:, label].tolist()
-    return said
+    column: list[float] = others[:, label].tolist()
+    return column
 
 
 def from_heads(a: Floats, classes: int) -> Floats:

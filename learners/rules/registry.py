@@ -168,8 +168,8 @@ def _committee(r: Request) -> Rule:
     if tables:
         members = [_member(r, table) for table in tables]
     else:
-        made = PRESETS[preset or "kdi"](r.name, r.space, r.classes, seed=r.values["seed"])
-        members = list(made.members)
+        committee = PRESETS[preset or "kdi"](r.name, r.space, r.classes, seed=r.values["seed"])
+        members = list(committee.members)
     return Committee(r.name, r.space, r.classes, members, clip=r.values["clip"])
 
 

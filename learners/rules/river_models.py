@@ -77,8 +77,8 @@ class RiverModel(LearningRule):
 
     def _shares(self, x: dict[str, float]) -> list[float]:
         """Return the probability of each label; even ones while the model knows nothing."""
-        said = self.model.predict_proba_one(x)
-        shares = [float(said.get(label, 0.0)) for label in range(self.classes)]
+        probabilities = self.model.predict_proba_one(x)
+        shares = [float(probabilities.get(label, 0.0)) for label in range(self.classes)]
         total = sum(shares)
         if total <= 0.0:
             return [1.0 / self.classes] * self.classes
@@ -119,11 +119,11 @@ class RiverModel(LearningRule):
 
 
 def _build(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:
-    made = _make(rule, model, arguments)
-    missing = [m for m in ("learn_one", "predict_proba_one") if not hasattr(made, m)]
+    instance = _make(rule, model, arguments)
+    missing = [m for m in ("learn_one", "predict_proba_one") if not hasattr(instance, m)]
     if missing:
         raise OptionError(rule, "model", f"{model} has no {', '.join(missing)}")
-    return made
+    return instance
 
 
 def _make(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:

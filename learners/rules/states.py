@@ -28,18 +28,18 @@ def parts_of(states: Sequence[State], part: str) -> list[State]:
 
 def array(state: State, key: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Return a copy of an array of a stored state; None in `shape` stands for any length."""
-    found = state.get(key)
+    stored = state.get(key)
     if (
-        found is None
-        or found.dtype != np.dtype(dtype)
-        or found.ndim != len(shape)
-        or any(w is not None and w != f for w, f in zip(shape, found.shape, strict=True))
+        stored is None
+        or stored.dtype != np.dtype(dtype)
+        or stored.ndim != len(shape)
+        or any(w is not None and w != f for w, f in zip(shape, stored.shape, strict=True))
     ):
         raise LearnerError(
             f"a stored rule does not fit its settings: {key} is missing or has another shape;"
             " was the rule changed without a new name?"
         )
-    return found.copy()
+    return stored.copy()
 
 
 def weighted(states: Sequence[State], key: str, shares: Sequence[float]) -> Floats:

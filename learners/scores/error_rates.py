@@ -6,13 +6,13 @@
     FNR     errors among those whose true label is the positive one ("for malignant cases")
     IR      improvement ratio, (PM(B) - PM(A)) / PM(B) for a loss metric PM
 
-With more than two labels FPR so counts every error on a negative instance, the confusion of one
-negative label with another too; the confusion matrix tells them apart.
+With more than two labels FPR thus counts every error on a negative instance, including the
+confusion of one negative label with another; the confusion matrix tells them apart.
 
 The state is a matrix of integers, true label by predicted label; matrices add up exactly. Leading
 axes are free: scopes (the EL, then each LL), or independent runs of an experiment. A learner that
-sent nothing (MISSING) is neither right nor wrong; an instance without a label counts for nobody. A
-rate over no instance at all is nan.
+sent nothing (MISSING) is neither right nor wrong; an instance without a label is not counted. A
+rate over no instances is nan.
 """
 
 from dataclasses import dataclass
@@ -52,8 +52,8 @@ class Rates:
 def rates(counts: Ints, positive: int) -> Rates:
     """Return the error rates of (…, K, K) confusion matrices.
 
-    >>> found = rates(np.array([[95, 5], [1, 39]]), positive=1)
-    >>> round(float(found.per), 4), float(found.fpr), float(found.fnr)
+    >>> error = rates(np.array([[95, 5], [1, 39]]), positive=1)
+    >>> round(float(error.per), 4), float(error.fpr), float(error.fnr)
     (0.0429, 0.05, 0.025)
     """
     seen = counts.sum(axis=-1)
@@ -85,26 +85,25 @@ def hindsight(counts: Ints, positive: int) -> Hindsight:
 
     LLs that were never heard on a labelled instance are left out, unless there are no others.
     """
-    each = rates(counts, positive)
-    unheard = np.isnan(each.per)
-    best = np.where(unheard, np.inf, each.per).argmin(axis=-1)
-    worst = np.where(unheard, -np.inf, each.per).argmax(axis=-1)
-    return Hindsight(_pick(each, best), _average(each), _pick(each, worst))
+    learners = rates(counts, positive)
+    unheard = np.isnan(learners.per)
+    best = np.where(unheard, np.inf, learners.per).argmin(axis=-1)
+    worst = np.where(unheard, -np.inf, learners.per).argmax(axis=-1)
+    return Hindsight(_pick(learners, best), _average(learners), _pick(learners, worst))
 
 
-def _pick(each: Rates, learner: Ints) -> Rates:
+def _pick(learners: Rates, learner: Ints) -> Rates:
     at = np.expand_dims(learner, -1)
-    return Rates(
-        *(np.take_along_axis(m, at, axis=-1)[..., 0] for m in (each.per, each.fpr, each.fnr))
-    )
+    every = learners.per, learners.fpr, learners.fnr
+    return Rates(*(np.take_along_axis(rate, at, axis=-1)[..., 0] for rate in every))
 
 
-def _average(each: Rates) -> Rates:
+def _average(learners: Rates) -> Rates:
     def mean(values: Floats) -> Floats:
         known = ~np.isnan(values)
         return _ratio(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
 
-    return Rates(mean(each.per), mean(each.fpr), mean(each.fnr))
+    return Rates(mean(learners.per), mean(learners.fpr), mean(learners.fnr))
 
 
 def _ratio(part: Ints | Floats, whole: Ints | Floats) -> Floats:

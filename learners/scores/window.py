@@ -95,8 +95,8 @@ class Window:
     def rows(self) -> tuple[Ints, Ints, Ints]:
         """Return times, labels and predictions, oldest first."""
         order = np.arange(self.pushed - len(self), self.pushed) % self.size
-        found = self._rows[order]
-        return found[:, 0], found[:, 1], found[:, 2:]
+        rows = self._rows[order]
+        return rows[:, 0], rows[:, 1], rows[:, 2:]
 
 
 def merged(windows: Sequence[Window]) -> Window:

@@ -51,15 +51,15 @@ class PerceptronMajority(Fusion):
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
         wrong = np.flatnonzero((verdict.labels != truth) & ballot.heard)
-        said, true = verdict.labels[wrong], truth[wrong]
-        votes, each = ballot.labels[wrong], np.arange(len(wrong))
+        issued, true = verdict.labels[wrong], truth[wrong]
+        votes, rows = ballot.labels[wrong], np.arange(len(wrong))
         steps = np.zeros((len(wrong), self._table.width), np.int64)
-        steps[each, true] += 1
-        decided = said >= 0
-        steps[each[decided], said[decided]] -= 1
+        steps[rows, true] += 1
+        decided = issued >= 0
+        steps[rows[decided], issued[decided]] -= 1
         right = votes == true[:, None]
         steps[:, self.classes :] = right.astype(np.int64) - (
-            (votes == said[:, None]) & (votes >= 0)
+            (votes == issued[:, None]) & (votes >= 0)
         )
         self._table.add(ballot.cells[wrong], steps)
 

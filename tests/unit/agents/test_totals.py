@@ -17,7 +17,7 @@ from agents.totals import (
     summed,
 )
 from learners.join import COUNTERS
-from learners.local.choices import Choices
+from learners.local.iup import Choices
 from learners.local.learner import Predictions
 from learners.theory.regret import local_regret_parts
 from streams.engine.state.counts import CountsTable

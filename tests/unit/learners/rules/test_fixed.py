@@ -130,9 +130,9 @@ class TestCallable:
         [
             ("raises", r"raised KeyError at functions.py:\d+"),
             ("unknown_label", "a label outside the set"),
-            ("too_few", "no 3 label names"),
-            ("numbers", "no 3 label names"),
-            ("nothing", "no 3 label names"),
+            ("too_few", "did not return 3 label names"),
+            ("numbers", "did not return 3 label names"),
+            ("nothing", "did not return 3 label names"),
         ],
     )
     def test_failures_name_the_rule_and_no_value(self, function, message):
