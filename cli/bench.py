@@ -176,7 +176,7 @@ def faults(
 
 @group.command()
 def hostile(
-    rounds: Rounds = 1,
+    rounds: Rounds = 2,
     short: Annotated[bool, typer.Option("--short", help="Fewer patients and records.")] = False,
     seed: Seed = 1,
     as_json: JsonOption = False,

@@ -196,6 +196,7 @@ def _report(done: "Published", json: bool, ended: str) -> None:
         "labels were still waiting and are not published": done.waiting,
         "labels held back (--missing)": done.withheld,
         "labels made wrong (--wrong)": done.wrong,
+        "patients had an id that came before, and get no diagnosis of their own": done.repeated,
         **{f"rows left out for column {c!r}": n for c, n in sorted(done.skipped.items())},
     }
     for what, count in notes.items():
@@ -203,4 +204,4 @@ def _report(done: "Published", json: bool, ended: str) -> None:
             out.print(f"  {count:,} {what}", markup=False, highlight=False, soft_wrap=True)
 
 
-_COUNTED = ("patients", "labels", "waiting", "withheld", "wrong")
+_COUNTED = ("patients", "labels", "waiting", "withheld", "wrong", "repeated")

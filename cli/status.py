@@ -216,6 +216,11 @@ def _sentences(found: "Overview") -> list["RenderableType"]:
     )
     early = f"; {found.parked:,} labels came before their patient" if found.parked else ""
     lines = [so_far + early]
+    if repeated := sum(found.repeated.values()):
+        lines.append(
+            f"{repeated:,} predictions were for patients that had one already or were over:"
+            " are ids used twice?"
+        )
     if board.regret is not None:
         bound = "" if board.bound is None else f", at most {board.bound:.1f} by theory"
         lines.append(f"regret against the best learner: {board.regret:.1f}{bound}")

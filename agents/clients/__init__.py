@@ -1,6 +1,6 @@
 """For users' programs: publish patients and labels, and read diagnoses."""
 
-from agents.clients.client import Client, Diagnoses, NoDiagnosisError, Publisher
+from agents.clients.client import Client, Diagnoses, NoDiagnosisError, Publisher, ReusedIdError
 from agents.clients.splitting import PatientError
 
-__all__ = ["Client", "Diagnoses", "NoDiagnosisError", "PatientError", "Publisher"]
+__all__ = ["Client", "Diagnoses", "NoDiagnosisError", "PatientError", "Publisher", "ReusedIdError"]

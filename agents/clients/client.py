@@ -16,21 +16,31 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 from agents.clients.sender import Sender
 from agents.clients.splitting import PatientError, Splitter, label_value
 from agents.clients.topic_reader import TopicReader
+from schemas.errors import RecordError
 from schemas.reading import Reader
 from schemas.records import Diagnosis
 from settings.errors import HbError, InputError
 from settings.loading import load_settings
 from settings.model import Settings
 from streams.clock import wall
+from streams.kafka.partitions import partition_of
 from streams.kafka.topics import Topics
 
-__all__ = ["Client", "Diagnoses", "NoDiagnosisError", "PatientError", "Publisher"]
+__all__ = [
+    "Client",
+    "Diagnoses",
+    "NoDiagnosisError",
+    "PatientError",
+    "Published",
+    "Publisher",
+    "ReusedIdError",
+]
 
 SettingsLike: TypeAlias = Settings | str | os.PathLike[str] | None
 """Settings, or the file that holds them; None for the file that `hb` itself would take."""
@@ -42,6 +52,28 @@ T = TypeVar("T")
 
 class NoDiagnosisError(HbError, TimeoutError):
     """No diagnosis came in time."""
+
+
+class ReusedIdError(NoDiagnosisError):
+    """No diagnosis came for this request; an earlier patient with the same id has one."""
+
+
+class Published(str):
+    """The id of a patient that was published, which knows where its diagnosis can begin.
+
+    after   the end of its partition of the diagnoses before the patient was published: an answer to
+            this request stands there or later. 0 for an id that was made up: nobody had it before.
+    """
+
+    __slots__ = ("after",)
+    after: int
+
+    @classmethod
+    def of(cls, name: str, after: int) -> "Published":
+        """Return an id with what is known of its publishing."""
+        made = cls(name)
+        made.after = after
+        return made
 
 
 def read_settings(settings: SettingsLike) -> Settings:
@@ -65,23 +97,42 @@ class Publisher:
         self._splitter = Splitter(self.settings)
         self._labels = Topics.of(self.settings).labels
         self._sender = Sender(self.settings, [*self._splitter.topics, self._labels])
+        self._answers: TopicReader | None = None
 
     async def __aenter__(self) -> Self:
         await self._sender.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._sender.__aexit__(*error)
+        try:
+            if self._answers is not None:
+                await self._answers.__aexit__()
+        finally:
+            await self._sender.__aexit__(*error)
 
-    async def publish(self, features: Mapping[str, object], *, id: str | None = None) -> str:  # noqa: A002 - the record's own word
+    async def publish(self, features: Mapping[str, object], *, id: str | None = None) -> Published:  # noqa: A002 - the record's own word
         """Publish a patient and return its id: the one given, or an opaque one that is made up.
 
         `features` holds a number or the name of a category for each feature of the settings; what
-        no learner uses is not sent. An id must never be used for a second patient.
+        no learner uses is not sent. An id must never be used for a second patient: it gets no
+        diagnosis, and `Diagnoses.of` does not take the first one's for it.
         """
-        name, at = id or new_id(), wall()
-        await self._sender.send(name.encode(), self._splitter.one(name, features, at), at)
-        return name
+        name = id or new_id()
+        values = self._splitter.one(name, features, wall())
+        after = 0 if id is None else await self._end(name)
+        await self._sender.send(name.encode(), values, wall())
+        return Published.of(name, after)
+
+    async def _end(self, name: str) -> int:
+        """Return where the diagnoses end now, in the partition of an id."""
+        topic = Topics.of(self.settings).diagnoses
+        if self._answers is None:
+            answers = TopicReader(self.settings, [topic])
+            await answers.__aenter__()
+            answers.rest()
+            self._answers = answers
+        partition = partition_of(name.encode(), self.settings.topics.partitions)
+        return await self._answers.end(topic, partition)
 
     async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
         """Publish the true label of a patient."""
@@ -104,8 +155,10 @@ class Diagnoses:
         self.settings = read_settings(settings)
         self._reader = TopicReader(self.settings, [Topics.of(self.settings).diagnoses], since)
         self._decode = Reader(Diagnosis).one
-        self._recent: OrderedDict[str, Diagnosis] = OrderedDict()
-        self._waiting: dict[str, list[asyncio.Future[Diagnosis]]] = {}
+        self._recent: OrderedDict[str, _Answer] = OrderedDict()
+        self._waiting: dict[str, list[_Waiter]] = {}
+        self.unreadable = 0
+        """Records on the topic that are no diagnoses; they are passed over."""
         self._pump: asyncio.Task[None] | None = None
         self._iterated = False
 
@@ -125,36 +178,56 @@ class Diagnoses:
             raise InputError("these diagnoses are being waited for with of(); iterate over others")
         self._iterated = True
         while True:
-            for record in await self._reader.read():
-                yield self._decode(record.value)
+            for answer in await self._read():
+                yield answer.diagnosis
+
+    async def _read(self) -> list["_Answer"]:
+        answers = []
+        for record in await self._reader.read():
+            try:
+                answers.append(_Answer(self._decode(record.value), record.offset))
+            except RecordError:
+                self.unreadable += 1
+        return answers
 
     async def of(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002, ASYNC109 - the words users expect
         """Wait for the diagnosis of a patient that was published after this was entered.
 
         Raises NoDiagnosisError after `timeout` seconds. The last 10,000 diagnoses are remembered,
-        so it may be asked for after it has come.
+        so it may be asked for after it has come. With an id as `publish` returns it, an earlier
+        patient's diagnosis is not taken for its answer.
         """
         if self._iterated:
             raise InputError("these diagnoses are being iterated over; wait for others")
         if self._pump is None:
             self._pump = asyncio.create_task(self._run(), name="diagnoses")
-        if id in self._recent:
-            return self._recent[id]
+        after = getattr(id, "after", 0)
+        known = self._recent.get(id)
+        if known is not None and known.offset >= after:
+            return known.diagnosis
         if self._pump.done():
             self._pump.result()
-        future: asyncio.Future[Diagnosis] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(id, []).append(future)
+        waiter = _Waiter(after, asyncio.get_running_loop().create_future())
+        self._waiting.setdefault(id, []).append(waiter)
         try:
-            return await asyncio.wait_for(future, timeout)
+            return await asyncio.wait_for(waiter.future, timeout)
         except TimeoutError:
-            raise NoDiagnosisError(
-                f"no diagnosis within {timeout:g} s; do the workers run? See: hb status"
-            ) from None
+            raise self._no_diagnosis(id, timeout) from None
         finally:
-            self._forget(id, future)
+            self._forget(id, waiter)
 
-    def _forget(self, name: str, future: "asyncio.Future[Diagnosis]") -> None:
-        left = [each for each in self._waiting.pop(name, []) if each is not future]
+    def _no_diagnosis(self, name: str, seconds: float) -> NoDiagnosisError:
+        if name in self._recent:
+            return ReusedIdError(
+                f"no diagnosis within {seconds:g} s; an earlier patient had the same id: give each"
+                " its own"
+            )
+        return NoDiagnosisError(
+            f"no diagnosis within {seconds:g} s; do the workers run? See: hb status"
+        )
+
+    def _forget(self, name: str, waiter: "_Waiter") -> None:
+        left = [each for each in self._waiting.pop(name, []) if each is not waiter]
         if left:
             self._waiting[name] = left
 
@@ -162,21 +235,36 @@ class Diagnoses:
         """Take in diagnoses; if that fails, everybody who waits hears of it."""
         try:
             while True:
-                for record in await self._reader.read():
-                    self._take(self._decode(record.value))
+                for answer in await self._read():
+                    self._take(answer)
         except Exception as error:
-            for future in [each for waiting in self._waiting.values() for each in waiting]:
-                if not future.done():
-                    future.set_exception(error)
+            for waiter in [each for waiting in self._waiting.values() for each in waiting]:
+                if not waiter.future.done():
+                    waiter.future.set_exception(error)
             raise
 
-    def _take(self, diagnosis: Diagnosis) -> None:
-        self._recent[diagnosis.id] = diagnosis
+    def _take(self, answer: "_Answer") -> None:
+        name = answer.diagnosis.id
+        self._recent[name] = answer
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
-        for future in self._waiting.get(diagnosis.id, ()):
-            if not future.done():
-                future.set_result(diagnosis)
+        for waiter in self._waiting.get(name, ()):
+            if answer.offset >= waiter.after and not waiter.future.done():
+                waiter.future.set_result(answer.diagnosis)
+
+
+class _Answer(NamedTuple):
+    """A diagnosis, and its offset: those of one id are on one partition."""
+
+    diagnosis: Diagnosis
+    offset: int
+
+
+class _Waiter(NamedTuple):
+    """Somebody who waits for a diagnosis from some offset on."""
+
+    after: int
+    future: "asyncio.Future[Diagnosis]"
 
 
 class Client:

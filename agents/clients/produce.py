@@ -59,7 +59,11 @@ class Trial:
 
 @dataclass
 class Published:
-    """What was published so far. `skipped` counts bad rows by column."""
+    """What was published so far.
+
+    skipped    bad rows, by column
+    repeated   patients whose id an earlier one had: only the first of each gets a diagnosis
+    """
 
     patients: int = 0
     labels: int = 0
@@ -67,6 +71,7 @@ class Published:
     withheld: int = 0
     wrong: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+    repeated: int = 0
     share: float = 0.0
     seconds: float = 0.0
 
@@ -96,6 +101,7 @@ class Production:
         self._random = np.random.default_rng(trial.seed)
         self._due: list[tuple[float, int, str, str]] = []
         self._serial = 0
+        self._ids: set[int] = set()
 
     async def run(self, tick: Callable[[], None] = lambda: None) -> Published:
         """Publish everything; `tick` is called after every step."""
@@ -191,6 +197,7 @@ class Production:
             if self._labelled:
                 self._schedule(split.ids, labels)
             self.done.patients += len(split.ids)
+            self._count_repeats(split.ids)
             self.done.share = piece.share
 
         await _counted(sender.send_many(keys, split.values, at), count)
@@ -216,6 +223,12 @@ class Production:
         kept = piece.take([row for row in range(len(piece)) if row not in bad])
         split = self._splitter.many(kept.ids or (), kept.columns, at)
         return kept, split, self._true_labels(kept, split)
+
+    def _count_repeats(self, ids: Sequence[str]) -> None:
+        """Count ids that came before; by their hashes, as there may be millions."""
+        known = len(self._ids)
+        self._ids.update(map(hash, ids))
+        self.done.repeated += len(ids) - (len(self._ids) - known)
 
     # Labels.
 

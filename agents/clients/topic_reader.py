@@ -97,6 +97,13 @@ class TopicReader:
         begins = await self._consumer.beginning_offsets(self._places)
         return begins, await self._consumer.end_offsets(self._places)
 
+    async def end(self, topic: str, partition: int) -> int:
+        """Return where a partition ends now."""
+        place = TopicPartition(topic, partition)
+        with self.explaining():
+            ends: dict[Any, int] = await self._consumer.end_offsets([place])
+        return ends[place]
+
     async def renew(self) -> None:
         """Look where the topics begin and end by now."""
         with self.explaining():

@@ -80,6 +80,16 @@ class Overview:
         return diagnosed - c["settled"] - c["expired"] - c["evicted"]
 
     @property
+    def repeated(self) -> dict[str, int]:
+        """Return the predictions for patients that had one already or were over, by outcome."""
+        c = self.counts
+        return {
+            "duplicate": c["prediction_duplicate"],
+            "conflict": c["prediction_conflict"],
+            "over": c["prediction_settled"] + c["prediction_expired"],
+        }
+
+    @property
     def parked(self) -> int:
         """Return the labels that came before their patient's prediction."""
         c = self.counts

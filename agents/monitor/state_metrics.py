@@ -107,6 +107,13 @@ LABELS = Spec(
     ("outcome",),
 )
 EXPIRED = Spec("hb_expired_total", "counter", "Diagnoses dropped because no label came in time.")
+REPEATED = Spec(
+    "hb_repeated_predictions_total",
+    "counter",
+    "Predictions for a patient of whom that learner had spoken before, the same (duplicate) or"
+    " otherwise (conflict), or who was over (over): a sign that ids are used twice.",
+    ("outcome",),
+)
 PENDING = Spec("hb_pending", "gauge", "Patients waiting for a prediction, a diagnosis or a label.")
 PENDING_LIMIT = Spec(
     "hb_pending_limit", "gauge", "How many may wait; beyond it the oldest diagnoses are dropped."
@@ -149,8 +156,8 @@ AGE = Spec("hb_state_age_seconds", "gauge", "Age of this worker's view of the st
 
 STATE = (
     *ERRORS.values(), ERROR_BOUND, CONFUSION, REGRET, REGRET_BOUND, WEIGHT, ACCURACY, ACCURACY_LOW,
-    ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, LABELS, EXPIRED, PENDING, PENDING_LIMIT, PARKED,
-    TARGET, THRESHOLD, PREDICTED, DISAGREEMENTS, THIN, DECISIONS, FUSIONS,
+    ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, LABELS, EXPIRED, REPEATED, PENDING, PENDING_LIMIT,
+    PARKED, TARGET, THRESHOLD, PREDICTED, DISAGREEMENTS, THIN, DECISIONS, FUSIONS,
 )  # fmt: skip
 """Everything that depends on the state alone, unlike AGE."""
 
@@ -256,6 +263,7 @@ def _join(overview: Overview) -> dict[Spec, Samples]:
             for outcome, names in OUTCOMES.items()
         ],
         EXPIRED: [((), float(counts["expired"] + counts["evicted"]))],
+        REPEATED: [((outcome,), float(n)) for outcome, n in overview.repeated.items()],
         PENDING: [((), float(overview.pending))],
         PENDING_LIMIT: [((), float(overview.limit))],
         PARKED: [((), float(overview.parked))],

@@ -8,7 +8,14 @@ import pytest
 from engine_kit import committed, produce
 from user_kit import PATIENT, ensemble, worker_process, write_settings
 
-from agents.clients.client import Client, Diagnoses, NoDiagnosisError, PatientError, Publisher
+from agents.clients.client import (
+    Client,
+    Diagnoses,
+    NoDiagnosisError,
+    PatientError,
+    Publisher,
+    ReusedIdError,
+)
 from schemas.examples import EXAMPLES
 from schemas.reading import Reader
 from schemas.records import Context, Diagnosis, Instance, Label
@@ -172,3 +179,19 @@ def test_the_examples_of_the_docs(live, monkeypatch):
     assert len(examples.examples) >= 5
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert runner.run(examples).failed == 0
+
+
+async def test_an_earlier_patients_diagnosis_is_no_answer_to_a_reused_id(live, broker_address):
+    async with Publisher(live) as publisher, Diagnoses(live) as diagnoses:
+        topic = Topics.of(publisher.settings).diagnoses
+        first = await publisher.publish(PATIENT, id="reused")
+        told = await diagnoses.of(first)
+        assert told.id == "reused"
+        second = await publisher.publish({**PATIENT, "radius": 9.9}, id="reused")
+        assert await diagnoses.of(first) == told
+        with pytest.raises(ReusedIdError, match="an earlier patient had the same id"):
+            await diagnoses.of(second, timeout=2.0)
+        # What is no diagnosis on the topic stops nobody who waits.
+        await produce(broker_address, topic, [b"no diagnosis", None])
+        assert (await diagnoses.of(await publisher.publish(PATIENT))).label
+        assert diagnoses.unreadable == 2

@@ -183,3 +183,12 @@ async def test_what_was_sent_when_it_was_told_to_stop_is_counted():
     with pytest.raises(asyncio.CancelledError):
         await sending
     assert (production.done.patients, production.done.waiting) == (10, 10)
+
+
+async def test_ids_that_came_before_are_counted():
+    columns = {"age": [1, 2, 3, 4], "sex": ["f"] * 4, "dose": [0.5] * 4}
+    source = TablePatients("table", columns, None, ["a", "b", "a", "a"])
+    production, recorder = Production(SETTINGS, source, Trial()), Recorder()
+    for piece in production._pieces():
+        await production._send(recorder, piece)
+    assert (production.done.patients, production.done.repeated) == (4, 2)

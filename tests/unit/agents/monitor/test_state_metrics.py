@@ -78,6 +78,7 @@ EXPECTED = {
         ("pending_full",): 8,
     },
     "hb_expired_total": {(): 23},
+    "hb_repeated_predictions_total": {("duplicate",): 0, ("conflict",): 0, ("over",): 0},
     "hb_pending": {(): 33},
     "hb_pending_limit": {(): 1_000_000},
     "hb_parked_labels": {(): 2},
