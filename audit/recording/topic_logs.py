@@ -24,6 +24,8 @@ from schemas.reading import BatchReader, Check, LabelReader, Reader
 from schemas.records import Diagnosis, Feedback, Prediction
 from schemas.rows import RowReader
 from settings.model import Settings
+from streams.clock import wall
+from streams.engine.tasks.record_times import RecordTimes
 from streams.kafka.batch import Batch
 
 NONE = -1
@@ -79,10 +81,12 @@ class Log:
         self.bad: list[int] = []
         self.first_time: int | None = None
         self.refused: Mapping[int, Sequence[str]] = {}
+        self._times = RecordTimes()
         self._strict = strict
 
     def take(self, batch: Batch) -> None:
-        """Take in a batch."""
+        """Take in a batch; its records count with the times that tasks would take them at."""
+        batch = self._times.corrected(batch, wall())
         if self.first_time is None and len(batch):
             self.first_time = batch.timestamps[0]
         if not self.refused.keys().isdisjoint(batch.offsets):

@@ -6,8 +6,9 @@ it; either would come again at every attempt, and nothing behind it would ever b
 
 - A batch is read by aiokafka's compiled reader; if that fails over text, by the one below, which
   writes such header keys with escapes.
-- A compressed batch is unpacked here, up to `MOST_UNPACKED` bytes. Of one that would be larger each
-  record is there with its offset and an `Unread` value, which readers refuse as too large.
+- A compressed batch is unpacked here, up to `MOST_UNPACKED` bytes and `MOST_RECORDS` records. In
+  place of a larger one there is one record, at its last offset, with an `Unread` value, which
+  readers refuse as too large.
 
 `install` puts this in the place of aiokafka's `MemoryRecords`, for every consumer of the process.
 It leans on aiokafka 0.14: on the name `fetcher.MemoryRecords` and on what `PartitionRecords` asks
@@ -29,6 +30,7 @@ from aiokafka.record.memory_records import MemoryRecords as CompiledRecords
 from aiokafka.record.util import decode_varint
 
 MOST_UNPACKED = 64 << 20
+MOST_RECORDS = 250_000
 UNREAD_BYTES = 1 << 20
 """How long an unread value claims to be: longer than any reader takes."""
 
@@ -114,9 +116,10 @@ class ReadableBatch:
         (attributes,) = struct.unpack_from(">h", self._raw, _ATTRIBUTES_AT)
         raw, compiled = self._raw, self._compiled
         if attributes & _CODEC:
-            unpacked = _unpacked(attributes & _CODEC, raw[_HEAD.size :])
+            few = _HEAD.unpack_from(raw)[12] <= MOST_RECORDS
+            unpacked = _unpacked(attributes & _CODEC, raw[_HEAD.size :]) if few else None
             if unpacked is None:
-                return _unread(raw)
+                return [_unread(raw)]
             head = bytearray(raw[: _HEAD.size])
             struct.pack_into(">h", head, _ATTRIBUTES_AT, attributes & ~_CODEC)
             struct.pack_into(">i", head, _LENGTH_AT, _HEAD.size - _LENGTH_END + len(unpacked))
@@ -162,15 +165,16 @@ def _gunzipped(data: memoryview) -> bytes | None:
     return b"".join(parts)
 
 
-def _unread(raw: memoryview) -> list[Any]:
-    """Return the records of a batch that is too large to be unpacked: their offsets, no more."""
+def _unread(raw: memoryview) -> ReadRecord:
+    """Return what stands for all records of a batch that is too large to be unpacked.
+
+    At its last offset: a reader that has read some of the batch before passes over what is earlier.
+    """
     head = _HEAD.unpack_from(raw)
-    base, last, newest, count = head[0], head[6], head[8], head[12]
+    base, last, newest = head[0], head[6], head[8]
     value = Unread(UNREAD_BYTES)
     value.size, value.sha256 = len(raw), hashlib.sha256(raw).hexdigest()
-    kind = int(bool(head[5] & _APPEND_TIME))
-    offsets = range(base, base + min(count, last + 1))
-    return [ReadRecord(offset, newest, kind, None, value, []) for offset in offsets]
+    return ReadRecord(base + last, newest, int(bool(head[5] & _APPEND_TIME)), None, value, [])
 
 
 def _read(raw: memoryview) -> list[Any]:
