@@ -1,14 +1,13 @@
-"""All agents of one partition in this process, without a broker: each record is awaited.
+"""Streams of patients through all agents without a broker, for tests of audit and replay.
 
-What is published and what comes of it is kept, so that it can be read back as it is, or with a
-record missing or twice.
+What is published and what comes of it can be read back as it is, or with a record missing or twice.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from agents import ensemble_learner, local_learner
+from agents.testing import Pipeline
 from audit.live_state import LiveState
 from audit.observed import Observed
 from audit.recording.partition_logs import empty_logs
@@ -16,11 +15,7 @@ from audit.recording.reader import Span
 from schemas.records import Context, Instance, Label
 from schemas.writing import encode
 from settings.loading import load_settings
-from streams.engine.api import TaskContext
-from streams.engine.outbox import Outbox
 from streams.engine.state import CountsTable
-from streams.kafka.batch import Batch
-from streams.kafka.topics import Topics
 
 TOML = """
 version = 1
@@ -62,43 +57,8 @@ def configured(folder, *overrides):
     return load_settings(file, overrides)
 
 
-class Shelf(Outbox):
-    """Keeps what an agent sends, in place of a transaction."""
-
-    def __init__(self, deadletters):
-        super().__init__(lambda: None, 0, deadletters)
-        self.sent = []
-
-    def _append(self, topic, records, extra):
-        self.sent += [(topic, *record, tuple(extra)) for record in records]
-
-
-class Inline:
-    """The agents, their tables, and all that was published, topic by topic."""
-
-    def __init__(self, settings):
-        self.settings, self.topics = settings, Topics.of(settings)
-        self.published = {topic: [] for topic in empty_logs(settings, 0).by_topic()}
-        self.tables, self.inputs, self.specs = {}, {}, []
-        specs = [local_learner.spec(settings, name) for name in settings.learners]
-        for spec in (*specs, ensemble_learner.spec(settings)):
-            self.specs.append(spec)
-            self.tables[spec.name] = {table.name: table for table in spec.tables()}
-            agent = spec.processor(TaskContext(spec.name, 0, self.tables[spec.name]))
-            self.inputs.update(dict.fromkeys(spec.inputs, agent))
-
-    def publish(self, topic, time, key, value, headers=()):
-        """Publish a record, and all that comes of it."""
-        offset = len(self.published[topic])
-        where = topic, 0, offset, offset + 1, offset + 1
-        marks = {0: headers} if headers else {}
-        batch = Batch(*where, [offset], [time], [key], [value], marks)
-        self.published[topic].append(batch)
-        if topic in self.inputs:
-            shelf = Shelf(self.topics.deadletter)
-            self.inputs[topic].process(batch, shelf)
-            for sent in shelf.sent:
-                self.publish(*sent)
+class Inline(Pipeline):
+    """The pipeline of `agents.testing`, with everything that an audit reads."""
 
     def logs(self, *, without=None, twice=None):
         """Read everything back; `without` and `twice` name a topic and a record of it."""
@@ -118,20 +78,17 @@ class Inline:
 
     def states(self):
         """Return the live state, as the changelogs would give it."""
-        for agent in self.inputs.values():
-            agent.save()
         states = {}
-        for spec in self.specs:
-            state = LiveState(
-                spec.name, {topic: len(self.published[topic]) for topic in spec.inputs}
-            )
-            for name, table in self.tables[spec.name].items():
+        for name, agent in self.agents.items():
+            agent.processor.save()
+            positions = {topic: len(self.published[topic]) for topic in agent.spec.inputs}
+            state = states[name] = LiveState(name, positions)
+            for table in agent.tables.values():
                 if isinstance(table, CountsTable):
-                    state.counts[name] = table.empty()
-                    state.counts[name].put(*table.items())
+                    state.counts[table.name] = table.empty()
+                    state.counts[table.name].put(*table.items())
                 else:
-                    state.entries[name] = dict(table.items())
-            states[spec.name] = state
+                    state.entries[table.name] = dict(table.items())
         return states
 
     def observed(self, **changes):
@@ -153,7 +110,7 @@ def lived(settings, n=150, lag=0, labelled=None):
             _arrive(live, f"p{k}", {name: float(rows[name][k]) for name in rows}, time)
         if k >= lag and (labelled is None or k - lag < labelled):
             value = encode(Label(f"p{k - lag}", str(truth[k - lag]), time))
-            live.publish(live.topics.labels, time + 5, b"", value)
+            live.publish(live.topics.labels, b"", value, at=time + 5)
     return live
 
 
@@ -161,7 +118,7 @@ def _arrive(live, name, row, time):
     context = live.settings.ensemble.context
     if context is not None:
         value = encode(Context(name, {f.name: row[f.name] for f in context.features}, time))
-        live.publish(live.topics.contexts, time, b"", value)
+        live.publish(live.topics.contexts, b"", value, at=time)
     for learner, each in live.settings.learners.items():
         value = encode(Instance(name, {f.name: row[f.name] for f in each.features}, time))
-        live.publish(live.topics.instances(learner), time, b"", value)
+        live.publish(live.topics.instances(learner), b"", value, at=time)

@@ -15,9 +15,10 @@ from agents.agent_metrics import (
     SAID,
     PipelineObserver,
 )
+from agents.testing import Sent
 from streams.engine.measurements import Notes
 from streams.engine.observer import Committed
-from tests.inline_pipeline import Shelf, configured, lived
+from tests.inline_pipeline import configured, lived
 from tests.unit.streams.test_engine_metrics import samples
 
 
@@ -63,15 +64,15 @@ def test_times_are_seconds(observed):
 
 def test_agents_note_what_they_do(tmp_path, monkeypatch):
     notes = []
-    made = Shelf.__init__
+    made = Sent.__init__
 
     def noted(self, deadletters):
         made(self, deadletters)
         notes.append(self.notes)
 
-    monkeypatch.setattr(Shelf, "__init__", noted)
+    monkeypatch.setattr(Sent, "__init__", noted)
     live = lived(configured(tmp_path), 20, lag=3)
-    live.publish(live.topics.instances("a"), 2_000_000, b"", b"{")
+    live.publish(live.topics.instances("a"), b"", b"{", at=2_000_000)
     counts, values = {}, {}
     for each in notes:
         for name, amount in each.counts.items():

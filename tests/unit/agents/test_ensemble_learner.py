@@ -3,6 +3,7 @@
 import hashlib
 
 from agents import ensemble_learner
+from agents.testing import Sent
 from schemas.deadletters import from_message
 from schemas.records import Prediction
 from schemas.writing import encode
@@ -10,7 +11,7 @@ from streams.clock import wall
 from streams.engine.api import TaskContext
 from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics
-from tests.inline_pipeline import Shelf, configured
+from tests.inline_pipeline import configured
 
 
 class CountingReader:
@@ -49,9 +50,9 @@ def test_a_full_ledger_decodes_each_prediction_once_and_returns_each_as_it_came(
         topics.predictions, 0, 0, n, n,
         list(range(n)), [1_000] * n, [b"key"] * n, values, {},
     )  # fmt: skip
-    shelf = Shelf(topics.deadletter)
-    agent.process(batch, shelf)
-    dead = [value for topic, _, _, value, _ in shelf.sent if topic == topics.deadletter]
+    sent = Sent(topics.deadletter)
+    agent.process(batch, sent)
+    dead = [value for topic, _, _, value, _ in sent.messages if topic == topics.deadletter]
     assert dead == values[1:]
     assert reader.decoded == n
 
@@ -66,17 +67,17 @@ def test_of_a_large_early_label_only_its_digest_waits(tmp_path):
     large = b'{"v":1,"id":"l","label":"ill","at":5,"note":"%s"}' % bytes(200_000).replace(
         b"\0", b"a"
     )
-    shelf = Shelf(topics.deadletter)
+    sent = Sent(topics.deadletter)
     batch = Batch(
         topics.labels, 0, 0, 2, 2, [0, 1], [now - 7_200_000] * 2, [b"s", b"l"], [small, large], {}
     )
-    agent.process(batch, shelf)
+    agent.process(batch, sent)
     agent.save()
     waiting = sum(len(value) for _, value in tables["pending"].items())
     assert waiting < 1_000
     agent = ensemble_learner.EnsembleProcessor(settings, TaskContext(spec.name, 0, tables))
-    agent.tick(now, shelf)  # nobody predicted them within label_ttl
-    letters = [from_message(sent[-1], sent[2], sent[3]) for sent in shelf.sent]
+    agent.tick(now, sent)  # nobody predicted them within label_ttl
+    letters = [from_message(message[-1], message[2], message[3]) for message in sent.messages]
     assert [letter.reason for letter in letters] == ["unknown", "unknown"]
     assert letters[0].value == small
     assert (letters[1].value, letters[1].size) == (None, len(large))

@@ -4,13 +4,14 @@ import pytest
 
 from agents.local_learner import LocalProcessor, spec
 from agents.rule_watchdog import RuleWatchdog
+from agents.testing import Sent
 from schemas.records import Feedback, Instance
 from schemas.writing import encode
 from streams.engine.api import TaskContext
 from streams.engine.errors import FinalError
 from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics
-from tests.inline_pipeline import Shelf, configured
+from tests.inline_pipeline import configured
 
 BAD = 0.5
 """What the rules of these tests fail on."""
@@ -28,12 +29,12 @@ class Site:
 
     def process(self, topic, values):
         n = len(values)
-        shelf, keys = Shelf(self.topics.deadletter), [b"k"] * n
+        sent, keys = Sent(self.topics.deadletter), [b"k"] * n
         self.agent.process(
-            Batch(topic, 0, 0, n, n, list(range(n)), [1_000] * n, keys, values), shelf
+            Batch(topic, 0, 0, n, n, list(range(n)), [1_000] * n, keys, values), sent
         )
-        dead = [dict(sent[-1]) for sent in shelf.sent if sent[0] == self.topics.deadletter]
-        told = [sent[3] for sent in shelf.sent if sent[0] == self.topics.predictions]
+        dead = [dict(each[-1]) for each in sent.messages if each[0] == self.topics.deadletter]
+        told = [each[3] for each in sent.messages if each[0] == self.topics.predictions]
         return told, dead
 
     def arrive(self, rows):

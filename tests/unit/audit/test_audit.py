@@ -25,10 +25,10 @@ N, LABELLED = 40, 30
 def stream(tmp_path_factory):
     """A stream with a bad record, a repeated label and a conflicting one, and labels to come."""
     live = lived(configured(tmp_path_factory.mktemp("audit")), N, lag=3, labelled=LABELLED)
-    live.publish(live.topics.instances("a"), 2_000_000, b"", b"{")
+    live.publish(live.topics.instances("a"), b"", b"{", at=2_000_000)
     for name in ("well", "ill"):
-        live.publish(live.topics.labels, 2_000_000, b"", encode(Label("p3", name, 5)))
-    live.publish(live.topics.labels, 2_000_000, b"", encode(Label("nobody", "ill", 5)))
+        live.publish(live.topics.labels, b"", encode(Label("p3", name, 5)), at=2_000_000)
+    live.publish(live.topics.labels, b"", encode(Label("nobody", "ill", 5)), at=2_000_000)
     return live
 
 
@@ -228,7 +228,7 @@ def hard(settings, n=120, seed=0):
             events.append((came, live.topics.labels, b'{"v":1}'))
             events.append((came, live.topics.predictions, b"[]"))
     for time, topic, value in sorted(events, key=lambda event: event[0]):
-        live.publish(topic, time, b"", value)
+        live.publish(topic, b"", value, at=time)
     return live
 
 

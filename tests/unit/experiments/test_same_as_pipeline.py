@@ -44,10 +44,10 @@ def test_a_run_streamed_through_the_agents_gives_the_simulated_predictions(
     for t, sent in enumerate(instances(runs, SEED, 1)):
         time = 1_000_000 + 10 * t
         for name, record in sent.items():
-            live.publish(live.topics.instances(name), time, b"", encode(record))
+            live.publish(live.topics.instances(name), b"", encode(record), at=time)
         label = told.get(sent[learner_name(0)].id)
         if label is not None:
-            live.publish(live.topics.labels, time + 5, b"", encode(label))
+            live.publish(live.topics.labels, b"", encode(label), at=time + 5)
     names = list(runs.data.labels)
     said = records(live, live.topics.predictions, Prediction)
     for i in range(3):
@@ -65,7 +65,7 @@ def test_fnr_control_runs_in_the_agents_and_is_audited(tmp_path, context):
     live = lived(configured(tmp_path, *given), 120)
     findings, _ = recompute(live.observed())
     assert findings.clean, findings.list()
-    tables = live.tables[live.specs[-1].name]
+    tables = live.agents["ensemble"].tables
     name = next(name for name in tables if "fnr_control" in name)
     counts = tables[name].items()[1].sum(axis=0)
     said = {one.id: one.label for one in records(live, live.topics.diagnoses, Diagnosis)}
