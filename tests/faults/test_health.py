@@ -93,3 +93,20 @@ async def test_what_crashes_takes_the_worker_with_it(
             await app.wait_until_stopped()
         assert app.crashed
         monkeypatch.undo()
+
+
+async def test_a_worker_without_partitions_proves_that_it_reads_too(
+    broker_address, prefix, tmp_path
+):
+    conf, agent = config(broker_address, prefix, tmp_path), spec(prefix)
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    elsewhere = dataclasses.replace(conf, state=tmp_path / "other")
+    async with worker(conf, agent) as one, worker(elsewhere, agent) as two:
+        engines = (one.engine, two.engine)
+        await until(lambda: all(engine.joined for engine in engines), WITHIN)
+        await until(lambda: sum(len(engine.tasks) for engine in engines) == 1, WITHIN)
+        idle = one if not one.engine.tasks else two
+        for _ in range(3):
+            before = idle.consumer._turned
+            await until(lambda: idle.consumer._turned > before, WITHIN)  # noqa: B023 - at once
+        await until(lambda: idle.engine.verdict().well, WITHIN)
