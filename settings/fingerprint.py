@@ -1,4 +1,4 @@
-"""What stored state and records under way depend on: a digest for each part of the settings.
+"""What stored state and records in flight depend on: a digest for each part of the settings.
 
 A row of counts is about the n-th rule in the n-th cube, a record's log-odds are in the order of the
 labels, a model's parameters are about the n-th feature: other settings would read the same bytes
@@ -25,7 +25,7 @@ from settings.sections.features import FeatureSettings
 from settings.sections.learners import LearnerSettings, RuleSettings
 
 _PHASES = 48
-"""Phases of doubling length whose cuts are compared; none lives to see more."""
+"""Phases of doubling length whose cuts are compared; no stream is long enough for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,22 @@ CHANGES = (
     Change(
         ("topics.prefix",),
         free=True,
-        why="Other topics are other state: the ensemble begins anew, and the old topics stay.",
+        why="Other topics have other state: the ensemble starts afresh, and the old topics stay.",
     ),
     Change(
         ("topics.partitions",),
         free=False,
-        why="A patient's partition follows from it, and with it the state that waits for a label.",
+        why="It decides the partition of each patient, and so of the state that waits for a label.",
     ),
     Change(
         ("labels", "positive"),
         free=False,
-        why="Counts, models and log-odds under way are in their order.",
+        why="Counts, models and log-odds in flight are in the order of the labels.",
     ),
     Change(
         ("learners",),
         free=False,
-        why="The names and their order: what the ensemble knows of the n-th learner.",
+        why="What the ensemble knows of a learner is stored under its name and position.",
     ),
     Change(
         ("learners.*.features", "learners.*.features.*"),
@@ -73,17 +73,17 @@ CHANGES = (
     Change(
         ("learners.*.horizon", "learners.*.alpha", "learners.*.max_cuts"),
         free=True,
-        why="As long as the number of cuts that follows from them stays; refused as `cuts` if not.",
+        why="As long as the number of cuts that follows from them stays the same.",
     ),
     Change(
         ("learners.*.feedback",),
         free=False,
-        why="Predictions under way carry all rules' votes only where it is `full`.",
+        why="Predictions in flight carry the votes of all rules only if it is `full`.",
     ),
     Change(
         ("learners.*.rules", "learners.*.rules.*.kind"),
         free=False,
-        why="Names, order, kinds and options of the rules: counts and models are about them.",
+        why="Counts and models belong to rules by name, order, kind and options.",
     ),
     Change(
         (
@@ -94,22 +94,22 @@ CHANGES = (
             "learners.*.rules.*.weight",
         ),
         free=True,
-        why="They decide what is made of the counts, from the next patient on.",
+        why="They decide how the counts are used, from the next patient on.",
     ),
     Change(
         ("ensemble.mode", "ensemble.active", "ensemble.options"),
         free=False,
-        why="Losses, regret and models of the fusion are about this way to fuse.",
+        why="Losses, regret and models of the fusion belong to this way of fusing.",
     ),
     Change(
         ("ensemble.context", "ensemble.context.*"),
         free=False,
-        why="Weights are kept by the cubes of the context.",
+        why="Weights are stored by the cubes of the context.",
     ),
     Change(
         ("ensemble.fnr_control",),
         free=False,
-        why="It can be switched on at any time, and not off again.",
+        why="It can be switched on at any time, but not off again.",
     ),
     Change(
         (
@@ -121,7 +121,7 @@ CHANGES = (
             "ensemble.per_target",
         ),
         free=True,
-        why="They decide what is made of the counts, from the next diagnosis on.",
+        why="They decide how the counts are used, from the next diagnosis on.",
     ),
     Change(
         (
@@ -131,9 +131,11 @@ CHANGES = (
             "ensemble.max_remembered",
         ),
         free=True,
-        why="They hold for everything that waits, at once.",
+        why="They apply at once, also to what is already waiting.",
     ),
-    Change(("defaults.*",), free=True, why="As far as the learners' own keys stay what they are."),
+    Change(
+        ("defaults.*",), free=True, why="As long as the learners' own values, above, stay the same."
+    ),
     Change(
         ("columns.*", "topics.replication", "topics.min_in_sync", "topics.retention.*"),
         free=True,
@@ -142,7 +144,7 @@ CHANGES = (
     Change(
         ("broker.*", "worker.*"),
         free=True,
-        why="State does not depend on them; another cluster has other topics, and is refused.",
+        why="State does not depend on them; but another cluster has other topics and is refused.",
     ),
 )
 """Every key of the settings file, and whether it may change."""

@@ -86,14 +86,17 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
 _WHAT_MAY_CHANGE = """\
 ## What may change
 
-Once workers have run, what they learned and the records on their way have a meaning that some
-settings give them. State keeps a digest of each of these, and a worker whose settings have others
-refuses to start, and names the keys. Then either undo the change, or give the new settings another
-`name` and `topics.prefix`: that is a new ensemble beside the old one. It is taught by publishing to
-it again what there is: from your own data with `hb produce` and `hb label`, or, for learners whose
-features are the same, by copying what the old topics `instances.<ll>`, `contexts` and `labels` hold
-to the new ones (with kcat or MirrorMaker: keys and values as they are). State that was written
-before digests were kept takes on those of the first worker that opens it.
+Some settings decide what stored state and records in flight mean. A digest of each of these is
+stored with the state, and a worker whose settings have other digests refuses to start and names the
+keys. Then either undo the change, or give the new settings another `name` and `topics.prefix`: that
+makes a new ensemble beside the old one. To teach it, publish the data again: your own with
+`hb produce` and `hb label`, or, for learners whose features are the same, what the old topics
+`instances.<ll>`, `contexts` and `labels` still hold, copied to the new topics with kcat or
+MirrorMaker, keys and values unchanged. State that was written before there were digests takes those
+of the first worker that opens it.
+
+Digests cover what the settings say, not the code or model behind a rule of kind `callable`, `river`
+or `sklearn`: if that changes under the same name, what was counted is about the old one.
 
 | key | may change | |
 |---|---|---|\
