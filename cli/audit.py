@@ -1,4 +1,4 @@
-"""`hb audit`: does the live state equal what the topics lead to?"""
+"""`hb audit`: is the live state what the topics imply?"""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to `hb`."""
-    app.command(rich_help_panel="Looking")(audit)
+    app.command(rich_help_panel="Monitoring")(audit)
 
 
 MetricsOption = Annotated[
@@ -27,8 +27,8 @@ MetricsOption = Annotated[
     typer.Option(
         "--metrics",
         metavar="URL",
-        help="Hold the metrics of the worker at this address against the topics too; may be given"
-        " again.",
+        help="Also compare the metrics of the worker at this address with the topics; may be given"
+        " more than once.",
     ),
 ]
 
@@ -41,7 +41,7 @@ def audit(
 ) -> None:
     """Recompute every table, loss and count from the topics, and compare them with the live state.
 
-    Workers may run meanwhile: they are not disturbed, and what is under way is left out. Exit code
+    Workers may keep running: they are not disturbed, and records in flight are left out. Exit code
     1 if anything is lost, double or differing.
     """
     from audit import audit as run
@@ -58,7 +58,7 @@ def audit(
 
 @contextmanager
 def reading(*, shown: bool) -> Iterator["Progress"]:
-    """Give something that shows how far the reading of topics is: a bar, on a terminal only."""
+    """Yield a function that reports the progress of reading: a bar, on a terminal only."""
     from audit.recording.reader import silent
 
     if not (shown and err.is_terminal):
@@ -84,7 +84,7 @@ def _print(report: "Report") -> None:
             counts.add_row(name.replace("_", " "), f"{number:,}")
     out.print(counts)
     columns = "table", "values", "differing", ""
-    tables = table("State against topics", *columns, right=("values", "differing"))
+    tables = table("State compared with topics", *columns, right=("values", "differing"))
     for name, check in report.findings.tables.items():
         style = "red" if check.differing else "yellow" if check.note else None
         tables.add_row(name, f"{check.values:,}", f"{check.differing:,}", check.note, style=style)
@@ -102,11 +102,11 @@ def _print(report: "Report") -> None:
 
 
 def _print_cuts(report: "Report") -> None:
-    """Say what retention has removed."""
+    """Print what retention has removed."""
     for cut in report.cuts:
         place = f"{cut['topic']}/{cut['partition']}"
         out.print(f"  {place} begins at offset {cut['offset']:,}", highlight=False)
     if report.vouched_from is not None:
         since = datetime.fromtimestamp(report.vouched_from / 1000, UTC)
-        text = f"the audit vouches for patients from {since:%Y-%m-%d %H:%M:%S} UTC on"
+        text = f"the audit covers patients from {since:%Y-%m-%d %H:%M:%S} UTC"
         out.print(text, style="yellow", highlight=False)

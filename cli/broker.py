@@ -36,7 +36,8 @@ def up(
         int | None, typer.Option(min=1, max=9, help="How many nodes; 3 for fault tests.")
     ] = None,
     secure: Annotated[
-        bool, typer.Option("--secure", help="With TLS, and a password or certificate to log in.")
+        bool,
+        typer.Option("--secure", help="With TLS, and authentication by password or certificate."),
     ] = False,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The clients' port.  [default: a free one]")
@@ -46,7 +47,7 @@ def up(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Start the broker, or say where it runs; it keeps its data and its port between runs."""
+    """Start the broker, or show where it runs; it keeps its data and its port between runs."""
     from cli.download_progress import shown_progress
     from streams.broker import USER, EmbeddedBroker
 
@@ -56,7 +57,7 @@ def up(
         broker = EmbeddedBroker(data, brokers=brokers, users=users, port=port, progress=progress)
         if foreground and broker.running:
             raise BrokerError(
-                f"the broker runs already, at {broker.address}; to end it: hb broker down"
+                f"the broker is already running at {broker.address}; to stop it: hb broker down"
             )
         broker.up()
     report = {**_report(broker), "seconds": round(time.monotonic() - began, 2)}
@@ -79,14 +80,14 @@ def down(data: DataOption = None, json: JsonOption = False) -> None:
     if json:
         print_json({"was_running": was_running, "killed": killed})
         return
-    out.print("stopped" if was_running else "it was not running")
+    out.print("stopped" if was_running else "the broker was not running")
     for number in killed:
         err.print(f"node {number} did not stop in time and was killed", style="yellow")
 
 
 @group.command()
 def status(data: DataOption = None, json: JsonOption = False) -> None:
-    """Say whether the broker runs and answers; exit code 1 if it does not."""
+    """Show whether the broker runs and answers; exit code 1 if it does not."""
     from streams.broker import EmbeddedBroker
 
     broker = EmbeddedBroker(data)
@@ -107,7 +108,7 @@ def logs(
         int, typer.Option("--lines", "-n", min=0, help="How many, from the end.")
     ] = 50,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as the log grows, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep printing as the log grows, until Ctrl-C.")
     ] = False,
 ) -> None:
     """Print the end of a node's log."""
@@ -115,7 +116,7 @@ def logs(
 
     nodes = {each.number: each for each in EmbeddedBroker(data).nodes}
     if node not in nodes or not nodes[node].log.exists():
-        raise InputError(f"there is no log of a node {node}")
+        raise InputError(f"node {node} has no log")
     with nodes[node].log.open(errors="replace") as log:
         text = log.readlines()
         sys.stdout.writelines(text[max(len(text) - lines, 0) :])
@@ -128,7 +129,7 @@ def logs(
 @group.command()
 def reset(
     data: DataOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Stop the broker and delete all its data: topics, records, ports, passwords."""
@@ -138,7 +139,7 @@ def reset(
     held = broker.exists
     if held and not yes:
         if not sys.stdin.isatty():
-            raise InputError(f"this would delete all topics in {broker.data}; to do so add --yes")
+            raise InputError(f"this would delete all topics in {broker.data}; add --yes to confirm")
         typer.confirm(f"Delete all topics in {broker.data}?", abort=True, err=True)
     broker.destroy()
     if json:
@@ -173,7 +174,7 @@ def _node(node: "Node") -> dict[str, Any]:
 
 
 def _sections(broker: "EmbeddedBroker") -> list[str]:
-    """Return what a settings file needs to reach it, one text for each way in."""
+    """Return the sections that a settings file needs, one text per listener."""
     ways = [broker.settings()]
     if ways[0].security.logs_in:
         ways.append(broker.certificate_settings())
@@ -205,7 +206,7 @@ def _problem(broker: "EmbeddedBroker") -> str | None:
     except BrokerError as error:
         return str(error)
     dead = [str(node.number) for node in broker.nodes if not node.alive]
-    return f"node {', '.join(dead)} does not run; start it with: hb broker up" if dead else None
+    return f"node {', '.join(dead)} is not running; start it with: hb broker up" if dead else None
 
 
 def _say_up(report: dict[str, Any]) -> None:
@@ -213,7 +214,7 @@ def _say_up(report: dict[str, Any]) -> None:
     out.print(f"{what} [bold]{report['address']}[/bold] ({report['seconds']} s)", soft_wrap=True)
     out.print(f"data: {report['data']}", markup=False, highlight=False, soft_wrap=True)
     if report["secure"]:
-        out.print("For a settings file, with a password, or with a certificate instead:\n")
+        out.print("For a settings file, with a password or with a certificate:\n")
         out.print("\n".join(report["settings"]), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -239,10 +240,10 @@ def _stay(broker: "EmbeddedBroker") -> None:
 
     signal.signal(signal.SIGTERM, leave)
     try:
-        err.print("Ctrl-C stops it")
+        err.print("Ctrl-C to stop")
         while broker.running:
             time.sleep(0.5)
-        raise BrokerError("the broker has ended; its log may say why: hb broker logs")
+        raise BrokerError("the broker has exited; its log may say why: hb broker logs")
     except KeyboardInterrupt:
         broker.down()
         err.print("stopped")

@@ -1,7 +1,8 @@
-"""Pictures of the console for the documentation: of a real system, while patients come.
+"""Screenshots of the console for the documentation: of a real system while it runs.
 
-A demonstration runs in the background; a headless browser has the console open in every form from
-the start, so that the curves are whole, and takes its pictures when most patients have come.
+A demonstration runs in the background; a headless browser has the console open in every variant
+from the start, so that the curves are complete, and takes the screenshots when most patients have
+come.
 """
 
 import shutil
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 PATIENTS = 1200
 _SHARE = 0.5
-"""The share of the patients that have been diagnosed when the pictures are taken."""
+"""The share of patients diagnosed when the screenshots are taken."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture: the size of the window, the theme, the pixels of a point."""
+    """One screenshot: window size, theme, device pixels per CSS pixel."""
 
     width: int
     height: int
@@ -51,14 +52,16 @@ def browser_path() -> str:
 
 
 def take(work: Demo, running: "Future[Any]", folder: Path) -> list[Path]:
-    """Take all pictures of a demonstration that `running` carries out; return the files."""
+    """Take all screenshots of a demonstration that `running` carries out; return the files."""
     progress = work.progress
     ready = threading.Event()
     work.may_begin = ready.is_set
     try:
         from playwright.sync_api import sync_playwright
     except ModuleNotFoundError:
-        raise InputError("playwright is not installed; start this as ./hb screenshots") from None
+        raise InputError(
+            "playwright is not installed; run ./hb screenshots, which installs it"
+        ) from None
     path = browser_path()
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -74,7 +77,7 @@ def _until(holds: Callable[[], bool], running: "Future[Any]") -> None:
     while not holds():
         if running.done():
             running.result()
-            raise InputError("the demonstration was over before the pictures were taken")
+            raise InputError("the demonstration ended before the screenshots were taken")
         time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""`hb deadletters`: what could not be used, and why; corrected records can be sent again."""
+"""`hb deadletters`: records that could not be used, and why; corrected ones can be sent again."""
 
 import asyncio
 from pathlib import Path
@@ -30,13 +30,13 @@ def deadletters(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write all of them with their contents into FILE, one JSON object a line; only you"
-            " may read it.",
+            help="Write all of them with their contents to FILE, one JSON object per line; only you"
+            " can read it.",
         ),
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Send the corrected records of such a file again."),
+        typer.Option(metavar="FILE", help="Send the corrected records of such a file."),
     ] = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -44,16 +44,16 @@ def deadletters(
 ) -> None:
     """Count the records that could not be used, by reason and topic.
 
-    To correct some: `--export FILE`, edit the values and delete the lines that shall not be sent,
-    then `--replay FILE`. All are sent, or none if one of them is still bad.
+    To correct some: `--export FILE`, edit the values, delete the lines that should not be sent,
+    then `--replay FILE`. Either all are sent, or none if one of them is still bad.
     """
-    if sum(bool(each) for each in (show, export, replay)) > 1:
-        raise typer.BadParameter("--show, --export and --replay exclude each other")
+    if sum(bool(option) for option in (show, export, replay)) > 1:
+        raise typer.BadParameter("--show, --export and --replay cannot be combined")
     loaded = load(settings, set_)
     if replay is not None:
         from agents.clients.deadletters import Replayer
 
-        _say_replayed(asyncio.run(Replayer(loaded).replay(replay)), json)
+        _print_replayed(asyncio.run(Replayer(loaded).replay(replay)), json)
         return
     if export is not None:
         from agents.clients import deadletters as letters
@@ -66,10 +66,10 @@ def deadletters(
         return
     from agents.clients.deadletters import summarise
 
-    _say(asyncio.run(summarise(loaded, show)), json)
+    _print(asyncio.run(summarise(loaded, show)), json)
 
 
-def _say(summary: "Summary", json: bool) -> None:
+def _print(summary: "Summary", json: bool) -> None:
     if json:
         print_json(_report(summary))
         return
@@ -81,9 +81,7 @@ def _say(summary: "Summary", json: bool) -> None:
         counts.add_row(reason, topic, f"{count:,}", _meaning(reason))
     out.print(counts)
     if summary.last:
-        shown = table(
-            "The last of them", "time", "topic", "partition", "offset", "reason", "detail"
-        )
+        shown = table("The latest", "time", "topic", "partition", "offset", "reason", "detail")
         for letter in summary.last:
             shown.add_row(*_row(letter))
         out.print(shown)
@@ -122,14 +120,14 @@ def _meaning(code: str) -> str:
     from schemas.reasons import Reason
 
     known = {reason.value: reason.meaning for reason in Reason}
-    return known.get(code, "this version does not know the reason")
+    return known.get(code, "this version does not know this reason")
 
 
-def _say_replayed(sent: "Counter[str]", json: bool) -> None:
+def _print_replayed(sent: "Counter[str]", json: bool) -> None:
     if json:
         print_json({"sent": dict(sent)})
         return
     for topic, count in sent.items():
         out.print(f"{count:,} sent to {topic}", highlight=False, markup=False)
     if not sent:
-        out.print("the file holds no records")
+        out.print("the file has no records")

@@ -1,4 +1,4 @@
-"""`hb diagnoses`: what the ensemble says, and how sure it is."""
+"""`hb diagnoses`: the diagnoses of the ensemble, and how certain they are."""
 
 import asyncio
 import sys
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from settings.model import Settings
 
 _SHORT = 8
-_WAITING = "waiting for diagnoses; Ctrl-C ends"
+_WAITING = "waiting for diagnoses; Ctrl-C to stop"
 _COLUMNS_FOR = 4
-"""Up to so many learners get a column of their own."""
+"""Up to this many learners get a column of their own."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 def diagnoses(
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as diagnoses come, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep showing new diagnoses until Ctrl-C.")
     ] = False,
     limit: Annotated[
         int | None,
@@ -46,24 +46,25 @@ def diagnoses(
     json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print one JSON object; with --follow, one line for each diagnosis."
+            "--json", help="Print one JSON object; with --follow, one line per diagnosis."
         ),
     ] = False,
 ) -> None:
     """Show the latest diagnoses: the label, the weight behind it, and each learner's opinion.
 
-    With --follow and --limit, it ends after so many new ones. An opinion is the learner's accuracy
-    with such patients, estimated, and its interval; before it the label, where it said another one,
-    and after it `?` where it was exploring. `new` is a learner without experience.
+    With --follow and --limit, it stops after that many new ones. An opinion is the learner's
+    estimated accuracy in the patient's cube with its confidence interval, preceded by the learner's
+    label if it differs from the diagnosis. `?` marks an exploration, `new` a learner without
+    experience there.
     """
     loaded = load(settings, set_)
     view = View(loaded, full_ids)
     if not follow:
-        found = asyncio.run(_latest(loaded, limit or 20))
+        latest = asyncio.run(_latest(loaded, limit or 20))
         if json:
-            print_json({"diagnoses": [_plain(each) for each in found]})
+            print_json({"diagnoses": [_plain(diagnosis) for diagnosis in latest]})
         else:
-            out.print(view.table(found))
+            out.print(view.table(latest))
         return
     try:
         asyncio.run(_follow(loaded, view, limit, json))
@@ -97,11 +98,11 @@ async def _follow(settings: "Settings", view: "View", limit: int | None, json: b
 async def _coming(settings: "Settings", limit: int | None) -> "AsyncGenerator[Diagnosis, None]":
     from agents.clients.client import Diagnoses
 
-    async with Diagnoses(settings) as all_of_them:
+    async with Diagnoses(settings) as arriving:
         if not out.is_terminal:
             err.print(_WAITING, highlight=False)
         seen = 0
-        async for diagnosis in all_of_them:
+        async for diagnosis in arriving:
             yield diagnosis
             seen += 1
             if seen == limit:
@@ -123,7 +124,7 @@ def _plain(diagnosis: "Diagnosis") -> object:
 
 
 class View:
-    """Diagnoses as people read them."""
+    """Diagnoses in readable form."""
 
     def __init__(self, settings: "Settings", full_ids: bool = False) -> None:
         self._positive = settings.positive
@@ -157,7 +158,7 @@ class View:
         def shown() -> "RenderableType":
             if not recent:
                 return _WAITING
-            return self.table(list(recent), f"{count:,} so far; Ctrl-C ends")
+            return self.table(list(recent), f"{count:,} so far; Ctrl-C to stop")
 
         with Live(get_renderable=shown, console=out, refresh_per_second=8):
             async for diagnosis in stream:
@@ -201,9 +202,9 @@ def short(name: str) -> str:
 
 
 def _behind(diagnosis: "Diagnosis") -> str:
-    """Return the share of the weight whose owners said what was decided.
+    """Return the share of the weight that voted for the diagnosis.
 
-    Where the fusion rule has experts of its own, it is the share of the learners.
+    Where the fusion rule has experts of its own, it is the share of learners.
     """
     said, weights = diagnosis.learners, diagnosis.weights
     if weights.keys() != said.keys():
@@ -214,9 +215,9 @@ def _behind(diagnosis: "Diagnosis") -> str:
 
 
 def _opinion(opinion: "Opinion | None", decided: str) -> str:
-    """Say how accurate a learner was with such patients; its label only if it is another one."""
+    """Describe a learner's accuracy in the patient's cube; its label only if it differs."""
     if opinion is None:
-        return "not heard"
+        return "missing"
     said = "" if opinion.label == decided else f"{opinion.label} "
     exploring = "?" if opinion.exploring else ""
     if opinion.accuracy is None or not opinion.trials:

@@ -1,4 +1,4 @@
-"""The first download, shown: a bar on a terminal, plain lines elsewhere; on standard error."""
+"""Progress of the first download: a bar on a terminal, plain lines elsewhere; on standard error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ _LINE_EVERY = 0.25
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Give something that shows what the broker's first start has to do."""
+    """Yield an object that shows the progress of the broker's first start."""
     if not err.is_terminal:
         yield Lines()
         return
@@ -24,18 +24,18 @@ def shown_progress() -> Iterator[Progress]:
 
 
 class Lines(Progress):
-    """One line for each quarter of the way."""
+    """One line per quarter."""
 
     def __init__(self) -> None:
         self.total = self.done = self.said = 0.0
 
     def begin(self, jars: int, size: int) -> None:
-        """Say how much is to come."""
+        """Print the size of the download."""
         self.total, self.done, self.said = size, 0, 0
         self.say(f"fetching the broker: {jars} files, {size / 1e6:.0f} MB (once)")
 
     def advance(self, size: int) -> None:
-        """Say each quarter."""
+        """Print a line at each quarter."""
         self.done += size
         if self.done / self.total >= self.said + _LINE_EVERY:
             self.said += _LINE_EVERY
@@ -58,15 +58,15 @@ class Bar(Progress):
         self.task = self.bars.add_task(f"fetching the broker ({jars} files, once)", total=size)
 
     def advance(self, size: int) -> None:
-        """Move it."""
+        """Advance the bar."""
         if self.task is not None:
             self.bars.advance(self.task, size)
 
     def end(self) -> None:
-        """Take it away."""
+        """Remove the bar."""
         if self.task is not None:
             self.bars.remove_task(self.task)
 
     def say(self, line: str) -> None:
-        """Print a line above it."""
+        """Print a line above the bar."""
         self.bars.console.print(f"hb: {line}", markup=False, highlight=False)

@@ -1,4 +1,4 @@
-"""Progress of experiments: a bar for the whole, with the time left, and one for each that runs."""
+"""Progress of experiments: a bar for all, with the time left, and one for each that runs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Bars:
-    """Bars that experiments advance by name; the whole is weighed by expected time."""
+    """Bars that experiments advance by name; the total is weighted by expected time."""
 
     def __init__(self, progress: "Progress", names: Sequence[str], options: "Options") -> None:
         from experiments.catalogue import CATALOGUE
@@ -34,11 +34,11 @@ class Bars:
         if name not in self._shown:
             self._shown[name] = self._progress.add_task(name, total=self._ticks[name])
         self._progress.advance(self._shown[name])
-        # The expected number of ticks is a guess: the last bit is only for what is done.
+        # The expected number of ticks is a guess, so the bar is completed only at the end.
         self._move(name, min(self._part[name] + 1 / self._ticks[name], 0.95))
 
     def done(self, name: str, result: "Result") -> None:
-        """Take an experiment's bar away, and say how long it took."""
+        """Remove an experiment's bar, and print how long it took."""
         self._move(name, 1.0)
         if name in self._shown:
             self._progress.remove_task(self._shown.pop(name))

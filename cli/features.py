@@ -1,4 +1,4 @@
-"""`hb features`: learn from a file what the settings must know about features."""
+"""`hb features`: learn the ranges and categories of features from a file."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(no_args_is_help=True, help="Learn ranges, means and categories of features.")
 _BIG = 2_000_000
-"""Bytes from which on reading takes long enough to show a bar."""
+"""Size in bytes above which reading takes long enough to show a bar."""
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 @group.callback()
 def _group() -> None:
-    """Hold the group open for more than one command."""
+    """Make `hb features` a group even with one command."""
 
 
 @group.command()
@@ -71,7 +71,7 @@ def fit(
 
 @contextmanager
 def reading(size: int, what: str) -> Iterator[Callable[[int], None]]:
-    """Show how much of a big file has been read; yields what takes the bytes read so far."""
+    """Show how much of a big file has been read; yields a function of the bytes read so far."""
     if size < _BIG or not err.is_terminal:
         yield lambda _: None
         return
@@ -113,7 +113,7 @@ def _print(changes: "list[Change]") -> None:
 
 
 def _words(numbers: dict[str, Any]) -> str:
-    """Say in a few words what is known about a feature.
+    """Describe in a few words what is known about a feature.
 
     >>> _words({"scale": "zlog", "mean": 14.127292, "std": 3.524})
     'mean 14.1273, std 3.524'

@@ -48,14 +48,21 @@ def init(
     ] = None,
     learners: Annotated[
         int | None,
-        typer.Option(min=1, help="How many share the features.  [default: 3, or one per feature]"),
+        typer.Option(
+            min=1, help="How many learners share the features.  [default: 3, or one per feature]"
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Deals WDBC's features out to learners.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Decides which learner gets which of WDBC's features.")
+    ] = 0,
     paper: Annotated[
         bool, typer.Option("--paper", help="The setting of the paper's experiments.")
     ] = False,
     bound: Annotated[
-        bool, typer.Option("--bound", help="A fusion with a regret bound, at some more errors.")
+        bool,
+        typer.Option(
+            "--bound", help="A fusion mode with a regret bound, at the cost of some errors."
+        ),
     ] = False,
     output: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="The file to write.")
@@ -72,12 +79,14 @@ def init(
     if output.exists() and not force:
         raise InputError(_EXISTS.format(file=output))
     if paper and bound:
-        raise typer.BadParameter("--paper and --bound exclude each other: the paper's has one")
+        raise typer.BadParameter(
+            "--paper and --bound cannot be combined: the paper's fusion has a bound"
+        )
     if csv is None:
         _refuse_csv_options(label=label, positive=positive, id=id_column)
         proposal = for_wdbc(learners, seed, paper)
     elif dataset is not None:
-        raise typer.BadParameter("--dataset and --csv exclude each other")
+        raise typer.BadParameter("--dataset and --csv cannot be combined")
     else:
         proposal = _for_csv(
             csv,
@@ -93,7 +102,7 @@ def init(
 
 
 def checked_text(proposal: "Proposal", file: Path) -> str:
-    """Return the proposed text, having read it back: what is written must be sound."""
+    """Return the proposed text after reading it back: what is written must be valid."""
     from settings.loading import source_of, validate
     from settings.proposing.proposal import proposed_text
 
@@ -105,7 +114,7 @@ def checked_text(proposal: "Proposal", file: Path) -> str:
 def _refuse_csv_options(**given: str | None) -> None:
     for name, value in given.items():
         if value is not None:
-            raise typer.BadParameter(f"--{name} belongs to --csv")
+            raise typer.BadParameter(f"--{name} needs --csv")
 
 
 def for_wdbc(learners: int | None, seed: int, paper: bool) -> "Proposal":
@@ -199,9 +208,9 @@ def _report(proposal: "Proposal", file: Path, json: bool) -> None:
     for column, reason in proposal.left_out.items():
         err.print(f"left out: {column}: {reason}", style="yellow", markup=False, soft_wrap=True)
     counts = ", ".join(f"{n} {len(fs)}" for n, fs in proposal.learners.items())
-    ids = f"ids in column {proposal.id_column}" if proposal.id_column else "ids will be made up"
+    ids = f"ids in column {proposal.id_column}" if proposal.id_column else "ids will be generated"
     out.print(
         f"[green]wrote {file}[/green]: ensemble {proposal.name}, features: {counts}; {ids}",
         soft_wrap=True,
     )
-    out.print("Read it and change what you like; `hb settings check` tells whether it is sound.")
+    out.print("Read it and change what you like; `hb settings check` validates it.")

@@ -1,4 +1,4 @@
-"""`hb label`: say what patients really had."""
+"""`hb label`: publish the true labels of patients."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`hb produce`: patients from a file onto the topics, their labels later."""
+"""`hb produce`: publish patients from a file, and their labels later."""
 
 import asyncio
 import sys
@@ -32,43 +32,45 @@ def produce(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="A CSV file with a header, or `.jsonl`: one patient a row."
+            metavar="FILE", help="A CSV file with a header, or `.jsonl`: one patient per row."
         ),
     ] = None,
     dataset: Annotated[
-        Literal["wdbc"] | None, typer.Option(help="A data set that comes along, instead of FILE.")
+        Literal["wdbc"] | None, typer.Option(help="A bundled data set instead of FILE.")
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Patients per second.  [default: as fast as can be]"),
+        typer.Option(min=0.001, help="Patients per second.  [default: as fast as possible]"),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Go through the file so many times.")] = 1,
+    repeat: Annotated[int, typer.Option(min=1, help="Send the file this many times.")] = 1,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="The most patients, in all.  [default: all]")
+        int | None, typer.Option(min=1, help="Maximum number of patients.  [default: all]")
     ] = None,
     shuffle: Annotated[
         bool, typer.Option("--shuffle", help="In random order; the whole file must fit in memory.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Repeats the order and the labels' fate.")
+        int | None, typer.Option(min=0, help="Seed of the order and of the labels' delays.")
     ] = None,
     label_delay: Annotated[
         str,
         typer.Option(
             metavar="TIME",
-            help="How long after the patient its label comes: `5s`, `exp:5s` (on average) or"
+            help="Delay of each label after its patient: `5s`, `exp:5s` (on average) or"
             " `uniform:1s..10s`.",
         ),
     ] = "0",
     no_labels: Annotated[bool, typer.Option("--no-labels", help="Publish no labels.")] = False,
     missing: Annotated[
-        float, typer.Option(min=0, max=1, help="For trials: the share of labels that never come.")
+        float,
+        typer.Option(min=0, max=1, help="For experiments: the share of labels that never come."),
     ] = 0.0,
     wrong: Annotated[
-        float, typer.Option(min=0, max=1, help="For trials: the share of labels that are wrong.")
+        float,
+        typer.Option(min=0, max=1, help="For experiments: the share of labels that are wrong."),
     ] = 0.0,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave rows out that cannot be used, and count them.")
+        bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and count them.")
     ] = False,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -114,7 +116,7 @@ def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "So
     from agents.clients.splitting import Splitter
 
     if (file is None) == (dataset is None):
-        raise typer.BadParameter("name a FILE, or a --dataset")
+        raise typer.BadParameter("give a FILE or a --dataset")
     if file is not None:
         return file_patients(file, settings)
     from cli.demo.wdbc import DATASETS
@@ -125,7 +127,7 @@ def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "So
 
 
 def _run(production: "Production", json: bool) -> None:
-    """Publish; whatever ends it, say what was published."""
+    """Publish; however it ends, report what was published."""
     try:
         with shown(production.done) as tick:
             asyncio.run(production.run(tick))
@@ -141,7 +143,7 @@ def _run(production: "Production", json: bool) -> None:
 
 @contextmanager
 def shown(done: "Published") -> "Iterator[Callable[[], None]]":
-    """Show how far it is: a bar on a terminal, now and then a line elsewhere; on standard error."""
+    """Show the progress: a bar on a terminal, occasional lines elsewhere; on standard error."""
     if not err.is_terminal:
         yield Lines(done)
         return
@@ -154,21 +156,21 @@ def shown(done: "Published") -> "Iterator[Callable[[], None]]":
 
 
 class Lines:
-    """Says every few seconds how far it is."""
+    """Prints the progress every few seconds."""
 
     def __init__(self, done: "Published") -> None:
         self._done = done
         self._said = time.monotonic()
 
     def __call__(self) -> None:
-        """Say it, if it is time to."""
+        """Print the progress, if it is time to."""
         if time.monotonic() - self._said >= _LINE_EVERY:
             self._said = time.monotonic()
             err.print(f"hb: {_words(self._done)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _words(done: "Published") -> str:
-    """Say what was published so far.
+    """Describe what was published so far.
 
     >>> from agents.clients.produce import Published
     >>> _words(Published(patients=1200, labels=800, waiting=400, seconds=2.0))
@@ -193,11 +195,11 @@ def _report(done: "Published", json: bool, ended: str) -> None:
         line += f" in {done.seconds:.1f} s ({done.patients / done.seconds:,.0f} patients/s)"
     out.print(line, markup=False, highlight=False, soft_wrap=True)
     notes = {
-        "labels were still waiting and are not published": done.waiting,
-        "labels held back (--missing)": done.withheld,
+        "labels were still waiting and were not published": done.waiting,
+        "labels withheld (--missing)": done.withheld,
         "labels made wrong (--wrong)": done.wrong,
         "patients had an id that came before, and get no diagnosis of their own": done.repeated,
-        **{f"rows left out for column {c!r}": n for c, n in sorted(done.skipped.items())},
+        **{f"rows skipped because of column {c!r}": n for c, n in sorted(done.skipped.items())},
     }
     for what, count in notes.items():
         if count:

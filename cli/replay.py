@@ -1,4 +1,4 @@
-"""`hb replay`: the recorded stream again, with other settings."""
+"""`hb replay`: the recorded stream once more, with other settings."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ _RATES = ("per", "fpr", "fnr")
 
 def register(app: typer.Typer) -> None:
     """Add the command to `hb`."""
-    app.command(rich_help_panel="Looking")(replay)
+    app.command(rich_help_panel="Monitoring")(replay)
 
 
 def replay(

@@ -1,4 +1,4 @@
-"""`hb schema`: the records that travel, for people and for programs in other languages."""
+"""`hb schema`: the records on the topics, for people and for programs in other languages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +31,7 @@ def schema(
     docs: Annotated[
         Path | None,
         typer.Option(
-            "--docs", metavar="FILE", help="Write the reference into a page's marked part."
+            "--docs", metavar="FILE", help="Write the reference into the marked part of a page."
         ),
     ] = None,
     as_json: JsonOption = False,

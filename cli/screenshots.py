@@ -1,4 +1,4 @@
-"""`hb screenshots`: the pictures of the console in the documentation, made anew."""
+"""`hb screenshots`: retake the screenshots of the console in the documentation."""
 
 import asyncio
 import tempfile
@@ -19,9 +19,9 @@ def register(app: typer.Typer) -> None:
 def screenshots(
     folder: Annotated[Path, typer.Argument(help="Where they go.")] = Path("docs/images"),
 ) -> None:
-    """Take pictures of the console while a demo runs (needs chromium; looks best with Inter).
+    """Take screenshots of the console while a demo runs (needs chromium; looks best with Inter).
 
-    The demo has a folder, a broker and workers of its own, which are gone afterwards.
+    The demo has its own folder, broker and workers, which are removed afterwards.
     """
     from cli.console_screenshots import PATIENTS, browser_path, take
     from cli.demo.command import prepare

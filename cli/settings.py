@@ -1,4 +1,4 @@
-"""`hb settings`: is the settings file sound, and what does it say in full?
+"""`hb settings`: validate the settings file, and show all of it.
 
 Commands that need settings take `SettingsOption` and `SetOption`, and call `load`.
 """
@@ -41,8 +41,8 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Override one value, such as `ensemble.mode=ah`; may be given again. The environment"
-        " can do so too: `HB_SET__ENSEMBLE__MODE=ah`.",
+        help="Override one value, such as `ensemble.mode=ah`; may be given more than once. The"
+        " environment can do so too: `HB_SET__ENSEMBLE__MODE=ah`.",
         autocompletion=_complete_key,
     ),
 ]
@@ -54,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 
 def load(file: Path | None, overrides: list[str] | None) -> "Settings":
-    """Return the settings that a command's options name."""
+    """Return the settings for a command's options."""
     from settings.loading import load_settings
 
     return load_settings(file, overrides or ())
@@ -64,7 +64,7 @@ def load(file: Path | None, overrides: list[str] | None) -> "Settings":
 def check(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
-    """Say whether the settings are sound, or list every problem with its line."""
+    """Validate the settings, or list every problem with its line."""
     from agents.model_sizes import model_sizes, size_warnings
     from settings.loading import read_source, validate
 
@@ -101,7 +101,7 @@ def _problems(error: SettingsError) -> list[dict[str, str]]:
 
 
 def _warnings(settings: "Settings") -> list[str]:
-    """Name what is written correctly but is not there on this machine."""
+    """Return warnings about what the settings refer to and this machine lacks."""
     security = settings.broker.security
     found = []
     for key in ("key_password", "password"):
@@ -109,16 +109,16 @@ def _warnings(settings: "Settings") -> list[str]:
         if secret is not None and secret.env and secret.env not in os.environ:
             found.append(f"broker.security.{key}: the {secret} is not set here")
         if secret is not None and secret.file and not secret.file.is_file():
-            found.append(f"broker.security.{key}: there is no {secret}")
+            found.append(f"broker.security.{key}: {secret} does not exist")
     for key in ("ca_file", "cert_file", "key_file"):
         file = getattr(security, key)
         if file is not None and not file.is_file():
-            found.append(f"broker.security.{key}: there is no file {file}")
+            found.append(f"broker.security.{key}: the file {file} does not exist")
     return found
 
 
 def _summarise(source: "Source", settings: "Settings") -> None:
-    out.print(f"[green]{source.path} is sound.[/green] Ensemble [bold]{settings.name}[/bold]:")
+    out.print(f"[green]{source.path} is valid.[/green] Ensemble [bold]{settings.name}[/bold]:")
     learners = table(
         "", "learner", "features", "cuts", "rules", "feedback", right=("features", "cuts")
     )
@@ -138,7 +138,7 @@ def _summarise(source: "Source", settings: "Settings") -> None:
 
 @group.command()
 def show(settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False) -> None:
-    """Print all settings: defaults filled in, overrides applied. Secrets are not in them."""
+    """Print all settings, with defaults and overrides. Secrets are not included."""
     from settings.loading import read_source, validate
     from settings.render import origins, render
 

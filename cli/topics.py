@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def create(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
-    """Create the topics that are missing; those that exist stay as they are."""
+    """Create missing topics; existing ones are not changed."""
     created, differences = asyncio.run(create_missing(load(settings, set_)))
     if json:
         print_json({"created": created, "differences": [_flat(each) for each in differences]})
@@ -36,7 +36,9 @@ def create(
     for name in created:
         out.print(f"  {name}", markup=False, highlight=False)
     if differences:
-        err.print("some that exist are not as declared: hb topics check", style="yellow")
+        err.print(
+            "some existing topics differ from the settings; see hb topics check", style="yellow"
+        )
 
 
 @group.command()
@@ -48,14 +50,14 @@ def check(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Say where topics are not as declared; exit code 1 if any. Nothing changes without --alter."""
+    """Show how topics differ from the settings; exit code 1 if any do. --alter changes them."""
     differences = asyncio.run(_check(load(settings, set_), alter))
     if json:
         print_json({"as_declared": not differences, "differences": [_flat(d) for d in differences]})
     elif differences:
-        _say_differences(differences)
+        _print_differences(differences)
     else:
-        out.print("all topics are as declared", style="green")
+        out.print("all topics match the settings", style="green")
     if differences:
         sys.exit(EXIT_FOUND)
 
@@ -64,7 +66,7 @@ def check(
 def describe(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
-    """Show every topic: what is declared, and what is on the broker."""
+    """Show every topic, as declared by the settings and as found on the broker."""
     from streams.kafka.admin import compare
     from streams.kafka.topics import declared
 
@@ -92,7 +94,7 @@ def describe(
 
 
 async def create_missing(settings: "Settings") -> tuple[list[str], list["Difference"]]:
-    """Create the topics that are missing; return them, and how the others differ."""
+    """Create missing topics; return them, and how the others differ."""
     from streams.kafka.admin import compare, create, find
     from streams.kafka.connection import admin_client
     from streams.kafka.topics import declared
@@ -125,7 +127,7 @@ async def _find(settings: "Settings") -> dict[str, "Topic"]:
         return await find(admin, [topic.name for topic in declared(settings)])
 
 
-def _say_differences(differences: Sequence["Difference"]) -> None:
+def _print_differences(differences: Sequence["Difference"]) -> None:
     shown = table("", "topic", "what", "declared", "found", "put right by")
     for each in differences:
         shown.add_row(each.topic, each.what, each.declared, each.found, each.remedy)

@@ -31,23 +31,28 @@ def demo(
     *,
     patients: Annotated[
         int,
-        typer.Option(min=10, max=100_000, help="How many; from 570 on, some come again."),
+        typer.Option(min=10, max=100_000, help="How many; above 569, some are repeated."),
     ] = 569,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave broker and workers running afterwards.")
     ] = False,
     stop: Annotated[
-        bool, typer.Option("--stop", help="End a demo that was left running, and nothing else.")
+        bool, typer.Option("--stop", help="Stop a demo that was left running, and do nothing else.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Order of the patients; who sees what.")] = 4,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Decides the order of patients and which learner gets which features."
+        ),
+    ] = 4,
     json: JsonOption = False,
 ) -> None:
-    """Show the whole system at work: broker, topics, workers, patients, late labels.
+    """Run the whole system: broker, topics, workers, patients, late labels.
 
-    Breast cancer patients (WDBC) come one after the other; three learners see a third of their
-    features each, the ensemble weighs what they say, and labels come later. Everything runs on this
-    machine, in a folder of its own, and is gone afterwards unless `--keep` is given. The console's
-    address is shown while it runs: open it to watch the ensemble learn.
+    Breast cancer patients (WDBC) arrive one after another; three learners get a third of their
+    features each, the ensemble weighs their votes, and labels come later. Everything runs on this
+    machine, in a folder of its own, and is removed afterwards unless `--keep` is given. The address
+    of the console is shown while it runs: open it to watch the ensemble learn.
     """
     from cli.demo.folder import Place
 
@@ -66,13 +71,13 @@ def demo(
         err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
         _finish(work.progress, settings, json)
         if keep and not json:
-            _say_kept(place, address, work.progress)
+            _print_kept(place, address, work.progress)
     if not keep and not json:
-        out.print("\nhb demo --keep leaves it running, with its console.", markup=False)
+        out.print("\nTo leave it running, with its console: hb demo --keep", markup=False)
 
 
 def prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
-    """Start the broker and read the data side by side; return address, patients and settings."""
+    """Start the broker while the data is read; return address, patients and settings."""
     from cli.download_progress import shown_progress
     from streams.broker import EmbeddedBroker
 
@@ -89,7 +94,7 @@ def prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
 
 @contextmanager
 def shown(progress: "Progress", address: str) -> Iterator[None]:
-    """Show what happens: a picture that moves on a terminal, plain lines elsewhere."""
+    """Show the progress: a live picture on a terminal, plain lines elsewhere."""
     from cli.demo.view import Lines, Picture
 
     if err.is_terminal:
@@ -101,51 +106,51 @@ def shown(progress: "Progress", address: str) -> Iterator[None]:
         return
     lines, over = Lines(progress), threading.Event()
 
-    def say() -> None:
+    def report() -> None:
         while not over.wait(0.1):
             lines()
 
-    teller = threading.Thread(target=say)
-    teller.start()
+    reporter = threading.Thread(target=report)
+    reporter.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        reporter.join()
         lines(last=True)
 
 
 def _finish(progress: "Progress", settings: "Settings", json: bool) -> None:
-    """Count again, then tell."""
+    """Recount, then print the summary."""
     from cli.demo.summary import figures, recount, story
 
     recount(settings, progress)
-    told = story(settings, progress)
+    sentences = story(settings, progress)
     if json:
         report: dict[str, Any] = {
             "figures": figures(progress),
             "units": {"rates": "percent", "regret": "errors"},
             "settings": {"mode": settings.ensemble.mode, "learners": list(settings.learners)},
-            "story": told,
+            "story": sentences,
         }
         print_json(report)
         return
     out.print()
-    for sentence in told:
+    for sentence in sentences:
         out.print(f"- {sentence}", markup=False, highlight=False)
 
 
-def _say_kept(place: "Place", address: str, progress: "Progress") -> None:
+def _print_kept(place: "Place", address: str, progress: "Progress") -> None:
     out.print()
-    out.print(f"It goes on: Kafka at {address}, console at {progress.page}", markup=False)
+    out.print(f"Still running: Kafka at {address}, console at {progress.page}", markup=False)
     file = place.settings
     for command in ("status --watch", "produce --dataset wdbc --rate 20", "diagnoses --follow"):
         out.print(f"  hb {command} --settings {file}", markup=False, soft_wrap=True)
-    out.print("To end it: hb demo --stop")
+    out.print("To stop it: hb demo --stop")
 
 
 def _stop(place: "Place", json: bool) -> None:
-    """End a demo that was left running."""
+    """Stop a demo that was left running."""
     keeper = place.keeper
     if keeper is not None:
         keeper.send_signal(signal.SIGTERM)
@@ -154,4 +159,4 @@ def _stop(place: "Place", json: bool) -> None:
     if json:
         print_json({"was_running": keeper is not None})
     else:
-        out.print("stopped" if keeper is not None else "it was not running")
+        out.print("stopped" if keeper is not None else "no demo was running")

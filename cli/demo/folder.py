@@ -1,4 +1,4 @@
-"""Where the demonstration lives: a folder with its broker, settings, state and logs."""
+"""The folder of the demonstration, with its broker, settings, state and logs."""
 
 import contextlib
 import shutil
@@ -13,8 +13,8 @@ from streams.broker import EmbeddedBroker
 
 NAME = "demo"
 _MODE = """\
-# Each learner sends how sure it is (its log-odds). Their sum, weighed by the errors that each has
-# made so far, decides. (`hb init` proposes "stack", which does slightly better, without a promise.)
+# Each learner sends its log-odds. Their sum, weighted by the errors that each has made so far,
+# decides. (`hb init` proposes "stack", which does slightly better but has no regret bound.)
 """
 
 
@@ -47,22 +47,22 @@ class Place:
             return None
 
     def need_free(self) -> None:
-        """Raise InputError if a demonstration runs here; clean up what a dead one left."""
+        """Raise InputError if a demonstration is running here; clean up after a dead one."""
         if self.keeper is not None:
             raise InputError(
-                f"a demo runs already, with {self.settings}; to end it: hb demo --stop"
+                f"a demo is already running, with {self.settings}; to stop it: hb demo --stop"
             )
         self.clear()
 
     def clear(self) -> None:
-        """End the broker and delete everything."""
+        """Stop the broker and delete everything."""
         if self.folder.exists():
             self.broker.destroy()
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(self.folder)
 
     def write_settings(self, proposed: str, address: str) -> None:
-        """Write the settings: as `hb init` proposes them, with weights that theory speaks about."""
+        """Write the settings as `hb init` proposes them, with a fusion mode that has a bound."""
         document = tomlkit.parse(proposed)
         document["name"] = NAME
         ensemble = tomlkit.table()

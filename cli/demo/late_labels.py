@@ -1,4 +1,4 @@
-"""The truth about each patient, told a little after its diagnosis."""
+"""The labels of the demonstration, published shortly after each diagnosis."""
 
 import asyncio
 import heapq
@@ -14,7 +14,7 @@ from streams.clock import wall
 from streams.kafka.topics import Topics
 
 LATE_SECONDS = 0.1
-"""How long after the diagnosis a label comes, on average."""
+"""Average delay of a label after the diagnosis."""
 _PAUSE = 0.01
 
 
@@ -28,7 +28,7 @@ class LateLabels:
         self._due: list[tuple[float, str, str]] = []
 
     def expect(self, patient: str, label: str) -> None:
-        """Take note of a patient that was diagnosed just now."""
+        """Schedule the label of a patient that was just diagnosed."""
         moment = time.monotonic() + self._random.exponential(LATE_SECONDS)
         heapq.heappush(self._due, (moment, patient, label))
 

@@ -1,4 +1,4 @@
-"""What came of a demonstration: its figures, a recount, and the story in plain words."""
+"""The results of a demonstration: figures, a recount, and a summary in plain words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from settings.model import Settings
 
 _SLICE = 100
 WDBC = 569
-"""How many different patients there are."""
+"""The number of different patients."""
 
 
 def figures(progress: Progress) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def recount(settings: Settings, progress: Progress) -> None:
-    """Count everything again from the diagnoses and the true labels; DemoError if it differs."""
+    """Recount everything from the diagnoses and the true labels; DemoError if it differs."""
     board, labels = progress.board, settings.labels
     ids = [each.id for each in progress.diagnoses]
     if len(set(ids)) != len(ids) or set(ids) != set(progress.truth):
@@ -56,9 +56,9 @@ def recount(settings: Settings, progress: Progress) -> None:
         if (known["per"], known["fpr"], known["fnr"]) != tuple(
             None if np.isnan(rate) else float(rate) for rate in (again.per, again.fpr, again.fnr)
         ):
-            raise DemoError(f"the error rates of {name} are not those of the diagnoses")
+            raise DemoError(f"the error rates of {name} do not match the diagnoses")
     if board.regret != _regret(progress):
-        raise DemoError("the regret is not that of the diagnoses")
+        raise DemoError("the regret does not match the diagnoses")
 
 
 def _said(diagnosis: Diagnosis, name: str, labels: Sequence[str]) -> int:
@@ -69,7 +69,7 @@ def _said(diagnosis: Diagnosis, name: str, labels: Sequence[str]) -> int:
 
 
 def _regret(progress: Progress) -> float:
-    """Return the expected errors, had a learner been drawn by weight, less the best learner's."""
+    """Return the expected errors, had a learner been drawn by weight, minus the best learner's."""
     expected, losses = 0, dict.fromkeys(progress.board.learners, 0)
     for each in progress.diagnoses:
         for name, opinion in each.learners.items():
@@ -80,25 +80,25 @@ def _regret(progress: Progress) -> float:
 
 
 def story(settings: Settings, progress: Progress) -> list[str]:
-    """Tell in plain words what happened."""
+    """Summarise the run in plain words."""
     return [
         _course(settings, progress),
         _errors(settings, progress),
         _comparison(progress),
         _learning(progress),
         _weights(progress),
-        "Every figure was counted again from the diagnoses and labels: no difference.",
+        "A recount of every figure from the diagnoses and labels found no difference.",
     ]
 
 
 def _course(settings: Settings, progress: Progress) -> str:
     count, learners = len(progress.diagnoses), settings.learners
     features = sum(len(learner.features) for learner in learners.values())
-    again = f" (there are {WDBC}, so some came again)" if count > WDBC else ""
+    again = f" (there are {WDBC}, so some were repeated)" if count > WDBC else ""
     return (
-        f"{count:,} patients{again} came to {len(learners)} learners that share their {features}"
-        f" features. Each was diagnosed first; its label came {LATE_SECONDS:g} s later on average"
-        " and was learned from exactly once."
+        f"{count:,} patients{again} went to {len(learners)} learners that share their {features}"
+        f" features. Each was diagnosed before its label, which came {LATE_SECONDS:g} s later on"
+        " average and was learned from exactly once."
     )
 
 
@@ -109,7 +109,7 @@ def _errors(settings: Settings, progress: Progress) -> str:
     missed = sum(each.label != settings.positive for each in ill)
     wrong = sum(progress.wrong[ENSEMBLE])
     return (
-        f"The ensemble was wrong about {wrong:,} of {len(progress.diagnoses):,}"
+        f"The ensemble misdiagnosed {wrong:,} of {len(progress.diagnoses):,}"
         f" ({_of(ours['per'])}): it missed {missed:,} of {len(ill):,} {settings.positive} ones (FNR"
         f" {_of(ours['fnr'])}) and raised {wrong - missed:,} false alarms among {well:,} others"
         f" (FPR {_of(ours['fpr'])})."
@@ -120,32 +120,38 @@ def _comparison(progress: Progress) -> str:
     board, ours = progress.board, sum(progress.wrong[ENSEMBLE])
     best = board.best
     if best is None:
-        return "No learner was heard."
+        return "No learner made a prediction."
     theirs = sum(progress.wrong[best])
-    against = f"The best single learner, {best}, was wrong about {theirs:,}"
+    against = f"The best single learner, {best}, misdiagnosed {theirs:,}"
     if ours < theirs:
         return f"{against}: the ensemble made {1 - ours / theirs:.0%} fewer errors."
     if ours == theirs:
-        return f"{against}: the ensemble did as well, without knowing which learner to trust."
-    return f"{against}: this time following it would have been better, had one known which it is."
+        return (
+            f"{against}: the ensemble did as well without knowing in advance which learner that is."
+        )
+    return (
+        f"{against}: following it would have been better this time, had it been known in advance."
+    )
 
 
 def _learning(progress: Progress) -> str:
     errors = progress.wrong[ENSEMBLE]
     if len(errors) < 2 * _SLICE:
-        return "With so few patients there was little time to learn."
+        return "With so few patients there was little to learn from."
     first, last = sum(errors[:_SLICE]), sum(errors[-_SLICE:])
-    return f"Of its first {_SLICE} patients it got {first} wrong, of its last {_SLICE} {last}."
+    return (
+        f"It misdiagnosed {first} of its first {_SLICE} patients and {last} of its last {_SLICE}."
+    )
 
 
 def _weights(progress: Progress) -> str:
     board = progress.board
     now = ", ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
-    bound = "" if board.bound is None else f"; theory allows {board.bound:.1f}"
+    bound = "" if board.bound is None else f"; the bound is {board.bound:.1f}"
     regret = 0.0 if board.regret is None else board.regret
     return (
-        f"The learners' weights began equal and are now {now}. Following one learner drawn by these"
-        f" weights would have cost {regret:.1f} errors more than the best one{bound}."
+        f"The learners' weights started equal and are now {now}. Following one learner drawn by"
+        f" these weights would have cost {regret:.1f} errors more than the best one{bound}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What `hb demo` shows while patients come: a picture on a terminal, plain lines elsewhere."""
+"""What `hb demo` shows while it runs: a live picture on a terminal, plain lines elsewhere."""
 
 import time
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ class Picture:
         self._progress, self._address = progress, address
 
     def __call__(self) -> "RenderableType":
-        """Return the present picture."""
+        """Return the current picture."""
         from rich.console import Group
         from rich.text import Text
 
@@ -55,7 +55,7 @@ class Picture:
 
 
 def counts(progress: "Progress") -> str:
-    """Say how many patients were diagnosed, and how many labels are known."""
+    """Return how many patients were diagnosed and how many labels learned, in words."""
     done, labelled = len(progress.diagnoses), progress.board.labelled
     if not progress.published.patients:
         return ""
@@ -140,24 +140,24 @@ class Lines:
     def __init__(self, progress: "Progress") -> None:
         self._progress = progress
         self._step = ""
-        self._said = 0.0
+        self._printed = 0.0
         self._page = ""
 
     def __call__(self, *, last: bool = False) -> None:
-        """Say what is new, if it is time to, or the last time."""
+        """Print what is new, if it is time to, or for the last time."""
         progress = self._progress
         if progress.page != self._page:
             self._page = progress.page
             err.print(f"hb: console at {self._page}", markup=False, highlight=False, soft_wrap=True)
-        due = last or time.monotonic() - self._said >= _LINE_EVERY
+        due = last or time.monotonic() - self._printed >= _LINE_EVERY
         if progress.step == self._step and not due:
             return
-        self._step, self._said = progress.step, time.monotonic()
+        self._step, self._printed = progress.step, time.monotonic()
         err.print(f"hb: {line(progress)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def line(progress: "Progress") -> str:
-    """Return how far it is as one line."""
+    """Return the progress as one line."""
     from agents.monitor.scores import ENSEMBLE
 
     parts = [progress.step, counts(progress)]

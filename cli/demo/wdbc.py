@@ -1,4 +1,4 @@
-"""Patients of data sets that come with scikit-learn, as sources for `hb produce` and `hb demo`."""
+"""Data sets that come with scikit-learn, as patients for `hb produce` and `hb demo`."""
 
 from collections.abc import Callable
 

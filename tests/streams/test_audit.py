@@ -192,7 +192,7 @@ def test_people_get_tables_and_hear_what_retention_removed(config, hb, tmp_path)
     run = hb("audit", "--settings", tmp_path / "ensemble.toml")
     assert run.code == 0
     assert "begins at offset 40" in run.out
-    assert "vouches for patients from" in run.out
+    assert "covers patients from" in run.out
     assert "the first instances are gone" in run.out
 
 

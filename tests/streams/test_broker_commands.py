@@ -34,7 +34,7 @@ def hb(monkeypatch, capsys, data):
 def test_a_life(hb, data):
     nothing = hb("status", "--json")
     assert (nothing.code, nothing.json["running"], nothing.json["nodes"]) == (1, False, [])
-    assert hb("down").out == "it was not running\n"
+    assert hb("down").out == "the broker was not running\n"
 
     up = hb("up", "--json")
     assert up.code == 0
@@ -53,7 +53,7 @@ def test_a_life(hb, data):
 
     refused = hb("up", "--foreground")
     assert refused.code == 4
-    assert "runs already" in refused.err
+    assert "is already running" in refused.err
     assert hb("up", "--brokers", "3").code == 4
 
     assert hb("down").out == "stopped\n"

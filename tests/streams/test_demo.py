@@ -67,7 +67,7 @@ def test_a_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):
     (console,) = re.findall(r"hb: console at (http://\S+)", run.stderr)
     with urllib.request.urlopen(console) as page:
         assert b"<title>hb console</title>" in page.read()
-    assert "Every figure was counted again" in report["story"][-1]
+    assert "A recount of every figure" in report["story"][-1]
 
     settings = str(tmp_path / "hb/demo/ensemble.toml")
     status = hb(home, "status", "--settings", settings, "--json")
@@ -78,11 +78,11 @@ def test_a_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):
     assert live["lag"] == 0
     again = hb(home, "demo")
     assert again.returncode == 3
-    assert "a demo runs already" in again.stderr
+    assert "a demo is already running" in again.stderr
     stopped = hb(home, "demo", "--stop", "--json")
     assert orjson.loads(stopped.stdout) == {"was_running": True}
     assert left_over(tmp_path) == []
-    assert hb(home, "demo", "--stop").stdout == "it was not running\n"
+    assert hb(home, "demo", "--stop").stdout == "no demo was running\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

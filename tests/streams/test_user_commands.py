@@ -271,7 +271,7 @@ def test_patients_come_back_as_diagnoses(hb, live):
 def follow(hb, folder, first, *options):
     """Return what `hb diagnoses --follow` prints while five patients come."""
     process = start("diagnoses", "--follow", "--limit", 5, *options)
-    assert process.stderr.readline() == "waiting for diagnoses; Ctrl-C ends\n"
+    assert process.stderr.readline() == "waiting for diagnoses; Ctrl-C to stop\n"
     assert hb("produce", write_csv(folder, rows(5, first=first))).code == 0
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (0, "")

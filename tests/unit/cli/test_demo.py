@@ -90,9 +90,9 @@ def test_a_recount_finds_what_is_wrong():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([GOOD] * 4 + [MISSED], "was wrong about 1: the ensemble did as well"),
+        ([GOOD] * 4 + [MISSED], "misdiagnosed 1: the ensemble did as well"),
         ([("no", "no", "yes", "yes"), FINE], "the ensemble made 100% fewer errors"),
-        ([("no", "yes", "no", "yes"), FINE], "this time following it would have been better"),
+        ([("no", "yes", "no", "yes"), FINE], "following it would have been better this time"),
     ],
 )
 def test_the_comparison_is_told_as_it_is(rows, said):
@@ -101,10 +101,10 @@ def test_the_comparison_is_told_as_it_is(rows, said):
 
 def test_the_story_counts_right():
     told = " ".join(story(PLAIN, progressed([GOOD, MISSED, ALARM, FINE])))
-    assert "4 patients came to 2 learners" in told
-    assert "wrong about 2 of 4 (50.0 %): it missed 1 of 2 yes ones" in told
+    assert "4 patients went to 2 learners" in told
+    assert "misdiagnosed 2 of 4 (50.0 %): it missed 1 of 2 yes ones" in told
     assert "1 false alarms among 2 others" in told
-    assert "little time to learn" in told
+    assert "little to learn from" in told
 
 
 def test_exploration_is_counted_from_opinions():

@@ -11,7 +11,7 @@ def test_check_says_that_a_file_is_sound(hb, tmp_path):
     write(tmp_path)
     run = hb("settings", "check")
     assert run.code == 0
-    assert "ensemble.toml is sound" in run.out
+    assert "ensemble.toml is valid" in run.out
     assert "left" in run.out
     assert "right" in run.out
     assert run.err == ""
@@ -58,7 +58,7 @@ password = {env = "HB_TEST_PASSWORD"}
     run = hb("settings", "check")
     assert run.code == 0
     assert "broker.security.password: the environment variable HB_TEST_PASSWORD is not" in run.err
-    assert "broker.security.ca_file: there is no file" in run.err
+    assert "broker.security.ca_file: the file" in run.err
     monkeypatch.setenv("HB_TEST_PASSWORD", "s3cret")
     (tmp_path / "ca.pem").touch()
     assert hb("settings", "check", "--json").json["warnings"] == []

@@ -51,7 +51,7 @@ def test_a_diagnosis_says_who_was_how_sure():
 def test_learners_that_were_not_heard_or_know_nothing():
     made = diagnosis("[red]a[/red]", complete=False, left=Opinion("yes", "r", False, 0, 0.5))
     shown = drawn(View(PLAIN).table([made]))
-    for text in ("[red]a[/…", "(incomplete)", "not heard", "new", "100%"):
+    for text in ("[red]a[/…", "(incomplete)", "missing", "new", "100%"):
         assert text in shown
     assert View(PLAIN).table([]) == "no diagnoses yet"
 
