@@ -1,6 +1,6 @@
-"""Which local learners speak, and which records are of now: what moves the join's clock.
+"""Which local learners are live and which records are recent: what moves the join's clock.
 
-A learner that is behind has to be waited for, one that is silent has not. Only the wall's clock can
+A learner that is behind must be waited for, one that is silent must not. Only wall-clock time can
 tell the two apart.
 """
 
@@ -11,29 +11,33 @@ from learners.join import Event, Prediction
 from streams.clock import wall
 
 PATIENCE = 3_000
-"""Milliseconds. What is older is read from a backlog; who is silent for longer is not awaited.
+"""Milliseconds. Older records come from a backlog; a learner silent for longer is not waited for.
 
 The inbox of a task (`EngineConfig.patience`) waits for topics as long as this waits for learners.
 """
 
 
-class Present(NamedTuple):
-    """What `Ledger.apply` is told of the wall's time."""
+class Liveness(NamedTuple):
+    """What `Ledger.apply` needs to know about wall-clock time.
+
+    live      records from this time on are recent
+    awaited   the learners to wait for
+    """
 
     live: int = 0
     awaited: tuple[int, ...] = ()
 
 
-class Presence:
-    """Notes by the wall's clock when each of some learners was last heard."""
+class LiveLearners:
+    """Remembers by wall-clock time when each learner last made a prediction."""
 
     def __init__(self, learners: int) -> None:
         self._heard = [wall()] * learners
 
-    def note(self, events: Iterable[Event]) -> Present:
-        """Take note of who speaks; return what is of now and who is awaited."""
+    def note(self, events: Iterable[Event]) -> Liveness:
+        """Note which learners made predictions; return what is recent and who is awaited."""
         now = wall()
         for learner in {event.learner for event in events if isinstance(event, Prediction)}:
             self._heard[learner] = now
         since = now - PATIENCE
-        return Present(since, tuple(i for i, heard in enumerate(self._heard) if heard >= since))
+        return Liveness(since, tuple(i for i, heard in enumerate(self._heard) if heard >= since))

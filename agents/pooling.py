@@ -1,10 +1,10 @@
-"""What the other partitions of a local learner know, as its decisions use it.
+"""What the other partitions of a local learner have learned, for use in its decisions.
 
 Counts add up. Rules that learn are folds over one partition's feedback; a decision uses the
 combination of all partitions' states (`LearningRule.average`), weighted by what each learned from.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,15 @@ from streams.engine.changelogs.replica import Others
 from streams.engine.state.entries import EntriesTable
 
 LEARNED = "learned"
-"""The array of a stored model that says from how many rows it learned."""
+"""The array of a stored model that holds the number of rows it learned from."""
+
+
+class PhaseCubes(NamedTuple):
+    """The ids of one phase: their positions among those that were given, and their cubes."""
+
+    phase: int
+    positions: Ints
+    cubes: Ints
 
 
 class PhaseIds:
@@ -38,17 +46,17 @@ class PhaseIds:
         """Return the table's ids of a phase's cubes."""
         return cubes + self._start(phase)
 
-    def split(self, ids: Any) -> list[tuple[int, Any, Any]]:
-        """Return, per phase, which ids are its own and their cubes."""
-        found = []
+    def split(self, ids: Any) -> list[PhaseCubes]:
+        """Return the ids phase by phase."""
+        parts = []
         phase = 1
         while len(ids) and self._start(phase) <= ids.max():
             low, high = self._start(phase), self._start(phase + 1)
-            of = np.flatnonzero((ids >= low) & (ids < high))
-            if of.size:
-                found.append((phase, of, ids[of] - low))
+            positions = np.flatnonzero((ids >= low) & (ids < high))
+            if positions.size:
+                parts.append(PhaseCubes(phase, positions, ids[positions] - low))
             phase += 1
-        return found
+        return parts
 
 
 class OtherCounts:
@@ -59,7 +67,7 @@ class OtherCounts:
 
     @property
     def labelled(self) -> int:
-        """Return how many labels they took in."""
+        """Return how many labels they have learned from."""
         return int(self._others.rows("totals", np.zeros(1, np.int64))[0, self._column])
 
     def rows(self, phase: int, cubes: Ints) -> Ints:
@@ -67,16 +75,16 @@ class OtherCounts:
         return self._others.rows("counts", self._ids.join(phase, cubes))
 
     def items(self, phase: int) -> tuple[Ints, Ints]:
-        """Return all cubes of a phase that they visited, and their counts, summed."""
+        """Return all cubes of a phase that they have visited, and their summed counts."""
         ids, rows = self._others.items("counts")
-        for number, of, cubes in self._ids.split(ids):
-            if number == phase:
-                return cubes, rows[of]
+        for part in self._ids.split(ids):
+            if part.phase == phase:
+                return part.cubes, rows[part.positions]
         return np.zeros(0, np.int64), rows[:0]
 
 
 class RulePool:
-    """The learning rules as all partitions together would have them."""
+    """The learning rules, combined over all partitions."""
 
     def __init__(self, settings: Settings, name: str, others: Others, models: EntriesTable) -> None:
         self._others, self._models = others, models
@@ -84,7 +92,7 @@ class RulePool:
         self._seen: tuple[int, bytes | None] | None = None
 
     def rules(self, own: LocalLearner) -> tuple[Rule, ...]:
-        """Return the rules to decide with; pooled anew when anything was learned."""
+        """Return the rules to decide with; they are pooled again when anything was learned."""
         learning = [rule for rule in own.rules if isinstance(rule, LearningRule)]
         mine = self._models.get(learning[0].name.encode())
         if self._seen != (self._others.version, mine):
@@ -100,7 +108,7 @@ class RulePool:
     def _mix(self, rule: LearningRule) -> None:
         key = rule.name.encode()
         held = [self._models.get(key)]
-        held += [found.get(key) for found in self._others.entries("models").values()]
+        held += [entries.get(key) for entries in self._others.entries("models").values()]
         states = [unpack_state(data) for data in held if data is not None]
         if states:
             counts = [int(state.pop(LEARNED)) for state in states]

@@ -1,4 +1,4 @@
-"""The roles that a worker can play, and the agents behind them."""
+"""The roles of workers, and the agents behind them."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from streams.kafka.topics import ENSEMBLE
 
 
 def roles(settings: Settings) -> tuple[str, ...]:
-    """Return every role that the settings lead to: `local:<ll>` for each learner, `ensemble`."""
+    """Return every role of the settings: `local:<ll>` for each learner, and `ensemble`."""
     return (*(f"local:{name}" for name in settings.learners), ENSEMBLE)
 
 
 def specs(settings: Settings, wanted: Sequence[str] = ()) -> list[AgentSpec]:
-    """Return the agents of the wanted roles, of all roles if none is named."""
+    """Return the agents of the given roles, or of all roles."""
     known = roles(settings)
     for role in wanted:
         if role not in known:
-            raise InputError(f"there is no role {role}; the settings lead to: {', '.join(known)}")
+            raise InputError(f"there is no role {role}; the settings have: {', '.join(known)}")
     return [_spec(settings, role) for role in known if not wanted or role in wanted]
 
 

@@ -1,7 +1,7 @@
-"""The totals of an agent: one row of integers per partition, that every batch writes anew.
+"""The totals of an agent: one row of integers per partition, rewritten by every batch.
 
-Sums over partitions are those of the whole system. They are on the shared changelogs, so whoever
-watches from outside reads them and not the tables behind them.
+Sums over partitions are those of the whole system. They are on the shared changelogs, so monitoring
+reads them instead of the tables behind them.
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ LABELLED, INSTANCES, EXPLORED, FORGOTTEN, THIN, CUBES, LOST, PREDICTED = range(8
 LABELLED    labels learned
 INSTANCES   instances decided
 EXPLORED    of them, explored
-FORGOTTEN   instances whose features were given up because no label came
+FORGOTTEN   instances whose features were dropped because no label came
 THIN        of the instances, decided by a rule with fewer than FEW trials in the cube
 CUBES       cubes that this partition has learned about, in all phases
 LOST        estimated regret against the local oracle, in parts (`learners.theory.regret`)
 PREDICTED   instances decided by predicted label
 """
 FEW = 10
-"""Trials below which a cube is thin: so few leave an accuracy's interval about half as wide as all
-that it could be."""
+"""Trials below which a cube is thin: with so few, the interval of an accuracy covers about half of
+its range."""
 
 
 _ONLY = np.zeros(1, np.int64)
@@ -68,7 +68,7 @@ class LocalTotals:
         self._table.bump(np.repeat(self._table.claim(_ONLY), len(row)), columns, row)
 
     def learned(self, counts: CountsTable, cells: Ints, rows: Ints) -> None:
-        """Write the new rows of some cubes down, and count what is new in them."""
+        """Store the new rows of some cubes, and count what is new in them."""
         known, before = len(counts), counts.rows(cells)
         counts.put(cells, rows)
         self.count(CUBES, len(counts) - known)
@@ -77,7 +77,7 @@ class LocalTotals:
 
 
 WAITING = ("parked", "open", "diagnosed")
-"""What the join holds now: parked without a prediction, waiting for the diagnosis, for the label"""
+"""What the join holds: parked without a prediction, waiting for the diagnosis, for the label."""
 
 
 @dataclass(frozen=True, slots=True)

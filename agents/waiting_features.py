@@ -12,7 +12,7 @@ from streams.clock import wall
 from streams.engine.state.entries import EntriesTable
 
 
-class Kept:
+class WaitingFeatures:
     """Features of instances that wait for their label, oldest first; bounded, and counted."""
 
     def __init__(self, table: EntriesTable | None, settings: Settings, d: int) -> None:

@@ -1,4 +1,4 @@
-"""Programs that run beside a benchmark, and are stopped cleanly after it."""
+"""Programs that run during a benchmark and are stopped cleanly after it."""
 
 import asyncio
 import subprocess
@@ -28,7 +28,7 @@ class Programs:
 
     @property
     def cpu_seconds(self) -> float:
-        """Return the processor's time that they have used so far."""
+        """Return the processor time that they have used so far."""
         used = [psutil.Process(process.pid).cpu_times() for process in self.processes]
         return sum(each.user + each.system for each in used)
 
@@ -77,7 +77,7 @@ async def await_page(state: Path) -> str:
 
 
 async def await_ready(state: Path) -> None:
-    """Wait until the worker of a state folder says that its tasks are open."""
+    """Wait until the worker of a state folder reports that its tasks are open."""
     page = await await_page(state)
     async with asyncio.timeout(_START_WITHIN):
         while not await asyncio.to_thread(is_ready, page):  # noqa: ASYNC110 - it is asked for

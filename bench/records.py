@@ -1,4 +1,4 @@
-"""`hb bench records`: how many records a second are read (decoded and checked) and written.
+"""`hb bench records`: how many records per second are read (decoded and checked) and written.
 
 Reading, in batches as the workers do, from the same bytes:
 

@@ -1,4 +1,4 @@
-"""The peer of `hb bench records`: orjson, and checks written by hand, into frozen dataclasses.
+"""The peer of `hb bench records`: orjson with hand-written checks, into frozen dataclasses.
 
 What a careful programmer would write without a typed decoder. It checks types, ranges and names as
 the readers of `schemas` do, but does not notice a key that comes twice.

@@ -1,4 +1,4 @@
-"""Timing on noisy machines: the rivals take turns, and each keeps its best round."""
+"""Timing on noisy machines: rivals take turns, and the best round of each counts."""
 
 from collections.abc import Callable, Mapping
 from time import perf_counter

@@ -1,4 +1,4 @@
-"""`hb plan`: what the theory promises for a settings file, and when it promises nothing."""
+"""`hb plan`: the bounds that theory gives for a settings file, and where it gives none."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,9 +29,9 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
         ),
     ] = None,
     eps: Annotated[
-        float, typer.Option(help="Accuracy that a learner may fall short of its best rule by.")
+        float, typer.Option(help="How far a learner's accuracy may fall short of its best rule.")
     ] = 0.1,
-    delta: Annotated[float, typer.Option(help="Chance that this promise may fail with.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Probability that this bound may fail.")] = 0.05,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also draw the curves as an image (.png, .svg, .pdf)."),
@@ -42,7 +42,7 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
 
     Per learner: how its features are cut (m), the cubes and the memory that makes, its regret
     bound (Theorem 1), and the patients that Corollary 1 needs for `--eps` and `--delta`. For the
-    ensemble: Theorems 2 to 4. A bound above the number of patients says nothing, and is shown so.
+    ensemble: Theorems 2 to 4. A bound above the number of patients is marked as vacuous.
     """
     from cli.plan_bounds import plan as work_out
 
@@ -75,14 +75,14 @@ def _print_learners(made: "Plan") -> None:
 
 def _words(p: "Promise", made: "Plan") -> str:
     if p.useful_from is None:
-        lines = ["the regret bound says nothing for any horizon up to 10^12"]
+        lines = ["the regret bound is vacuous for any horizon up to 10^12"]
     elif p.vacuous:
-        lines = [f"the regret bound says nothing before about {_short(p.useful_from)} patients"]
+        lines = [f"the regret bound is vacuous before about {_short(p.useful_from)} patients"]
     else:
-        lines = [f"the regret bound says something from about {_short(p.useful_from)} patients"]
+        lines = [f"the regret bound is meaningful from about {_short(p.useful_from)} patients"]
     if p.patients_per_cube is None or p.patients_total is None:
         lines.append(
-            f"within {p.eps:g} of the best rule cannot be reached: the partition alone may cost"
+            f"within {p.eps:g} of the best rule cannot be guaranteed: the partition alone may cost"
             f" {p.eps_floor:.3g}"
         )
     else:

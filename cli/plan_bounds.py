@@ -1,4 +1,4 @@
-"""What the paper promises for a settings file: the numbers behind `hb plan`."""
+"""The bounds of the paper for a settings file: the numbers behind `hb plan`."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ DECADES = 12
 
 @dataclass(frozen=True)
 class Promise:
-    """What the paper's theory says of one local learner."""
+    """The bounds of one local learner."""
 
     learner: str
     features: int
@@ -41,7 +41,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Plan:
-    """The promises of a whole settings file, at horizon T."""
+    """The bounds of a whole settings file, at horizon T."""
 
     T: int
     delta: float
@@ -56,7 +56,7 @@ class Plan:
 
 
 def plan(settings: Settings, T: int | None, eps: float, delta: float) -> Plan:
-    """Work out every bound for the settings; `T` replaces the learners' own horizons."""
+    """Compute every bound for the settings; `T` replaces the learners' own horizons."""
     learners = {name: local_learner(settings, name) for name in settings.learners}
     horizon = T or max(_horizon(learner) for learner in learners.values())
     promises = [_promise(name, learner, horizon, eps, delta) for name, learner in learners.items()]
@@ -117,7 +117,7 @@ def _promise(name: str, learner: LocalLearner, T: int, eps: float, delta: float)
 
 
 def _table_bytes(learner: LocalLearner, partition: Partition, T: int) -> int:
-    """Return the most memory that the counts can take after T instances."""
+    """Return the maximum memory of the counts after T instances."""
     width = learner.iup.phase(1).table.width
     if partition.size <= DENSE_LIMIT:
         return partition.size * (8 * width + 1)

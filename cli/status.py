@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _EVERY = 2.0
 _PATIENCE = 5.0
-"""Seconds that a broker gets to answer."""
+"""Seconds to wait for a broker."""
 _MANY = 12
-"""From so many tasks on, those of an agent share a row."""
+"""Above this many tasks, those of an agent share a row."""
 
 
 def register(app: typer.Typer) -> None:
@@ -262,7 +262,7 @@ def _topics(settings: "Settings", found: "Overview") -> "Table":
 
 
 def _plain(*columns: str, right: tuple[str, ...]) -> "Table":
-    """Return a table without lines: a screen must hold three of them."""
+    """Return a table without lines, because a screen must hold three of them."""
     from rich import box
 
     made = table("", *columns, right=right)

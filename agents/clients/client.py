@@ -7,7 +7,7 @@ The settings file is the only argument. In an asynchronous program:
         diagnosis = await diagnoses.of(patient)
         await publisher.label(patient, "malignant")
 
-In any other, `Client` does the same and waits. `docs/use.md` has both as examples that are run.
+In any other program, `Client` does the same and blocks. The examples in `docs/use.md` are tested.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SettingsLike: TypeAlias = Settings | str | os.PathLike[str] | None
-"""Settings, or the file that holds them; None for the file that `hb` itself would take."""
+"""Settings, or their file; None for the file that `hb` itself would use."""
 
 PATIENCE = 30.0
 REMEMBERED = 10_000
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class NoDiagnosisError(HbError, TimeoutError):
-    """No diagnosis came in time."""
+    """No diagnosis arrived in time."""
 
 
 class ReusedIdError(NoDiagnosisError):
@@ -77,19 +77,19 @@ class Published(str):
 
 
 def read_settings(settings: SettingsLike) -> Settings:
-    """Return settings as they are, or read their file."""
+    """Return the settings, reading their file if need be."""
     return settings if isinstance(settings, Settings) else load_settings(settings)
 
 
 def new_id() -> str:
-    """Return an id that says nothing about anybody."""
+    """Return an id that reveals nothing about the patient."""
     return uuid4().hex
 
 
 class Publisher:
     """Publishes patients and labels. Use it as an asynchronous context manager.
 
-    Each call returns when the broker has the records; calls may run side by side.
+    Each call returns when the broker has the records; calls may run concurrently.
     """
 
     def __init__(self, settings: SettingsLike = None) -> None:
@@ -142,7 +142,7 @@ class Publisher:
 
 
 class Diagnoses:
-    """Reads diagnoses that are committed. Use it as an asynchronous context manager.
+    """Reads committed diagnoses. Use it as an asynchronous context manager.
 
     Either wait for those of certain patients with `of`, or get all with `async for`; for both, make
     two of them. `since="start"` begins with the oldest that is kept; otherwise with the first after
@@ -173,7 +173,7 @@ class Diagnoses:
         await self._reader.__aexit__(*error)
 
     async def __aiter__(self) -> AsyncIterator[Diagnosis]:
-        """Yield every diagnosis, for as long as one asks."""
+        """Yield every diagnosis, without end."""
         if self._pump is not None:
             raise InputError("these diagnoses are being waited for with of(); iterate over others")
         self._iterated = True
@@ -232,7 +232,7 @@ class Diagnoses:
             self._waiting[name] = left
 
     async def _run(self) -> None:
-        """Take in diagnoses; if that fails, everybody who waits hears of it."""
+        """Read diagnoses; if that fails, everybody who waits gets the error."""
         try:
             while True:
                 for answer in await self._read():
@@ -322,7 +322,7 @@ class Client:
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # a Ctrl-C ends the waiting; the work must not go on without us
+            future.cancel()  # Ctrl-C ends the waiting, and the work with it
             raise
 
     def _end(self) -> None:

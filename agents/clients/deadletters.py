@@ -1,4 +1,4 @@
-"""The dead letters: read them, write them down to be corrected, and send corrected ones again.
+"""The dead letters: read them, export them for correction, and send corrected ones again.
 
 A line of the file is one JSON object: `topic` and `value` are what is sent; the rest says what was
 wrong. A value that is JSON is an object to edit, other text is text, other bytes are in base64.
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -28,20 +28,27 @@ from streams.clock import wall
 from streams.kafka.topics import Topics
 
 UNREADABLE = "unreadable"
-"""The reason given for a record on the topic that is no dead letter."""
+"""The reason given for a record on the topic that is not a dead letter."""
+
+
+class LetterKind(NamedTuple):
+    """Why a record could not be used, and the topic it came from."""
+
+    reason: str
+    topic: str
 
 
 @dataclass
 class Summary:
-    """How many there are, by reason and topic, and the last of them."""
+    """How many there are, by reason and topic, and the latest ones."""
 
     total: int = 0
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[LetterKind] = field(default_factory=Counter)
     last: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=0))
 
 
 async def read_letters(settings: Settings) -> AsyncIterator[DeadLetter]:
-    """Yield every dead letter that is kept, as far as there are some now."""
+    """Yield every dead letter that the topic holds now."""
     topic = Topics.of(settings).deadletter
     async with TopicReader(settings, [topic], "start") as reader:
         async for records in reader.present():
@@ -50,7 +57,7 @@ async def read_letters(settings: Settings) -> AsyncIterator[DeadLetter]:
 
 
 def as_letter(record: Any) -> DeadLetter:
-    """Return a record of the topic as a dead letter, even if it is none."""
+    """Return a record of the topic as a dead letter, even if it is not one."""
     try:
         return from_message(record.headers, record.key, record.value)
     except RecordError as error:
@@ -61,11 +68,11 @@ def as_letter(record: Any) -> DeadLetter:
 
 
 async def summarise(settings: Settings, keep: int) -> Summary:
-    """Count all dead letters, and keep the last ones."""
+    """Count all dead letters, and keep the latest ones."""
     summary = Summary(last=deque(maxlen=keep))
     async for letter in read_letters(settings):
         summary.total += 1
-        summary.counts[letter.reason, letter.topic] += 1
+        summary.counts[LetterKind(letter.reason, letter.topic)] += 1
         summary.last.append(letter)
     return summary
 
@@ -98,7 +105,7 @@ def _value(value: bytes | None) -> dict[str, Any]:
 
 
 async def export(settings: Settings, path: Path) -> int:
-    """Write all dead letters into a file that only its owner may read; return how many."""
+    """Write all dead letters to a file that only its owner can read; return how many."""
     count = 0
     with _private(path) as file:
         async for letter in read_letters(settings):
@@ -109,7 +116,7 @@ async def export(settings: Settings, path: Path) -> int:
 
 @contextmanager
 def _private(path: Path) -> Iterator[BinaryIO]:
-    """Give a new file that only its owner may read."""
+    """Open a new file that only its owner can read."""
     try:
         path.touch(mode=0o600, exist_ok=False)
         with path.open("wb") as file:

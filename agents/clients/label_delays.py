@@ -1,4 +1,4 @@
-"""How late labels come, in trials: a fixed delay, or one drawn from a distribution.
+"""Delays of labels in experiments: fixed, or drawn from a distribution.
 
 >>> parse_delay("5s").draw(np.random.default_rng(0), 2).tolist()
 [5.0, 5.0]

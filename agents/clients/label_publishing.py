@@ -1,7 +1,8 @@
-"""Labels from a command line or a file onto their topic."""
+"""Publishes labels from a command line or a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -13,32 +14,38 @@ from settings.proposing.csv_file import CsvFile
 from streams.clock import wall
 from streams.kafka.topics import Topics
 
-Pair = tuple[str, str, str]
-"""Where a label was found, the patient's id, and the label."""
+
+class PatientLabel(NamedTuple):
+    """A label, its patient's id, and where they were found."""
+
+    where: str
+    id: str
+    label: str
 
 
-def pairs_of(arguments: Sequence[str]) -> list[Pair]:
-    """Read `ID=LABEL` arguments; an id may hold equals signs, so the last one counts.
+def pairs_of(arguments: Sequence[str]) -> list[PatientLabel]:
+    """Read `ID=LABEL` arguments; an id may contain equals signs, so the last one separates.
 
     >>> pairs_of(["a17=benign", "b=2=malignant"])
-    [('argument 1', 'a17', 'benign'), ('argument 2', 'b=2', 'malignant')]
+    [PatientLabel(where='argument 1', id='a17', label='benign'),
+     PatientLabel(where='argument 2', id='b=2', label='malignant')]
     """
     pairs = []
     for number, argument in enumerate(arguments, 1):
         name, equals, label = argument.rpartition("=")
         if not equals:
             raise InputError(f"argument {number}: expected ID=LABEL, such as a17=benign")
-        pairs.append((f"argument {number}", name, label))
+        pairs.append(PatientLabel(f"argument {number}", name, label))
     return pairs
 
 
-def pairs_in(path: Path, settings: Settings) -> list[Pair]:
+def pairs_in(path: Path, settings: Settings) -> list[PatientLabel]:
     """Read the ids and labels of a CSV or JSONL file; other columns do not matter."""
     keys = settings.columns.id or "id", settings.columns.label or "label"
     if path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
         return _from_json(path, keys)
     return [
-        (f"{path}:{line}", name.strip(), label.strip())
+        PatientLabel(f"{path}:{line}", name.strip(), label.strip())
         for chunk in CsvFile(path).chunks(keys)
         for line, name, label in zip(
             chunk.lines, chunk.columns[keys[0]], chunk.columns[keys[1]], strict=True
@@ -46,7 +53,7 @@ def pairs_in(path: Path, settings: Settings) -> list[Pair]:
     ]
 
 
-def _from_json(path: Path, keys: tuple[str, str]) -> list[Pair]:
+def _from_json(path: Path, keys: tuple[str, str]) -> list[PatientLabel]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -56,24 +63,24 @@ def _from_json(path: Path, keys: tuple[str, str]) -> list[Pair]:
         if not line.strip():
             continue
         try:
-            found = orjson.loads(line)
-            pairs.append((f"{path}:{number}", str(found[keys[0]]), str(found[keys[1]])))
+            row = orjson.loads(line)
+            pairs.append(PatientLabel(f"{path}:{number}", str(row[keys[0]]), str(row[keys[1]])))
         except (orjson.JSONDecodeError, KeyError, TypeError):
             expected = f"a JSON object with {keys[0]!r} and {keys[1]!r}"
             raise InputError(f"{path}:{number}: expected {expected}") from None
     return pairs
 
 
-async def publish_labels(settings: Settings, pairs: Sequence[Pair]) -> int:
+async def publish_labels(settings: Settings, pairs: Sequence[PatientLabel]) -> int:
     """Publish all labels, or none if one of them cannot be used; return how many."""
     at, values = wall(), []
-    for where, name, label in pairs:
+    for pair in pairs:
         try:
-            values.append(label_value(name, label, at, settings.labels))
+            values.append(label_value(pair.id, pair.label, at, settings.labels))
         except PatientError as error:
-            raise InputError(f"{where}: {error}") from None
+            raise InputError(f"{pair.where}: {error}") from None
     topic = Topics.of(settings).labels
     async with Sender(settings, [topic]) as sender:
-        await sender.send_many([name.encode() for _, name, _ in pairs], {topic: values}, at)
+        await sender.send_many([pair.id.encode() for pair in pairs], {topic: values}, at)
         await sender.flush()
     return len(values)

@@ -1,4 +1,4 @@
-"""Patients from files, chunk by chunk: however long the file, memory stays bounded.
+"""Patients from files, in chunks, so that memory stays bounded however long the file is.
 
 Errors name the file, the line and the column, never a value.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -99,8 +99,16 @@ class CsvPatients:
             )
 
 
+class _Row(NamedTuple):
+    """A row of a JSONL file: its line, its values, its size in bytes."""
+
+    line: int
+    values: dict[str, Any]
+    size: int
+
+
 class JsonPatients:
-    """A file with one JSON object a line; ids and labels under the names of `[columns]`.
+    """A file with one JSON object per line; ids and labels under the names of `[columns]`.
 
     Where the settings name none, the keys `id` and `label` are looked for.
     """
@@ -123,22 +131,22 @@ class JsonPatients:
         """Read from the start."""
         rows, size, read = self._rows(), max(self._path.stat().st_size, 1), 0
         while batch := list(islice(rows, CHUNK)):
-            read += sum(length for _, _, length in batch)
-            objects = [row for _, row, _ in batch]
+            read += sum(row.size for row in batch)
+            objects = [row.values for row in batch]
             yield Patients(
-                [line for line, _, _ in batch],
+                [row.line for row in batch],
                 {name: [row.get(name) for row in objects] for name in self._features},
                 [_text(row.get(self.id_column)) for row in objects] if self._has_ids else None,
                 [_text(row.get(self._label)) for row in objects] if self.labelled else None,
                 min(read / size, 1.0),
             )
 
-    def _rows(self) -> Iterator[tuple[int, dict[str, Any], int]]:
+    def _rows(self) -> Iterator[_Row]:
         try:
             with self._path.open("rb") as file:
                 for number, line in enumerate(file, 1):
                     if line.strip():
-                        yield number, self._object(number, line), len(line)
+                        yield _Row(number, self._object(number, line), len(line))
         except FileNotFoundError:
             raise InputError(f"{self._path}: there is no such file") from None
         except OSError as error:
@@ -162,7 +170,7 @@ def _text(value: object) -> str:
 
 
 class TablePatients:
-    """Patients that are in memory already."""
+    """Patients that are already in memory."""
 
     texts = False
 
@@ -180,7 +188,7 @@ class TablePatients:
         self._all = Patients(range(1, count + 1), columns, ids, labels)
 
     def need(self, names: Sequence[str]) -> None:
-        """Raise InputError unless all these features are there."""
+        """Raise InputError unless all these features exist."""
         missing = [name for name in names if name not in self._all.columns]
         if missing:
             raise InputError(
@@ -203,7 +211,7 @@ def file_patients(path: Path, settings: Settings) -> Source:
 
 
 def gathered(source: Source) -> Patients:
-    """Return all patients of a source at once, to be shuffled."""
+    """Return all patients of a source at once, for shuffling."""
     parts = list(source.chunks())
     names = parts[0].columns if parts else {}
     return Patients(

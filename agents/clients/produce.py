@@ -1,4 +1,4 @@
-"""Patients of a source onto the topics, at a chosen pace, their labels later.
+"""Publishes the patients of a source at a chosen rate, and their labels later.
 
 1. read     some patients of the source
 2. split    into each learner's instance; a bad row stops everything, or is skipped and counted
@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from streams.kafka.topics import Topics
 _PIECE = 2_000
 _PIECE_SECONDS = 0.02
 _GRACE = 5.0
-"""How long whoever is told to stop waits for what is on its way to the broker."""
+"""How long to wait, when told to stop, for records in flight to the broker."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Trial:
     """How patients and labels are published.
 
     rate      patients per second; None: as fast as the broker takes them
-    repeat    how often the source is gone through; repeats get ids of their own
-    limit     the most patients, in all
+    repeat    how often the source is sent; repeats get ids of their own
+    limit     the maximum number of patients
     missing   the share of labels that never come
     wrong     the share of labels that are not the true one
     """
@@ -76,8 +76,17 @@ class Published:
     seconds: float = 0.0
 
 
+class DueLabel(NamedTuple):
+    """A label that is to be published at a moment of the monotonic clock; `serial` breaks ties."""
+
+    at: float
+    serial: int
+    id: str
+    label: str
+
+
 class Production:
-    """Publishes a source; `done` tells at any time how far it is."""
+    """Publishes a source; `done` shows the progress at any time."""
 
     def __init__(
         self,
@@ -90,7 +99,7 @@ class Production:
     ) -> None:
         """`notice` is told what will be sent: ids, and their true labels ("" if unknown).
 
-        `gate` is awaited before every piece; so others can slow it down.
+        `gate` is awaited before every piece, so that callers can slow it down.
         """
         self.done = Published()
         self._settings, self._source, self._trial = settings, source, trial
@@ -99,7 +108,7 @@ class Production:
         self._topic = Topics.of(settings).labels
         self._labelled = trial.labels and source.labelled
         self._random = np.random.default_rng(trial.seed)
-        self._due: list[tuple[float, int, str, str]] = []
+        self._due: list[DueLabel] = []
         self._serial = 0
         self._ids: set[int] = set()
 
@@ -118,7 +127,7 @@ class Production:
                 self.done.seconds = time.monotonic() - began
                 tick()
             while self._due:
-                await self._sleep_until(self._due[0][0], tick)
+                await self._sleep_until(self._due[0].at, tick)
                 await self._send_labels(sender)
                 tick()
             await sender.flush()
@@ -129,7 +138,7 @@ class Production:
     # Patients.
 
     def _pieces(self) -> Iterator[Patients]:
-        """Yield the source in pieces that suit the rate, as often as wanted, up to the limit."""
+        """Yield the source in pieces that suit the rate, repeated as requested, up to the limit."""
         trial = self._trial
         size = _PIECE
         if trial.rate:
@@ -160,7 +169,7 @@ class Production:
             yield whole.take(rows, (start + len(rows)) / len(order))
 
     def _named(self, piece: Patients, turn: int) -> Patients:
-        """Give ids where there are none; a second turn must not reuse those of the first."""
+        """Assign ids where there are none; repeats must not reuse those of the first pass."""
         ids = piece.ids
         if ids is None:
             ids = [new_id() for _ in piece.lines]
@@ -173,8 +182,8 @@ class Production:
         if not self._trial.rate:
             return
         turn = start + self.done.patients / self._trial.rate
-        while self._due and self._due[0][0] < turn:
-            await self._sleep_until(self._due[0][0], tick)
+        while self._due and self._due[0].at < turn:
+            await self._sleep_until(self._due[0].at, tick)
             await self._send_labels(sender)
         await self._sleep_until(turn, tick)
 
@@ -205,7 +214,7 @@ class Production:
     def _without_bad(
         self, piece: Patients, split: Split, at: int
     ) -> tuple[Patients, Split, list[str]]:
-        """Leave bad rows out and count them, or say which is the first."""
+        """Skip bad rows and count them, or raise an error for the first."""
         bad = {fault.row: (fault.column, fault.expected) for fault in split.faults}
         for row in split.rows:
             if self._labelled and not self._label_known(piece, row):
@@ -246,7 +255,7 @@ class Production:
         return labels
 
     def _schedule(self, ids: Sequence[str], labels: Sequence[str]) -> None:
-        """Note when each label is due; in trials some get lost or are wrong."""
+        """Schedule each label; in experiments some are withheld or wrong."""
         trial, moment = self._trial, time.monotonic()
         delays = trial.delay.draw(self._random, len(ids)).tolist()
         lost = (self._random.random(len(ids)) < trial.missing).tolist()
@@ -262,7 +271,7 @@ class Production:
             said = self._other(label) if is_wrong else label
             self.done.wrong += is_wrong
             self._serial += 1
-            heapq.heappush(self._due, (moment + delay, self._serial, name, said))
+            heapq.heappush(self._due, DueLabel(moment + delay, self._serial, name, said))
         self.done.waiting = len(self._due)
 
     def _other(self, label: str) -> str:
@@ -272,7 +281,7 @@ class Production:
     async def _send_labels(self, sender: Sender) -> None:
         moment, at = time.monotonic(), wall()
         ids, records = [], []
-        while self._due and self._due[0][0] <= moment:
+        while self._due and self._due[0].at <= moment:
             _, _, name, label = heapq.heappop(self._due)
             ids.append(name.encode())
             records.append(Label(name, label, at))
@@ -287,7 +296,7 @@ class Production:
 
 
 async def _counted(sending: Coroutine[Any, Any, None], count: Callable[[], None]) -> None:
-    """Send and count, even if told to stop meanwhile: what is on its way arrives."""
+    """Send and count, even if told to stop meanwhile: records in flight arrive."""
     sent = asyncio.ensure_future(sending)
     try:
         await asyncio.shield(sent)

@@ -1,7 +1,7 @@
-"""Plain records to the broker: keyed by instance id, each written once, many in one batch.
+"""Sends plain records to the broker: keyed by instance id, each written once, many per batch.
 
-Keys decide the partition as Kafka's own Java client does it (murmur2): so one partition follows the
-patient, whoever publishes.
+Keys are hashed as in Kafka's own Java client (murmur2), so that one partition follows the patient,
+whoever publishes.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from streams.kafka.security import client_arguments, located
 
 _BATCH_BYTES = 256 << 10
 _UNDER_WAY = 32
-"""Batches that may be on their way at a time; with them memory is bounded."""
+"""Batches that may be in flight at a time, which bounds memory."""
 
 
 class Sender:
-    """A producer for `topics`, which must exist and be cut as the settings say."""
+    """A producer for `topics`, which must exist with the partitions that the settings declare."""
 
     def __init__(self, settings: Settings, topics: Collection[str]) -> None:
         self._settings = settings
@@ -108,9 +108,9 @@ class Sender:
 
 
 async def check_topics(settings: Settings, topics: Collection[str]) -> None:
-    """Raise BrokerError unless the topics exist and are cut as the settings say."""
+    """Raise BrokerError unless the topics exist with the declared number of partitions."""
     async with admin_client(settings.broker) as admin:
-        # All topics, as asking for one by name makes some brokers create it.
+        # All topics, because asking for one by name makes some brokers create it.
         listed = {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
     for topic in topics:
         if topic not in listed:

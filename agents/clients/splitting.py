@@ -1,8 +1,8 @@
-"""From patients to what travels: each learner gets its own features, and nothing else.
+"""Turns patients into records: each learner gets its own features, and nothing else.
 
 Works on columns, so that a file of many patients costs little more than its bytes. Features travel
-by name: a producer with other settings than the workers' then makes dead letters, not diagnoses
-that are quietly wrong.
+by name: a producer whose settings differ from the workers' then causes dead letters, not diagnoses
+that are silently wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from streams.kafka.topics import Topics
 
 _NUMBERS = {int, float}
 ID = ""
-"""The column of a fault that is about the id."""
+"""The column of a fault in the id."""
 
 
 _Kind: TypeAlias = tuple[str, frozenset[str]]
@@ -33,7 +33,7 @@ class PatientError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with one patient: the first feature that is not as it should be."""
+    """What is wrong with one patient: its first invalid feature."""
 
     row: int
     column: str
@@ -46,7 +46,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The good patients of some: their rows and ids, the values for each topic, and the faults."""
+    """The valid patients: their rows and ids, the values for each topic; and the faults."""
 
     rows: Sequence[int]
     ids: Sequence[str]
@@ -76,7 +76,7 @@ class Splitter:
         if settings.ensemble.context is not None:
             self._parts.append(_Part(topics.contexts, Context, settings.ensemble.context.features))
         self._texts = texts
-        # Two learners may see one feature, and the same number serves both.
+        # Two learners may use one feature, and the same number serves both.
         self._kinds = list(dict.fromkeys(_kind(f) for part in self._parts for f in part.features))
 
     @property
@@ -103,7 +103,7 @@ class Splitter:
         return {topic: values[0] for topic, values in split.values.items()}
 
     def many(self, ids: Sequence[str], columns: Mapping[str, Sequence[Any]], at: int) -> Split:
-        """Split patients, given column by column; those with a fault are left out."""
+        """Split patients, given column by column; those with a fault are skipped."""
         faults: dict[int, Fault] = {}
         _check_ids(ids, faults)
         ready = {kind: self._converted(*kind, columns[kind[0]], faults) for kind in self._kinds}

@@ -1,4 +1,4 @@
-"""Topics read from outside any group: committed records only, from wherever one likes."""
+"""Reads topics outside any consumer group: committed records only, from any offset."""
 
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ _MOST = 4_000
 async def outside_consumer(
     settings: Settings, topics: Collection[str], **options: Any
 ) -> tuple[BrokerSettings, Any]:
-    """Check that topics are there; return where the broker is, and a consumer without a group."""
+    """Check that topics exist; return the broker's settings, and a consumer without a group."""
     quiet_client()
     broker = located(settings.broker)
     await check_topics(settings, topics)
@@ -105,17 +105,17 @@ class TopicReader:
         return ends[place]
 
     async def renew(self) -> None:
-        """Look where the topics begin and end by now."""
+        """Update where the topics begin and end."""
         with self.explaining():
             self.begins, self.ends = await self._bounds()
 
     def seek(self, offsets: dict[Any, int]) -> None:
-        """Go on reading at these offsets."""
+        """Continue reading at these offsets."""
         for place, offset in offsets.items():
             self._consumer.seek(place, offset)
 
     def rest(self) -> None:
-        """Fetch nothing until `wake`: a consumer fetches ahead, whether anybody reads or not."""
+        """Fetch nothing until `wake`: a consumer fetches ahead even if nobody reads."""
         self._consumer.pause(*self._places)
 
     def wake(self) -> None:
@@ -129,7 +129,7 @@ class TopicReader:
         return [record for records in found.values() for record in records]
 
     async def present(self) -> AsyncIterator[list[Any]]:
-        """Yield what there is from here to the ends as they were when the reader was entered."""
+        """Yield the records from here to the ends as they were when the reader was entered."""
         while left := await self._unread():
             with self.explaining():
                 found = await self._consumer.getmany(*left, timeout_ms=_WAIT_MS, max_records=_MOST)
@@ -148,7 +148,7 @@ class TopicReader:
             first = {p: max(self.begins[p], self.ends[p] - step) for p in self._places}
             self.seek(first)
             found = [record async for records in self.present() for record in records]
-            # Offsets are taken by the marks of transactions too, so it may take another try.
+            # Transaction markers take up offsets too, so it may take another attempt.
             if len(found) >= count or first == self.begins:
                 found.sort(key=lambda record: record.timestamp)
                 return found[-count:] if count else []

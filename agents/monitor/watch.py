@@ -1,9 +1,9 @@
-"""One reader of the whole system per process: what everybody who looks at it shares.
+"""One reader of the whole system per process, shared by everybody who needs an overview.
 
-Many may ask at once and often; there is one look at a time, and one that is fresh enough serves
-all. A timer looks now and then even if nobody asks, so that a history can be kept. What the
-process's own tasks have committed is known (`agents.monitor.local_state`); the rest is asked of
-the broker, and what changes slowly is asked rarely.
+Many may ask at once and often: one overview is taken at a time, and a recent one serves all. A
+timer takes one regularly even if nobody asks, so that a history can be kept. What the process's own
+tasks have committed is known (`agents.monitor.local_state`); the rest is read from the broker, and
+what changes slowly is read rarely.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Watch:
     ) -> None:
         self.latest: Overview | None = None
         self.told: list[Callable[[Overview], None]] = []
-        """Called with every new overview, in the process's event loop."""
+        """Called with every new overview, in the event loop of the process."""
         self._settings, self._every, self._patience = settings, every, patience
         self.own = LocalState(Topics.of(settings), state_view(Topics.of(settings)))
         self._scorer: Scorer | None = None
@@ -113,10 +113,10 @@ class Watch:
                 said = ""
             except HbError as error:
                 if str(error) != said:
-                    _log.warning("the state of the whole system cannot be read: %s", error)
+                    _log.warning("the state of the system cannot be read: %s", error)
                 said = str(error)
             except Exception:  # noqa: BLE001  # nobody would notice that the timer had ended
-                _log.exception("a look at the whole system failed")
+                _log.exception("reading the state of the system failed")
             await asyncio.sleep(self._every)
 
     async def _look(self) -> Overview:
@@ -211,7 +211,7 @@ Value = TypeVar("Value")
 
 
 class Aged(Generic[Value]):
-    """Something that is asked for again only when it is too old."""
+    """A value that is fetched again only when it is too old."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

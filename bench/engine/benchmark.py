@@ -24,7 +24,7 @@ def steps(rounds: int) -> int:
 
 
 def run(rounds: int, quick: bool, tick: Callable[[], object]) -> dict[str, Any]:
-    """Measure everybody `rounds` times in turn; the best run of each counts."""
+    """Measure each contender `rounds` times in turn; its best run counts."""
     quiet_client()
     results: dict[str, list[Result]] = {}
     skipped: dict[str, str] = {}

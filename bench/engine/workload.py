@@ -1,7 +1,7 @@
 """Topics, input and measurement for benchmarks of stream processors on one broker.
 
-A rival's speed is read from the broker's own stamps on the second half of its outputs. So starting
-and warming up cost nothing, nothing else runs meanwhile, and nobody measures himself.
+A rival's speed is read from the broker's timestamps on the second half of its outputs. So starting
+and warming up do not count, nothing else runs meanwhile, and no contender measures itself.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
-"""The pipeline from end to end against a raw relay and plain Faust agents, on one broker, in turn.
+"""The pipeline end to end beside a raw relay and plain Faust agents, on one broker, in turn.
 
-Each has its own topics with the same patients and labels, all there before it starts. Its rate is
-patients over the time from the first to the last record of its outputs, by the broker's own stamps:
-so starting costs nothing, nothing else runs meanwhile, and nobody measures himself.
+Each has its own topics with the same patients and labels, published before it starts. Its rate is
+patients over the time from the first to the last record of its outputs, by the broker's timestamps:
+so starting up does not count, nothing else runs meanwhile, and no contender measures itself.
 
     ours          `hb worker`: one process with all roles, exactly once; until the last label is
-                  learned by everybody
+                  learned by all learners
     raw_relay     one process, see `bench.pipeline.peers.raw_relay`
     plain_faust   four processes, one for each role
 """
@@ -59,7 +59,7 @@ def steps(rounds: int, quick: bool, watching: bool) -> int:
 def run(
     rounds: int, quick: bool, watching: bool, seed: int, tick: Callable[[], object]
 ) -> dict[str, Any]:
-    """Measure everybody `rounds` times in turn; the best run of each counts."""
+    """Measure each contender `rounds` times in turn; its best run counts."""
     quiet_client()
     rates: dict[str, list[float]] = {}
     with temporary_broker() as broker:

@@ -1,4 +1,4 @@
-"""The job of the pipeline's benchmarks: settings, patients, and what they lead to.
+"""The job of the pipeline's benchmarks: settings, patients, and the expected outputs.
 
 Three local learners of ten features each and two constant rules, as in the paper's experiments;
 weighted majority; a label for every patient. A patient comes every millisecond of the stream.
@@ -30,7 +30,7 @@ CUTS = 2
 HORIZON = 1_000_000
 EXPLORATION = 0.005
 SERVED = ("worker.metrics=true", "worker.console=true")
-"""What a worker is told that can be watched."""
+"""Settings of a worker that can be watched."""
 
 _BATCH_BYTES = 256 << 10
 
@@ -64,7 +64,7 @@ console = false
 def write_settings(
     folder: Path, address: str, name: str, *overrides: str, extra: str = ""
 ) -> Settings:
-    """Write the settings of the job into a folder; return them with what shall be different.
+    """Write the settings of the job to a folder; return them with overrides applied.
 
     `extra` goes into the file, after the keys of `[worker]`.
     """

@@ -1,4 +1,4 @@
-"""When the outputs of a run were written, by the broker's stamps, and if each is there once."""
+"""When the outputs of a run were written, by the broker's timestamps, and if each exists once."""
 
 import asyncio
 import time
@@ -27,9 +27,9 @@ class Marks:
 async def wait_for(
     settings: Settings, topics: Sequence[str], records: int, patience: float
 ) -> None:
-    """Wait until topics hold so many records each, and stay as they are for a moment.
+    """Wait until topics hold this many records each, and stay unchanged for a moment.
 
-    Raises if they stand still for `patience` seconds before.
+    Raises if they stop growing for `patience` seconds before that.
     """
     async with opened(settings, "bench") as recording:
         last: dict[str, Span] = {}

@@ -1,4 +1,4 @@
-"""One run of one rival through the pipeline: what is there before it, what came out after it."""
+"""One run of one rival: what is prepared before it, what is read back after it."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from streams.kafka.connection import admin_client
 from streams.kafka.topics import Topics, declared, local
 
 _AGO = 3_600_000
-"""How long ago the patients came, in milliseconds: long enough for a backlog."""
+"""Age of the patients in milliseconds: old enough to be a backlog."""
 _STAMPED = {"message.timestamp.type": "LogAppendTime"}
 
 
@@ -28,14 +28,14 @@ class Rival:
     quick: int
     programs: Callable[[Path], Sequence[Sequence[str]]]
     learns: bool = False
-    """Its state is in the pipeline's changelogs: it has ended when the last of them is written."""
+    """Its state is in the pipeline's changelogs: it is done when the last of them is written."""
     pages: int = 0
-    """Consoles that are open; its metrics are read then, too."""
+    """Open consoles; its metrics are then read too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a rival will run: its topics are there, and all patients and labels on them."""
+    """Where a rival will run: its topics, with all patients and labels on them."""
 
     rival: Rival
     folder: Path
@@ -53,7 +53,7 @@ class Site:
         return self.rival.programs(self.folder)
 
     async def results(self) -> dict[str, Marks]:
-        """Read back what was written; raise unless every patient is there, exactly once if ours."""
+        """Read back the outputs; raise unless every patient is there, exactly once if ours."""
         found = await read_marks(self.settings, marked(Topics.of(self.settings), self.rival))
         for topic in self.outputs:
             mark, count = found[topic], self.patients
@@ -67,7 +67,7 @@ class Site:
 
 
 async def prepared(address: str, rival: Rival, folder: Path, quick: bool, seed: int) -> Site:
-    """Make a rival's topics in a broker, and publish its patients and their labels."""
+    """Create a rival's topics, and publish its patients and their labels."""
     count = rival.quick if quick else rival.patients
     settings = write_settings(folder, address, f"b{uuid4().hex[:8]}")
     await _create(settings, marked(Topics.of(settings), rival))
@@ -77,13 +77,13 @@ async def prepared(address: str, rival: Rival, folder: Path, quick: bool, seed: 
 
 
 def marked(topics: Topics, rival: Rival) -> list[str]:
-    """Return the topics whose stamps tell when a rival began and when it was done."""
+    """Return the topics whose timestamps show when a rival began and finished."""
     learned = [topics.changelog(local(name)) for name in topics.learners] if rival.learns else []
     return [*outputs(topics), *learned]
 
 
 async def _create(settings: Settings, marks: Sequence[str]) -> None:
-    """Create the topics as declared, stamped by the broker where the pipeline does not mind."""
+    """Create the topics as declared, with broker timestamps where the pipeline allows it."""
     topics = [
         replace(topic, config={**topic.config, **_STAMPED}) if topic.name in marks else topic
         for topic in declared(settings)

@@ -1,12 +1,12 @@
-"""The course of a demonstration.
+"""The steps of a demonstration.
 
     1. broker    a real Kafka in the demo's own folder
     2. topics    as the settings declare them
     3. workers   one process for the learners and one for the ensemble, supervised
-    4. patients  one after the other; each label comes a little later
-    5. the end   wait until every label is learned, then count everything again
+    4. patients  one after another; each label comes a little later
+    5. the end   wait until every label is learned, then recount everything
 
-Figures come from the ensemble's own state; the count at the end is made from what is on the topics.
+Figures come from the ensemble's own state; the recount at the end uses what is on the topics.
 """
 
 import asyncio
@@ -50,12 +50,12 @@ _RATES = 50.0, 400.0
 
 
 class DemoError(HbError):
-    """The demonstration did not get through."""
+    """The demonstration failed."""
 
 
 @dataclass
 class Progress:
-    """How far it is. Lists are in the order of the diagnoses; `truth` is known to the demo only.
+    """Its progress. Lists are in the order of the diagnoses; only the demo knows `truth`.
 
     wrong   for each diagnosis whether the ensemble, and each learner, was wrong
     """
@@ -77,7 +77,7 @@ class Progress:
         return self.explored.get(name, 0) / max(len(self.diagnoses), 1)
 
     def take(self, diagnosis: Diagnosis) -> None:
-        """Take in a diagnosis, and hold it against the truth."""
+        """Add a diagnosis, and compare it with the truth."""
         truth = self.truth[diagnosis.id]
         self.diagnoses.append(diagnosis)
         self.wrong.setdefault(ENSEMBLE, []).append(diagnosis.label != truth)
@@ -87,7 +87,7 @@ class Progress:
 
 
 class Demo:
-    """One demonstration. `progress` may be looked at from another thread."""
+    """One demonstration. `progress` may be read from another thread."""
 
     def __init__(self, place: Place, patients: int, seed: int) -> None:
         self.progress = Progress(total=patients)
@@ -133,7 +133,7 @@ class Demo:
         self._keeper.stdin.flush()
 
     async def run(self, source: Source, proposed: str, address: str) -> Settings:
-        """Go through all steps on a broker that runs; return the settings of the ensemble."""
+        """Run all steps on a running broker; return the settings of the ensemble."""
         progress, place = self.progress, self._place
         place.write_settings(proposed, address)
         settings = load_settings(place.settings, environ={})
@@ -235,7 +235,7 @@ class Demo:
     # Waiting.
 
     async def _await_workers(self, settings: Settings) -> None:
-        """Wait until both workers say that they are ready."""
+        """Wait until both workers are ready."""
 
         async def ready() -> bool:
             pages = worker_pages(settings.worker.state)
@@ -249,7 +249,7 @@ class Demo:
         await self._until(ready, _READY_WITHIN, "the workers are not ready")
 
     async def _await_learned(self, settings: Settings) -> None:
-        """Wait until every patient is diagnosed, and every label learned by everybody."""
+        """Wait until every patient is diagnosed, and every label learned by all learners."""
         progress = self.progress
 
         async def settled() -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,14 @@ LATE_SECONDS = 0.1
 _PAUSE = 0.01
 
 
+class DueLabel(NamedTuple):
+    """A label that is to be published at a moment of the monotonic clock."""
+
+    at: float
+    patient: str
+    label: str
+
+
 class LateLabels:
     """Publishes labels, each at its own time."""
 
@@ -25,12 +34,12 @@ class LateLabels:
         self._settings = settings
         self._topic = Topics.of(settings).labels
         self._random = np.random.default_rng(seed)
-        self._due: list[tuple[float, str, str]] = []
+        self._due: list[DueLabel] = []
 
     def expect(self, patient: str, label: str) -> None:
         """Schedule the label of a patient that was just diagnosed."""
         moment = time.monotonic() + self._random.exponential(LATE_SECONDS)
-        heapq.heappush(self._due, (moment, patient, label))
+        heapq.heappush(self._due, DueLabel(moment, patient, label))
 
     async def run(self) -> None:
         """Publish what is due, until cancelled."""
@@ -41,7 +50,7 @@ class LateLabels:
 
     async def _send(self, sender: Sender) -> None:
         at, ids, records = wall(), [], []
-        while self._due and self._due[0][0] <= time.monotonic():
+        while self._due and self._due[0].at <= time.monotonic():
             _, patient, label = heapq.heappop(self._due)
             ids.append(patient.encode())
             records.append(Label(patient, label, at))

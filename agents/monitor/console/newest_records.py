@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
-from agents.clients.deadletters import as_letter
+from agents.clients.deadletters import LetterKind, as_letter
 from agents.clients.topic_reader import TopicReader
 from agents.monitor.local_state import LocalState
 from agents.monitor.overview import Overview
@@ -31,10 +31,10 @@ class DeadLetterReasons:
     """Reasons and topics of the newest dead letters."""
 
     def __init__(self, most: int = COUNTED) -> None:
-        self.counts: Counter[tuple[str, str]] = Counter()
+        self.counts: Counter[LetterKind] = Counter()
         self.all_counted = True
         """Whether every dead letter on the topic was counted."""
-        self._newest: deque[tuple[str, str]] = deque()
+        self._newest: deque[LetterKind] = deque()
         self._most = most
 
     @property
@@ -44,8 +44,9 @@ class DeadLetterReasons:
 
     def add(self, reason: str, topic: str) -> None:
         """Count one; the oldest is dropped if there are too many."""
-        self._newest.append((reason, topic))
-        self.counts[reason, topic] += 1
+        kind = LetterKind(reason, topic)
+        self._newest.append(kind)
+        self.counts[kind] += 1
         if len(self._newest) > self._most:
             gone = self._newest.popleft()
             self.counts[gone] -= 1

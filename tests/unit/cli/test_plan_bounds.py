@@ -72,12 +72,12 @@ def run(tmp_path, *arguments):
 def test_the_command_says_when_a_bound_says_nothing(tmp_path):
     shown = run(tmp_path, "--horizon", "500").output
     assert "vacuous" in shown
-    assert "says nothing before about" in shown
+    assert "is vacuous before about" in shown
 
 
 def test_the_command_says_when_a_confidence_cannot_be_reached(tmp_path):
     shown = run(tmp_path, "--eps", "0.0001").output
-    assert "cannot be reached: the partition alone" in " ".join(shown.split())
+    assert "cannot be guaranteed: the partition alone" in " ".join(shown.split())
 
 
 def test_json_is_one_object_and_a_plot_is_an_image(tmp_path):
