@@ -12,8 +12,8 @@ import numpy as np
 
 from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
 from agents.contexts import ContextReader
-from agents.ensemble_outputs import Reports
-from agents.live_learners import Presence, Present
+from agents.ensemble_outputs import EnsembleOutputs
+from agents.live_learners import LiveLearners, Liveness
 from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
 from agents.state_encoding import ENTRIES, pack, unpack
@@ -44,7 +44,7 @@ from streams.kafka.topics import ENSEMBLE, Topics
 
 _HEAD = b"ledger"
 _ONLY = np.zeros(1, np.int64)
-_ALL = Present()
+_ALL = Liveness()
 _log = logging.getLogger(__name__)
 
 
@@ -122,7 +122,7 @@ class EnsembleProcessor(Processor):
         self._log_odds = LogOddsFormat(settings)
         self._names = list(settings.learners)
         self._name_index = {name: i for i, name in enumerate(self._names)}
-        self._reports = Reports(settings, self.learner.fusion.experts(self._names))
+        self._outputs = EnsembleOutputs(settings, self.learner.fusion.experts(self._names))
         self._tables: Mapping[str, Any] = context.tables
         home = at_home(settings, context.partition)
         self._read_predictions = Reader(
@@ -132,7 +132,7 @@ class EnsembleProcessor(Processor):
         )
         self._read_labels = LabelReader(settings.labels, [home])
         self._contexts = ContextReader(settings, home) if settings.ensemble.context else None
-        self._presence = Presence(len(self._names))
+        self._live = LiveLearners(len(self._names))
         self._batch: Batch | None = None
         self._moved = self._diagnosed = False
         self._settled = 0
@@ -155,10 +155,10 @@ class EnsembleProcessor(Processor):
             table.put(*self._tables[name].items())
         head, pending = self._tables["head"], self._tables["pending"]
         totals = EnsembleTotals(self._tables["totals"].rows(_ONLY)[0])
-        found = head.get(_HEAD)
-        if found is not None:
+        packed = head.get(_HEAD)
+        if packed is not None:
             entries = ((key.decode(), value) for key, value in pending.items())
-            self.learner.ledger.restore({**unpack(found), "counts": totals.counts}, entries)
+            self.learner.ledger.restore({**unpack(packed), "counts": totals.counts}, entries)
             self.learner.tally.put(_ONLY, totals.tally[None])
         numbers, pages = self._tables["window"].items()
         self.learner.window.put_pages(numbers, pages, totals.counts["settled"])
@@ -195,7 +195,7 @@ class EnsembleProcessor(Processor):
             tables[name].put(cells, table.rows(cells))
 
     def _pool(self, cells: Ints) -> None:
-        """Let the deciding fusion rule know what all partitions learned about some cubes."""
+        """Give the deciding fusion rule what all partitions learned about some cubes."""
         own, judge = self.learner.fusion.tables(), self.learner.judge
         for name, table in judge.tables().items():
             rows = [own[name].rows(cells), *self._others.parts(_fused(name), cells)]
@@ -216,32 +216,32 @@ class EnsembleProcessor(Processor):
             out.dead(batch, position, error)
         self._batch = batch
         self._check_clock()
-        self._take(events, 0, out, self._presence.note(events))
+        self._take(events, 0, out, self._live.note(events))
         self._batch = None
 
     def tick(self, now: int, out: Outbox) -> None:
-        """Let time pass: fusion time-outs and labels that will not come any more."""
+        """Let time pass: fusion time-outs, and labels that did not come in time."""
         self._check_clock()
         if self.learner.ledger.due(now):
             self._take([], now, out)
 
     def _check_clock(self) -> None:
-        """Put the join's clock right if it is further ahead than clocks of machines may differ."""
+        """Correct the join's clock if it is further ahead than machines' clocks may differ."""
         ledger, now = self.learner.ledger, wall()
         if ledger.clock > now + TOLERANCE:
             seconds = (ledger.clock - now) // 1000
-            _log.warning("the clock of the join was %d s ahead and is set back", seconds)
+            _log.warning("the join's clock was %d s ahead and has been set back", seconds)
             ledger.set_back(now)
             self._moved = True
 
-    def _take(self, events: list[Event], now: int, out: Outbox, present: Present = _ALL) -> None:
+    def _take(self, events: list[Event], now: int, out: Outbox, present: Liveness = _ALL) -> None:
         outcome = self.learner.take(events, now, live=present.live, awaited=present.awaited)
         self._note(outcome, events, out)
         self._moved = True
         self._diagnosed |= bool(outcome.diagnoses)
-        self._reports.send_diagnoses(outcome, out)
-        others = self.learner.others(outcome.settled) if self._reports.joint else None
-        self._reports.send_feedback(outcome.settled, out, others)
+        self._outputs.send_diagnoses(outcome, out)
+        others = self.learner.others(outcome.settled) if self._outputs.joint else None
+        self._outputs.send_feedback(outcome.settled, out, others)
         for rejection in outcome.rejections:
             self._send_dead(rejection, out)
         if outcome.settled:
@@ -250,15 +250,15 @@ class EnsembleProcessor(Processor):
 
     def _note(self, outcome: Outcome, events: Sequence[Event], out: Outbox) -> None:
         """Note what will be measured once it is committed."""
-        made, settled, notes = outcome.diagnoses, outcome.settled, out.notes
-        if made:
-            complete = sum(case.complete for case in made)
+        diagnoses, settled, notes = outcome.diagnoses, outcome.settled, out.notes
+        if diagnoses:
+            complete = sum(case.complete for case in diagnoses)
             notes.count(COMPLETE, complete)
-            notes.count(INCOMPLETE, len(made) - complete)
-            # The event that completed a case has its instance's time; whoever was waited for in
-            # vain was waited for from the first prediction on.
+            notes.count(INCOMPLETE, len(diagnoses) - complete)
+            # The event that completed a case has its instance's time; a case that timed out was
+            # opened by its first prediction, one time-out before.
             times, waited = {e.id: e.at for e in events}, self.learner.ledger.rules.fusion_timeout
-            arrived = [times.get(case.id, case.at - waited) for case in made]
+            arrived = [times.get(case.id, case.at - waited) for case in diagnoses]
             notes.observe(ARRIVED, np.array(arrived, np.int64))
         if settled:
             delays = [case.at - case.diagnosed_at for case in settled]
@@ -301,7 +301,7 @@ class EnsembleProcessor(Processor):
     # Outputs.
 
     def _send_dead(self, rejection: Reject, out: Outbox) -> None:
-        """Send an event that cannot be used to the dead letters, as it came."""
+        """Send an event that cannot be used to the dead letters, unchanged."""
         event, reason = rejection.event, Reason[rejection.reason.name]
         error = RecordError(reason, reason.meaning)
         if isinstance(event, Prediction):

@@ -17,7 +17,7 @@ from streams.engine.outbox import Outbox
 from streams.kafka.topics import Topics
 
 
-class Reports:
+class EnsembleOutputs:
     """Builds and sends records from what the ensemble learner decided and settled."""
 
     def __init__(self, settings: Settings, experts: Sequence[str]) -> None:
@@ -31,7 +31,7 @@ class Reports:
 
     @property
     def joint(self) -> bool:
-        """Whether a local learner is told what the others said."""
+        """Whether a local learner is told the log-odds of the others."""
         return any(self._joint)
 
     def send_diagnoses(self, outcome: Outcome, out: Outbox) -> None:
@@ -86,7 +86,7 @@ class Reports:
         }
 
     def _votes(self, verdict: Verdict) -> list[dict[str, str] | None]:
-        """Return what experts said that are not the learners, who are in the record anyway."""
+        """Return the votes of experts other than the learners, which are in the record anyway."""
         if self._experts == self._names:
             return [None] * len(verdict.labels)
         labels, experts = self._labels, self._experts
@@ -98,9 +98,9 @@ class Reports:
     def send_feedback(
         self, settled: Sequence[Settle], out: Outbox, others: Floats | None = None
     ) -> None:
-        """Hand each local learner the labels of what it predicted.
+        """Send each local learner the labels of its predictions.
 
-        `others` (n, M, K) is what the other learners said, for those that learn jointly.
+        `others` (n, M, K) are the other learners' log-odds, for learners that learn jointly.
         """
         all_keys = [case.id.encode() for case in settled]
         for i, name in enumerate(self._names):

@@ -16,11 +16,11 @@ import numpy as np
 from agents.agent_metrics import READ, SAID
 from agents.log_odds import LogOddsFormat
 from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
-from agents.prediction_records import Sayings
+from agents.prediction_records import PredictionRecords
 from agents.record_checks import at_home
 from agents.state_encoding import pack_state, unpack_state
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
-from agents.waiting_features import Kept
+from agents.waiting_features import WaitingFeatures
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import Floats, Ints
 from learners.local.features import FeatureSpace
@@ -83,7 +83,7 @@ class LocalProcessor(Processor):
         self.name = name
         self.learner = local_learner(settings, name)
         self._topics = Topics.of(settings)
-        self._sayings = Sayings(settings, name)
+        self._predictions = PredictionRecords(settings, name)
         self._log_odds = LogOddsFormat(settings)
         self._label_index = {label: i for i, label in enumerate(settings.labels)}
         self._rules = list(settings.learners[name].rules)
@@ -95,7 +95,9 @@ class LocalProcessor(Processor):
         self._feedback = Reader(Feedback, known=known, checks=[home])
         self._counts: CountsTable = context.tables["counts"]
         self._totals = LocalTotals(context.tables["totals"], len(self._rules))
-        self._kept = Kept(context.tables.get("features"), settings, self.learner.space.d)
+        self._features = WaitingFeatures(
+            context.tables.get("features"), settings, self.learner.space.d
+        )
         self._models: EntriesTable | None = context.tables.get("models")
         self._ids = PhaseIds(self.learner)
         self._counted: list[Any] = []
@@ -141,9 +143,9 @@ class LocalProcessor(Processor):
             ) from None
 
     def tick(self, now: int, out: Outbox) -> None:
-        """Give up features whose label did not come."""
+        """Drop features whose label did not come."""
         del out
-        self._totals.count(FORGOTTEN, self._kept.expire(now))
+        self._totals.count(FORGOTTEN, self._features.expire(now))
 
     # Instances.
 
@@ -163,13 +165,13 @@ class LocalProcessor(Processor):
         for part, said in decided:
             ids = read.ids[part]
             sure = self.learner.confidence(said.choices)
-            values = encode_all(self._sayings.records(ids, read.at[part], said, sure))
+            values = encode_all(self._predictions.records(ids, read.at[part], said, sure))
             keys = [name.encode() for name in ids]
             out.emit_many(self._topics.predictions, keys, values, times[part])
-            self._kept.keep(ids, rows[part], times[part])
+            self._features.keep(ids, rows[part], times[part])
             self._totals.decided(said)
             out.notes.count(SAID, len(values))
-        self._totals.count(FORGOTTEN, self._kept.expire(times[-1]))
+        self._totals.count(FORGOTTEN, self._features.expire(times[-1]))
         self._refuse(batch, [(read.positions[row], error) for row, error in failed], out)
 
     def _asked(self) -> Sequence[Rule] | None:
@@ -240,7 +242,7 @@ class LocalProcessor(Processor):
         """Teach the rules that learn; return which of the records they fail on."""
         if not self.learner.learns:
             return []
-        kept = [(k, row) for k, r in enumerate(records) if (row := self._kept.pop(r.id))]
+        kept = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
         d, at = self.learner.space.d, [k for k, _ in kept]
         rows = np.frombuffer(b"".join(row for _, row in kept), np.float64).reshape(len(kept), d)
         lessons = Lessons(rows, truth[at], self._others([records[k] for k in at]))
@@ -278,7 +280,7 @@ class LocalProcessor(Processor):
 
 
 def readable(space: FeatureSpace) -> list[Feature]:
-    """Return features as readers know them."""
+    """Return features in the form that readers use."""
     return [
         Feature(feature.name, getattr(feature, "categories", None)) for feature in space.features
     ]

@@ -1,7 +1,7 @@
-"""Log-odds as they travel and as learners hear them: the one place that turns one into the other.
+"""Log-odds as they travel and as learners use them: the one place that converts them.
 
 With two labels a single number travels, the log-odds of the positive label; with more, one per
-label. Learners always hear one per label.
+label. Learners always use one per label.
 """
 
 from collections.abc import Sequence

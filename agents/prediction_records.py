@@ -1,4 +1,4 @@
-"""What a local learner says about instances, as the records that travel."""
+"""The predictions of a local learner, as the records that travel."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -12,8 +12,8 @@ from schemas.records import Prediction
 from settings.model import Settings
 
 
-class Sayings:
-    """Makes predictions of one local learner."""
+class PredictionRecords:
+    """Builds the prediction records of one local learner."""
 
     def __init__(self, settings: Settings, name: str) -> None:
         self._name = name
@@ -23,39 +23,43 @@ class Sayings:
         self._full = settings.learners[name].feedback == "full"
 
     def records(
-        self, ids: Sequence[str], at: Sequence[int], said: Predictions, sure: Confidence
+        self,
+        ids: Sequence[str],
+        at: Sequence[int],
+        predictions: Predictions,
+        confidence: Confidence,
     ) -> Iterator[Prediction]:
         """Return one prediction per instance."""
-        chosen, labels, rules = said.choices, self._labels, self._rules
-        # Columns, in the order of the record's fields: so no loop of ours goes over the records.
+        choices, labels, rules = predictions.choices, self._labels, self._rules
+        # Columns in the order of the record's fields, so that no Python loop runs over the records.
         return map(
             Prediction,
             ids,
             repeat(self._name),
-            [labels[i] for i in said.labels.tolist()],
-            repeat(chosen.phase),
-            map(str, chosen.cubes.tolist()),
-            [rules[i] for i in chosen.rules.tolist()],
-            chosen.exploring.tolist(),
-            chosen.trials.tolist(),
+            [labels[i] for i in predictions.labels.tolist()],
+            repeat(choices.phase),
+            map(str, choices.cubes.tolist()),
+            [rules[i] for i in choices.rules.tolist()],
+            choices.exploring.tolist(),
+            choices.trials.tolist(),
             at,
-            _known(sure.accuracy),
-            _known(sure.low),
-            _known(sure.high),
-            _known(sure.epsilon),
-            self._votes(said),
-            self._log_odds.send(said.log_odds),
+            _known(confidence.accuracy),
+            _known(confidence.low),
+            _known(confidence.high),
+            _known(confidence.epsilon),
+            self._votes(predictions),
+            self._log_odds.send(predictions.log_odds),
         )
 
-    def _votes(self, said: Predictions) -> Iterable[dict[str, str] | None]:
+    def _votes(self, predictions: Predictions) -> Iterable[dict[str, str] | None]:
         if not self._full:
             return repeat(None)
-        named = [[self._labels[i] for i in row] for row in said.votes.tolist()]
+        named = [[self._labels[i] for i in row] for row in predictions.votes.tolist()]
         return [dict(zip(self._rules, row, strict=True)) for row in named]
 
 
 def _known(column: Floats) -> list[float | None]:
-    """Return a column as records hold it: None where it is not known."""
+    """Return a column as records hold it: None where unknown."""
     values: list[float | None] = column.tolist()
     for unknown in np.flatnonzero(~np.isfinite(column)).tolist():
         values[unknown] = None

@@ -1,4 +1,4 @@
-"""What readers check beyond the record itself: its partition, and that it fits the settings."""
+"""What readers check beyond a record itself: its partition, and whether it fits the settings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from streams.kafka.partitions import all_at
 def at_home(settings: Settings, partition: int) -> Check:
     """Return the check that an id belongs to the partition it was read from.
 
-    Elsewhere the other records about its patient would never meet it.
+    In another partition it would never meet the other records of its patient.
     """
     partitions = settings.topics.partitions
 

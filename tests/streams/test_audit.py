@@ -21,7 +21,7 @@ from pipeline_kit import (
     settings,
 )
 
-from agents.ensemble_outputs import Reports
+from agents.ensemble_outputs import EnsembleOutputs
 from audit import audit
 from settings.loading import load_settings
 from streams.engine.changelogs.changelog import META_KEY
@@ -167,7 +167,7 @@ async def short_day(config):
 
 
 def test_a_dropped_feedback_is_found(config, monkeypatch, hb, tmp_path):
-    sent = Reports.send_feedback
+    sent = EnsembleOutputs.send_feedback
 
     def forgetful(self, cases, out, others=None):
         """Drop the feedback of one patient to the first learner."""
@@ -176,7 +176,7 @@ def test_a_dropped_feedback_is_found(config, monkeypatch, hb, tmp_path):
                 case.payloads = (None, *case.payloads[1:])
         sent(self, cases, out, others)
 
-    monkeypatch.setattr(Reports, "send_feedback", forgetful)
+    monkeypatch.setattr(EnsembleOutputs, "send_feedback", forgetful)
     asyncio.run(short_day(config))
     figures = found(hb, tmp_path)
     assert (figures["lost"], figures["double"], figures["differing"]) == (1, 0, 0)

@@ -22,7 +22,7 @@ let note = "";
 let unwell = "";
 let judged = "";
 
-const SAID = {
+const STATES = {
   connecting: "Connecting",
   live: "Live",
   starting: "Starting",
@@ -31,18 +31,18 @@ const SAID = {
   lost: "Connection lost",
 };
 
-function announce(said) {
-  text(byId("announce"), said);
+function announce(message) {
+  text(byId("announce"), message);
 }
 
 function banner() {
   const node = byId("banner");
   const verdict = store.now?.verdict;
-  const seen = since ? ` What you see is from ${time(since)}.` : "";
+  const seen = since ? ` The figures shown are from ${time(since)}.` : "";
   let said = note;
   if (link === "lost")
-    said = `No connection to this worker.${seen} The page tries again by itself.`;
-  else if (link === "stalled") said = `The worker is connected but says nothing.${seen}`;
+    said = `No connection to this worker.${seen} The page keeps trying to reconnect.`;
+  else if (link === "stalled") said = `The worker is connected but sends nothing.${seen}`;
   else if (verdict?.text)
     said = [`${sentence(verdict.text)}${dated(store.now.at)}`, note].filter(Boolean).join(" ");
   node.hidden = !said;
@@ -56,7 +56,7 @@ function pill() {
   const level = store.now?.verdict.level;
   const state = link === "live" && level && level !== "well" ? level : link;
   set(byId("link"), "data-state", state);
-  if (link !== "lost") text(byId("link-text"), SAID[state]);
+  if (link !== "lost") text(byId("link-text"), STATES[state]);
 }
 
 const sentence = (said) => `${said[0].toUpperCase()}${said.slice(1)}.`;
@@ -105,7 +105,7 @@ function judge(verdict) {
   judged = verdict.text;
 }
 
-/** Say aloud when an agent falls silent or recovers, and only then. */
+/** Announce to screen readers when an agent falls silent or recovers, and only then. */
 function health(now) {
   const bad = Object.entries(now.health).filter(([, each]) => !each.well);
   const names = bad.map(([name]) => name).join();
