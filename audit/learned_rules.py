@@ -1,7 +1,7 @@
-"""Rules that learn: the fold over the partition's feedback, with the features, once more.
+"""Rules that learn, taught again from the partition's feedback and features.
 
-The fold is in the order of the feedback, so a rule that is `exact` must come out bit by bit; the
-others must predict the same.
+The lessons are in the order of the feedback, so a rule that is `exact` must come out identical bit
+by bit; the others must make the same predictions.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +25,7 @@ _PROBES = 1000
 
 
 class Taught(NamedTuple):
-    """What rules were taught, why that cannot be known, and whether one failed on it."""
+    """What rules were taught, why that is unknown if it is, and whether a rule failed on it."""
 
     lessons: Lessons
     unknown: str = ""
@@ -49,7 +49,7 @@ def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
 
 
 def audit_models(audit: "LocalAudit", taught: Taught) -> None:
-    """Hold every model of a learner against the one that learned once more, and the features."""
+    """Compare a learner's models with those taught again, and its features with the instances."""
     rules = audit.learner.learning_rules
     if not rules:
         return
@@ -66,7 +66,7 @@ def audit_models(audit: "LocalAudit", taught: Taught) -> None:
 
 
 def _unknowable(audit: "LocalAudit") -> str:
-    """Say why the fold cannot be done again, if so."""
+    """Say why the rules cannot be taught again; nothing if they can."""
     observed = audit.observed
     if observed.cut(observed.topics.instances(audit.name)):
         return "not compared: the first instances are gone"
@@ -103,7 +103,7 @@ def _compare(
 
 
 def _audit_features(audit: "LocalAudit") -> None:
-    """Hold the features that wait for their label against the instances they came with."""
+    """Compare the features that wait for their label with the instances they came with."""
     held = audit.state.entries["features"]
     find = audit.observed.logs.names.ids.find
     mine = {

@@ -56,7 +56,7 @@ class Observed:
         return Topics.of(self.settings)
 
     def place(self, what: str) -> str:
-        """Return where something was found, for people."""
+        """Return where something was found, for the report."""
         return f"{what}/{self.logs.partition}"
 
     def state(self, agent: str) -> LiveState:
@@ -99,7 +99,7 @@ class Observed:
         return np.array(sorted(found), np.int64)
 
     def usable(self, topic: str) -> Bools:
-        """Mark a topic's good records that were not turned away later, by rule or by join."""
+        """Mark a topic's good records that were not refused later, by a rule or by the join."""
         away = self.refused(topic, *map(str, Reason), "rule_failed")
         return ~np.isin(self.log(topic).columns["offset"], away)
 
@@ -146,7 +146,7 @@ class Observed:
     def scope(self) -> Bools:
         """Mark the instances whose whole history is in the topics.
 
-        If the start of some topics is gone, these are the ones that every learner got to see only
+        If the start of some topics is gone, these are the instances that reached every learner
         after the last of the gaps.
         """
         since = self.logs.vouched_from
@@ -160,7 +160,7 @@ class Observed:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing was removed, so that tables can be recomputed from nothing."""
+        """Whether nothing was removed, so that tables can be recomputed from the start."""
         return self.logs.vouched_from is None
 
 

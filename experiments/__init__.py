@@ -1,1 +1,1 @@
-"""What it achieves: benchmarks, the paper's tables and figures, replay."""
+"""The evidence: the paper's tables and figures, single passes over data sets, and the report."""

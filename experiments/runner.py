@@ -10,8 +10,8 @@ from time import perf_counter, process_time
 from typing import Any
 
 from experiments.catalogue import CATALOGUE, Options, Tick
+from experiments.process_pool import cores, end_with_parent
 from experiments.report.result import Result
-from experiments.workers import cores, end_with_parent
 
 Ticked = Callable[[str], object]
 Done = Callable[[str, Result], object]

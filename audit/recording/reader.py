@@ -1,9 +1,8 @@
-"""What the topics hold, read back: everything committed, once, without disturbing anybody.
+"""Reads back what the topics hold: everything committed, once, without disturbing anything.
 
 A reader outside any consumer group leaves no trace on the broker. It reads a partition of a topic
-from its start to an end that is fixed beforehand, and hands batches to whoever makes columns of
-them (`audit.recording.topic_logs`), so that at no time more than one batch is held as it
-travels.
+from its start to an end that is fixed beforehand, and hands each batch on to be turned into columns
+(`audit.recording.topic_logs`), so that no more than one batch is held in its encoded form.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -23,7 +22,7 @@ from streams.kafka.connection import await_broker, explained, quiet_client
 from streams.kafka.security import located
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being read, how many offsets are done, and how many there are to do by now."""
+"""Called with what is being read, how many offsets are done, and how many are known so far."""
 
 
 def silent(_what: str, _done: int, _total: int) -> None:
@@ -32,7 +31,7 @@ def silent(_what: str, _done: int, _total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part of a topic partition that is there: offsets from `start` up to, without, `end`."""
+    """The part of a topic partition that exists: offsets from `start` up to but not `end`."""
 
     topic: str
     partition: int

@@ -15,10 +15,10 @@ from experiments.paper.parallel_runs import LocalSettings, Votes, simulate_learn
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.search import choose
 from experiments.paper.sweep import visits
+from experiments.process_pool import spread
 from experiments.report.result import Result, Row, Table
 from experiments.single_pass.locals import Task
 from experiments.single_pass.single_pass import as_runs
-from experiments.workers import spread
 from learners.arrays.types import Floats, Ints
 from learners.local.iup import Feedback
 from learners.local.partition import unit_cube

@@ -1,4 +1,4 @@
-"""One run, one instance at a time, with the product's own objects: what the lanes must agree with.
+"""One run, one instance at a time, with the product's own objects; parallel runs must agree.
 
 This is the loop that a worker performs: rows of raw features go to each `LocalLearner`, their
 predictions to the fusion rule, and the label back to all of them. It is also the pace to beat.
@@ -101,7 +101,7 @@ class _Loop:
 
 
 def race(count: int = 50, steps: int = 300, seed: int = 1) -> dict[str, float]:
-    """Return instances per second of the lanes and of the scalar loop, on the same runs.
+    """Return instances per second of parallel runs and of the scalar loop, on the same runs.
 
     The scalar loop is timed on one run; all runs cost it the same.
     """

@@ -6,7 +6,7 @@ The paper moves h by hand until the FNR, averaged over the 50 runs, is "just bel
 2. between the last value above the limit and the first below it, four more values are tried;
 3. of all values tried, the one with the lowest mean PER among those with mean FNR <= 3 % counts.
 
-This uses the truth of the very runs that are reported, as the paper does; nobody can do that on a
+This uses the truth of the very runs that are reported, as the paper does; that is impossible on a
 live stream (see `learners/fusion/fnr_control.py` for what can be done there).
 """
 

@@ -1,4 +1,4 @@
-"""The paper's claims, each held against an experiment's figures."""
+"""The paper's claims, each compared with an experiment's figures."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What we claim, each held against an experiment's figures."""
+"""Our own claims, each compared with an experiment's figures."""
 
 from experiments.report.claims import Figures, Judge, claim
 from experiments.report.result import Row

@@ -12,13 +12,13 @@ from math import log
 import numpy as np
 
 from experiments.paper.rates import rates
+from experiments.process_pool import spread
 from experiments.report.result import Chart, Result, Row, Series, Table
 from experiments.single_pass.locals import Task, listen
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
 from experiments.single_pass.orders import REPORTED
 from experiments.single_pass.passes import Pass, at_limit, fuse, truths
 from experiments.single_pass.river_peers import BEST_LIMITED, river_pass, stacked_pass
-from experiments.workers import spread
 from learners.arrays.types import Floats, Ints
 from learners.fusion.fnr_control import FnrControl
 

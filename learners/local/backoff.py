@@ -60,7 +60,7 @@ class Backoff:
         self.add(cubes, deltas)
 
     def rebuild(self, table: CellTable) -> None:
-        """Compute the coarse counts anew from the cubes' counts."""
+        """Recompute the coarse counts from the cubes' counts."""
         for index, (level, coarse) in enumerate(self._levels):
             self._levels[index] = level, table_for(level.size, coarse.width)
         cubes, rows = table.items()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from experiments.paper.rates import rates
+from experiments.process_pool import spread
 from experiments.single_pass.control import Setting, controlled
 from experiments.single_pass.locals import Recipe, Task, _pass, listen
 from experiments.single_pass.methods import OURS, RECIPES
@@ -19,7 +20,6 @@ from experiments.single_pass.orders import REPORTED, TUNED, make_order
 from experiments.single_pass.passes import Pass, at_limit, fuse, truths
 from experiments.single_pass.river_peers import BEST, PEERS, river_model, river_pass
 from experiments.single_pass.single_pass import as_runs, paper_scores
-from experiments.workers import spread
 from learners.fusion.base import Ballot
 from learners.fusion.fnr_control import Controlled
 
@@ -97,7 +97,8 @@ def running(pid):
 
 def test_workers_end_when_their_parent_is_killed():
     code = (
-        "import time; from experiments.workers import spread; spread(time.sleep, [99, 99], jobs=2)"
+        "import time; from experiments.process_pool import spread;"
+        " spread(time.sleep, [99, 99], jobs=2)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
