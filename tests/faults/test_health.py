@@ -110,3 +110,30 @@ async def test_a_worker_without_partitions_proves_that_it_reads_too(
             before = idle.consumer._turned
             await until(lambda: idle.consumer._turned > before, WITHIN)  # noqa: B023 - at once
         await until(lambda: idle.engine.verdict().well, WITHIN)
+
+
+async def test_a_loop_that_hangs_is_named_and_the_process_is_not_alive(
+    broker_address, prefix, tmp_path, monkeypatch
+):
+    conf = config(broker_address, prefix, tmp_path, silent_after=2.0, hung_after=4.0)
+    agent = spec(prefix)
+    await create_topics(broker_address, conf, [agent], prefix + "out")
+    released = asyncio.Event()
+    fetch = Fetching._fetch_records
+
+    async def hang(*arguments, **options):
+        await released.wait()
+        return await fetch(*arguments, **options)
+
+    async with worker(conf, agent, web=ANY) as app:
+        await eventually(app, lambda answer: answer[0] == 200)
+        monkeypatch.setattr(Fetching, "_fetch_records", hang)
+        found = await eventually(app, lambda answer: answer[1]["verdict"]["cause"] == "not_reading")
+        assert found["verdict"]["text"].startswith("nothing has been read for")
+        async with asyncio.timeout(WITHIN):
+            while (await page(app, "/healthz"))[0] == 200:  # noqa: ASYNC110 - it is asked for
+                await asyncio.sleep(0.2)
+        assert "not reading for" in (await page(app, "/healthz"))[1]["status"]
+        released.set()
+        await eventually(app, lambda answer: answer[0] == 200)
+        assert (await page(app, "/healthz"))[0] == 200
