@@ -31,8 +31,8 @@ from streams.kafka.connection import admin_client
 from streams.kafka.topics import declared
 
 _LABEL_AFTER = 0.5
-_FIRST_WITHIN = 60.0
-_SETTLE = 120.0
+_FIRST_WITHIN = 300.0
+_SETTLE = 300.0
 _PAUSE = 1.0
 
 

@@ -20,6 +20,7 @@ def cluster():
         yield brokers
 
 
+@pytest.mark.timeout(1_200)  # a minute each on a machine that has nothing else to do
 @pytest.mark.parametrize(
     ("run", "plan"),
     [(faults.run, SHORT.with_network(HASTY)), (pipeline_faults.run, PIPELINE_SHORT.with_disk())],
