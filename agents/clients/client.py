@@ -137,7 +137,8 @@ class Publisher:
     async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
         """Publish the true label of a patient."""
         at = wall()
-        value = label_value(id, label, at, self.settings.labels)
+        # The encoder takes plain text only, and `publish` returns a kind of its own.
+        value = label_value(str(id), label, at, self.settings.labels)
         await self._sender.send(id.encode(), {self._labels: value}, at)
 
 

@@ -97,6 +97,14 @@ def number(text):
     return float(re.sub(r"[^\d.]", "", text))
 
 
+def await_true(page, condition):
+    """Wait for a JavaScript condition; playwright's own waiting evaluates text, which the page bars."""
+    deadline = time.monotonic() + PATIENCE
+    while not page.evaluate(condition):
+        assert time.monotonic() < deadline, condition
+        page.wait_for_timeout(100)
+
+
 def more_than(place, least):
     """Return a JavaScript condition: the number shown there is larger."""
     return f"document.querySelector('{place}').textContent.replace(/[^\\d.]/g, '') > {least}"
@@ -110,7 +118,7 @@ def test_the_page_fills_and_its_numbers_are_those_of_metrics(system, opened, pag
     other = opened(address=system.other.page)
     pages = [page, other]
     for page in pages:
-        page.wait_for_function(more_than("#figure-labelled .value", 60))
+        await_true(page, more_than("#figure-labelled .value", 60))
     with system.patients.paused():
         known = await_rest(system)
         for page in pages:
@@ -193,7 +201,7 @@ def check_sections(page):
 
 
 def test_no_id_leaves_the_worker_in_full(system, page):
-    page.wait_for_function(more_than("#figure-diagnosed .value", 50))
+    await_true(page, more_than("#figure-diagnosed .value", 50))
     heard = page.evaluate(
         """() => new Promise((done) => {
             const source = new EventSource("events");
@@ -216,9 +224,9 @@ def test_it_is_accessible(page, viewport, scheme):
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     try:
         # Nothing sticks out, once everything has found its size.
-        page.wait_for_function(f"document.scrollingElement.scrollWidth <= {viewport['width']}")
-        page.wait_for_function("document.getAnimations().length === 0")  # motion is reduced
-        page.wait_for_function(f"({STICKING_OUT}).length === 0")  # every name is inside its box
+        await_true(page, f"document.scrollingElement.scrollWidth <= {viewport['width']}")
+        await_true(page, "document.getAnimations().length === 0")  # motion is reduced
+        await_true(page, f"({STICKING_OUT}).length === 0")  # every name is inside its box
         check_axe(page)
         page.locator("#learners button").first.click()
         expect(page.locator("#panel h3").first).to_have_text("Rules")
@@ -307,7 +315,7 @@ def test_light_and_dark_by_choice(page):
 def test_a_page_opened_late_sees_the_curves_from_the_start(page):
     page.reload()
     await_filled(page)
-    page.wait_for_function("document.querySelector('#plot-error').data[0].x.at(-1) > 40")
+    await_true(page, "document.querySelector('#plot-error').data[0].x.at(-1) > 40")
     assert page.evaluate("document.querySelector('#plot-error').data[0].x[0]") < 20
 
 
