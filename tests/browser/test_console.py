@@ -98,7 +98,7 @@ def number(text):
 
 
 def await_true(page, condition):
-    """Wait for a JavaScript condition; playwright's own waiting evaluates text, which the page bars."""
+    """Wait for a JavaScript condition; the page bars the text that playwright would evaluate."""
     deadline = time.monotonic() + PATIENCE
     while not page.evaluate(condition):
         assert time.monotonic() < deadline, condition
