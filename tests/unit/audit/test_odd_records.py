@@ -33,7 +33,8 @@ def stream(tmp_path_factory):
 def changelog(live, spec):
     """Return the state of an agent as the records of its changelogs."""
     records = []
-    for table in live.tables[spec.name].values():
+    tables = live.agents[spec.name].tables
+    for table in tables.values():
         if isinstance(table, CountsTable):
             table.claim(table.items()[0])
             pairs = table.drain()
@@ -42,7 +43,7 @@ def changelog(live, spec):
         records += [(table.prefix + key, value) for key, value in pairs]
     meta = {
         "version": VERSION,
-        "layout": {name: table.layout for name, table in live.tables[spec.name].items()},
+        "layout": {name: table.layout for name, table in tables.items()},
         "positions": {topic: len(live.published[topic]) for topic in spec.inputs},
     }
     return [*records, (META_KEY, orjson.dumps(meta))]
@@ -56,9 +57,9 @@ def batch_of(records):
 
 def states(live, changed=lambda _agent, records: records):
     gathered = {}
-    for agent in live.inputs.values():
-        agent.save()
-    for spec in live.specs:
+    for agent in live.agents.values():
+        agent.processor.save()
+        spec = agent.spec
         gatherer = StateGatherer(spec)
         gatherer.take(batch_of(changed(spec.name, changelog(live, spec))))
         gathered[spec.name] = gatherer.state()
@@ -126,7 +127,7 @@ def test_records_that_are_odd_in_any_field_are_reported(stream):
 
 def test_state_that_is_odd_in_any_row_is_reported(stream):
     rng = random.Random(SEED)
-    agents = [spec.name for spec in stream.specs]
+    agents = list(stream.agents)
 
     def change(chosen):
         def changed(agent, records):
