@@ -254,8 +254,8 @@ _ALL = (
     ),
     # Times.
     kind("stamp_none", "used", plain, _at(None, -1), clients=_ONE),
-    kind("stamp_zero", "used", plain, _at(None, 0), clients=_ONE),
-    kind("stamp_2001", "used", plain, _at(None, YEAR_2001), clients=_NO_KCAT),
+    kind("stamp_zero", "used unknown", plain, _at(None, 0), clients=_ONE),
+    kind("stamp_2001", "used unknown", plain, _at(None, YEAR_2001), clients=_NO_KCAT),
     kind("stamp_ahead", "used", plain, _at(HOUR - 5 * MINUTE), clients=_NO_KCAT),
     kind("stamp_2100", f"used {REFUSED}", plain, _at(None, YEAR_2100), clients=_NO_KCAT),
     # Rows.
