@@ -7,6 +7,10 @@ folder that opens without complaint: the newest writes are there, older ones are
 So every log file gets a mark of its own in every column family: a row that nothing overwrites. The
 folder's meta data say which marks there must be. Writes that are lost together were in the same log
 file, so their mark is lost with them, and the next opening sees it.
+
+An opening writes a new manifest: first all that the old one listed, then what it recovers from the
+log files. So what was written before the last opening but one is at the head of the manifest, which
+cannot be lost without an error, and its marks can go.
 """
 
 from collections.abc import Mapping
@@ -18,10 +22,11 @@ _MARK = b"\x00generation/"
 
 
 class Span(NamedTuple):
-    """The marks that must be there: from `first` to `last`."""
+    """The marks that must be there: from `first` to `last`; `opened` is the last opening's."""
 
     first: int
     last: int
+    opened: int
 
 
 def is_mark(key: bytes) -> bool:
@@ -40,10 +45,10 @@ def mark(batch: Any, handles: Mapping[str, Any], number: int) -> None:
         batch.put(_key(number), b"", handle)
 
 
-def unmark(batch: Any, handles: Mapping[str, Any], span: Span) -> None:
-    """Delete marks that were found to be there: all they stood for is there as well."""
+def unmark(batch: Any, handles: Mapping[str, Any], first: int, end: int) -> None:
+    """Delete the marks from `first` up to `end`, which is kept."""
     for handle in handles.values():
-        for number in range(span.first, span.last + 1):
+        for number in range(first, end):
             batch.delete(_key(number), handle)
 
 

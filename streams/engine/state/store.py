@@ -40,6 +40,7 @@ MAX_FOLDERS = 16
 MAX_ASIDE = 100
 """Folders of one task that may be set aside: a disk that damages more than this needs a look."""
 
+_FRESH = Span(1, 0, 1)
 _META = "default"
 _FORMAT_KEY = b"format"
 _OFFSETS_KEY = b"offsets"
@@ -84,7 +85,7 @@ class Store:
     def __init__(self, folder: Path, tables: Iterable[str]) -> None:
         self.folder = folder
         self._tables = list(tables)
-        self._span, self._logfile = Span(1, 0), ""
+        self._span, self._logfile = _FRESH, ""
         self._open()
 
     def _open(self) -> None:
@@ -185,16 +186,17 @@ class Store:
         except Exception as error:
             raise self._noted(_explained(self.folder, error, "write")) from error
 
-    def _begin_generation(self, *, forget: bool = False) -> None:
-        """Mark the log file that is written now; `forget` the marks before, which were checked."""
+    def _begin_generation(self, *, opening: bool = False) -> None:
+        """Mark the log file that is written now; an opening drops marks that are not needed."""
         self._logfile = newest_log(self.folder)
         batch = WriteBatch(raw_mode=True)
-        first, last = self._span
-        if forget:
-            unmark(batch, self._handles, self._span)
-            first = last + 1
-        self._span = Span(first, last + 1)
-        mark(batch, self._handles, last + 1)
+        first, last, opened = self._span
+        number = last + 1
+        if opening:
+            unmark(batch, self._handles, first, opened)
+            first, opened = opened, number
+        self._span = Span(first, number, opened)
+        mark(batch, self._handles, number)
         spans = {name: list(self._span) for name in self._handles}
         batch.put(_GENERATIONS_KEY, orjson.dumps(spans))
         self._write(batch)
@@ -275,8 +277,10 @@ class Store:
         for name, span in spans.items():
             if name in self._families and not complete(self._families[name], span):
                 raise DamagedError(self.folder, "writes are missing from its history")
-        self._span = next(iter(spans.values()), Span(1, 0))
-        self._begin_generation(forget=True)
+        self._span = next(iter(spans.values()), _FRESH)
+        if not self._handles.keys() <= spans.keys():  # a new table has no earlier marks
+            self._span = Span(self._span.last + 1, self._span.last, self._span.last + 1)
+        self._begin_generation(opening=True)
 
 
 def open_free(parent: Path, tables: Iterable[str], changelog: str | None = None) -> Store:
