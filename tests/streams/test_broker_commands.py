@@ -65,7 +65,7 @@ def test_resetting_asks_first(hb, data):
     hb("up")
     asked = hb("reset")
     assert asked.code == 3
-    assert "to do so add --yes" in asked.err
+    assert "add --yes to confirm" in asked.err
     assert hb("status").code == 0
     assert hb("reset", "--yes", "--json").json == {"deleted": True, "data": str(data)}
     assert not data.exists()
@@ -77,7 +77,7 @@ def test_in_the_foreground_it_stops_with_its_command(data, number):
     command = [*HB, "broker", "up", "--foreground", "--data", str(data)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = ""
-    while "Ctrl-C stops it" not in said:
+    while "Ctrl-C to stop" not in said:
         assert select.select([process.stderr], [], [], 120)[0]
         line = process.stderr.readline()
         assert line, "it ended too early"
