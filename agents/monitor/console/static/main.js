@@ -125,7 +125,7 @@ connect(
     link = state;
     since = last;
     pill();
-    if (state === "lost") text(byId("link-text"), SAID.lost);
+    if (state === "lost") text(byId("link-text"), STATES.lost);
     if (state !== "live")
       announce(state === "lost" ? "Connection lost." : "No news from the worker.");
     else if (healed && !note) announce("Connected again.");
