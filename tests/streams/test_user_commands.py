@@ -193,7 +193,7 @@ def test_a_bad_row_is_named_without_its_value(hb, here, broker_address, change, 
     ("arguments", "code", "message"),
     [
         (["nowhere.csv"], 3, "nowhere.csv: there is no such file"),
-        ([], 2, "name a FILE, or a --dataset"),
+        ([], 2, "give a FILE or a --dataset"),
         (["--dataset", "wdbc"], 3, "wdbc has no feature 'radius'"),
         (["patients.csv", "--label-delay", "soon"], 3, "--label-delay soon: expected 5s, exp:5s"),
         (["patients.csv", "--missing", "2"], 2, "less than or equal to 1"),
@@ -222,12 +222,13 @@ def test_ctrl_c_says_what_was_published(here, broker_address):
     write_csv(here, rows(900))
     # So slowly that it is at work for minutes.
     process = start("produce", "patients.csv", "--rate", 5, "--label-delay", "1h")
-    until(lambda: records(broker_address, topics().instances("imaging")), bool)
+    few = topics().instances("imaging")
+    until(lambda: records(broker_address, few), lambda found: len(found) > 2)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     said = re.fullmatch(
-        r"interrupted: (\d+) patients, 0 labels.*\n  (\d+) labels were still waiting and are not"
+        r"interrupted: (\d+) patients, 0 labels.*\n  (\d+) labels were still waiting and were not"
         r" published\n",
         out,
     )
