@@ -69,11 +69,18 @@ class Run:
     failed: int
     restarts: int
     wrong_totals: Mapping[str, int]
+    began: int
+    """When publishing began, in milliseconds since 1970."""
 
     @property
     def diagnosed(self) -> Sequence[str]:
         """Return the good patients that have their diagnosis."""
         return [name for name in self.found.stamps if name.startswith("p")]
+
+    @property
+    def rate(self) -> float:
+        """Return the diagnoses of good patients per second."""
+        return rate(self.found.stamps, self.diagnosed, self.began)
 
 
 def run(size: Size, seed: int, rounds: int, say: Say, address: str | None = None) -> dict[str, Any]:
@@ -89,9 +96,9 @@ async def _all(address: str, size: Size, seed: int, rounds: int, say: Say) -> li
     pairs = []
     for number in range(rounds):
         clean = await _one(address, size, seed + number, hostile=False)
-        say(f"clean run: {rate(clean.found.stamps, clean.diagnosed):,.0f} diagnoses a second")
+        say(f"clean run: {clean.rate:,.0f} diagnoses a second")
         hostile = await _one(address, size, seed + number, hostile=True)
-        say(f"hostile run: {rate(hostile.found.stamps, hostile.diagnosed):,.0f} a second")
+        say(f"hostile run: {hostile.rate:,.0f} a second")
         pairs.append((clean, hostile))
     return pairs
 
@@ -103,7 +110,7 @@ def _report(size: Size, seed: int, pairs: Sequence[tuple[Run, Run]]) -> dict[str
     for each, verdict in zip(hostile, verdicts, strict=True):
         unaccounted.update(verdict.unaccounted)
         unaccounted.update({f"total of {what}": n for what, n in each.wrong_totals.items()})
-    rates = [[rate(each.found.stamps, each.diagnosed) for each in pair] for pair in pairs]
+    rates = [[each.rate for each in pair] for pair in pairs]
     clean, odd = (max(column) for column in zip(*rates, strict=True))
     return {
         "settings": {"seed": seed, "rounds": len(pairs), "partitions": PARTITIONS},
@@ -133,12 +140,13 @@ async def _one(address: str, size: Size, seed: int, *, hostile: bool) -> Run:
         odd = {record.number: record for _, record in records} if hostile else {}
         with running(worker(folder / "ensemble"), folder) as programs:
             await _until_ready(settings)
-            production = _production(settings, size.good, seed)
+            production, began = _production(settings, size.good, seed), wall()
             refused, _ = await asyncio.gather(_write(address, records), production.run())
             found = await _settled(settings, odd, size.good, programs)
             wrong = await misused(settings, odd, found, size.good) if hostile else {}
             failed, restarts = _troubles(programs)
-        return Run(settings, found, odd, refused if hostile else set(), failed, restarts, wrong)
+        refused = refused if hostile else set()
+        return Run(settings, found, odd, refused, failed, restarts, wrong, began)
 
 
 async def _prepared(address: str, folder: Path) -> Settings:

@@ -116,7 +116,7 @@ _LATE = {"conflict", "unknown", "expired", "evicted", "pending_full"}
 """Reasons that the join gives: it has counted the record before it refuses it."""
 
 
-def rate(stamps: Mapping[str, int], ids: Collection[str]) -> float:
-    """Return the diagnoses of some patients per second, from the first to the last of them."""
+def rate(stamps: Mapping[str, int], ids: Collection[str], began: int) -> float:
+    """Return the diagnoses of some patients per second, from the publishing to the last of them."""
     times = [stamps[name] for name in ids]
-    return 1000 * len(times) / max(max(times) - min(times), 1)
+    return 1000 * len(times) / max(max(times) - began, 1)
