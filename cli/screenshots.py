@@ -26,11 +26,11 @@ def screenshots(
     from cli.console_screenshots import PATIENTS, browser_path, take
     from cli.demo.command import prepare
     from cli.demo.demonstration import Demo
-    from cli.demo.folder import Place
+    from cli.demo.folder import DemoFolder
 
     browser_path()
     with tempfile.TemporaryDirectory(prefix="hb-screenshots-") as made:
-        place = Place(Path(made) / "demo")
+        place = DemoFolder(Path(made) / "demo")
         work = Demo(place, PATIENTS, seed=4)
         with work.kept(stay=False), ThreadPoolExecutor(1) as pool:
             address, source, proposed = prepare(place, seed=4)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from agents.monitor.overview import Overview, TaskView
-    from agents.monitor.scores import Board
+    from agents.monitor.scores import Scores
     from settings.model import Settings
     from streams.engine.health import Verdict
 
@@ -171,7 +171,7 @@ def screen(settings: "Settings", found: "Overview") -> "RenderableType":
     )
 
 
-def score_table(board: "Board") -> "Table":
+def score_table(board: "Scores") -> "Table":
     """Return error rates, weights and exploration, the ensemble first."""
     from agents.monitor.scores import ENSEMBLE
 
@@ -230,7 +230,7 @@ def _sentences(found: "Overview") -> list["RenderableType"]:
         lines.append(f"weights of the fusion's experts: {said}")
     dead = next((t.records for t in found.topics if t.name.endswith("deadletter")), 0)
     if dead:
-        lines.append("there are dead letters: hb deadletters")
+        lines.append("Some records could not be used; see: hb deadletters")
     return [Text(line, "yellow" if line.startswith("there are") else "") for line in lines]
 
 

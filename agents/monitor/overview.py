@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.monitor.scores import Board, Scorer, Sums
+from agents.monitor.scores import Scorer, Scores, Sums
 from agents.monitor.state_view import StateView
 from agents.totals import EnsembleTotals, local_width, summed
 from learners.arrays.types import Ints
@@ -63,7 +63,7 @@ class Overview:
     members: list[str]
     tasks: list[TaskView]
     counts: Mapping[str, int]
-    board: Board
+    board: Scores
     limit: int
     pending: int = 0
     """Patients in the join: without a diagnosis yet, or diagnosed and without a label."""

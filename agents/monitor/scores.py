@@ -61,7 +61,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Board:
+class Scores:
     """All scores. Rates are None where nothing was labelled yet.
 
     labels        the names of the labels, in the settings' order
@@ -151,7 +151,7 @@ class Scorer:
         self._control = self._fusion.control if isinstance(self._fusion, Controlled) else None
         self._learners = {name: local_learner(settings, name) for name in settings.learners}
 
-    def board(self, sums: Sums) -> Board:
+    def board(self, sums: Sums) -> Scores:
         """Return the scores of a state."""
         K = len(self._labels)
         empty = np.zeros(K * K, np.int64)
@@ -160,7 +160,7 @@ class Scorer:
         totals = {name: sums.totals.get(name, self._nothing) for name in self._settings.learners}
         regrets = self._regrets(sums)
         main = next(iter(regrets), None)
-        return Board(
+        return Scores(
             labels=self._labels,
             labelled=int(counts[0].sum()),
             rates=self._rates(counts),
@@ -266,7 +266,7 @@ class Scorer:
         return 1.0 / (1.0 + exp(float(self._control.log_h(cells)[0])))
 
 
-def score(settings: Settings, sums: Sums) -> Board:
+def score(settings: Settings, sums: Sums) -> Scores:
     """Compute the scores once."""
     return Scorer(settings).board(sums)
 

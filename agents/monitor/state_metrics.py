@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from agents.monitor.overview import Overview
-from agents.monitor.scores import ENSEMBLE, Board
+from agents.monitor.scores import ENSEMBLE, Scores
 from agents.monitor.watch import Watch
 from streams.engine.meters import Labels, Spec, filled
 
@@ -197,7 +197,7 @@ def _who(name: str) -> Labels:
     return (ENSEMBLE, "") if name == ENSEMBLE else ("learner", name)
 
 
-def _errors(board: Board) -> dict[Spec, Samples]:
+def _errors(board: Scores) -> dict[Spec, Samples]:
     windows = {"all": board.rates, "1000": board.recent}
     rates = {
         spec: [
@@ -225,7 +225,7 @@ def _errors(board: Board) -> dict[Spec, Samples]:
     }
 
 
-def _learning(board: Board) -> dict[Spec, Samples]:
+def _learning(board: Scores) -> dict[Spec, Samples]:
     return {
         REGRET: [((regret.comparator, regret.learner), regret.value) for regret in board.regrets],
         REGRET_BOUND: [

@@ -18,7 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from bench.faults import verdict as check
 from bench.faults import worker as faults_worker
-from bench.faults.injection import Say, Torment, carried_out
+from bench.faults.injection import FaultInjection, Say, carried_out
 from bench.faults.schedule import Event, Fault, Plan, schedule
 from bench.faults.worker import AGENT, config
 from settings.errors import HbError
@@ -32,7 +32,7 @@ _SETTLE = 300.0
 
 
 def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) -> dict[str, Any]:
-    """Run the torment and judge it; without a cluster that is up it gets one of its own."""
+    """Inject the faults and judge the outcome; with no cluster given, start one."""
     return carried_out(_Run, plan, seed, say, cluster)
 
 
@@ -41,12 +41,12 @@ class _Run:
         self._plan, self._folder, self._say = plan, folder, say
         self._address = cluster.address
         self._prefix = f"f{uuid4().hex[:8]}."
-        self._torment = Torment(cluster, plan, folder, say, self._command)
+        self._injection = FaultInjection(cluster, plan, folder, say, self._command)
         self._fed = 0
 
     def _command(self, number: int, folder: Path) -> Sequence[str]:
         program = [sys.executable, "-m", faults_worker.__name__]
-        address = self._torment.address_of(number)
+        address = self._injection.address_of(number)
         timeouts = str(self._plan.session_timeout), str(self._plan.request_timeout)
         return [*program, address, self._prefix, str(folder), *timeouts]
 
@@ -54,7 +54,7 @@ class _Run:
         events = schedule(self._plan, seed)
         self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} records")
         await self._create_topics()
-        async with self._torment.running(seed):
+        async with self._injection.running(seed):
             await self._flow(events)
             await self._settle()
         return await self._report(seed)
@@ -94,13 +94,13 @@ class _Run:
             found = len(await check.read_all(self._address, self._prefix + "out"))
             if found >= self._plan.records:
                 return
-            self._torment.check()
+            self._injection.check()
             await asyncio.sleep(1.0)
         raise HbError(f"only {found} of {self._plan.records} records were answered in the end")
 
     async def _strike(self, events: list[Event]) -> None:
         await self._first_outputs()
-        await self._torment.strike_all(events, lambda: f"{self._fed} records fed")
+        await self._injection.strike_all(events, lambda: f"{self._fed} records fed")
 
     async def _first_outputs(self) -> None:
         deadline = time.monotonic() + _FIRST_WITHIN
@@ -140,12 +140,12 @@ class _Run:
         found = [await check.read_all(self._address, self._prefix + topic) for topic in topics]
         verdict = check.judge(*found)
         outputs = found[1]
-        logs = self._torment.said
+        logs = self._injection.said
         return {
             "settings": {
                 "seed": seed,
                 "records": self._plan.records,
-                "faults": len(self._torment.history),
+                "faults": len(self._injection.history),
             },
             "figures": {
                 "lost": verdict.lost,
@@ -153,21 +153,21 @@ class _Run:
                 "differing": verdict.differing,
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),
-                **self._torment.network_faults,
-                **self._torment.disk_faults,
+                **self._injection.network_faults,
+                **self._injection.disk_faults,
                 "session_timeout_seconds": self._plan.session_timeout,
                 "kill_gap_seconds": self._gap(outputs, Fault.KILL_WORKER),
                 "pause_gap_seconds": self._gap(outputs, Fault.PAUSE_WORKER),
                 "broker_kill_gap_seconds": self._gap(outputs, Fault.KILL_BROKER),
                 "broker_bounce_gap_seconds": self._gap(outputs, Fault.BOUNCE_BROKER),
-                "clean_stop_gap_seconds": _longest(outputs, self._torment.handovers),
+                "clean_stop_gap_seconds": _longest(outputs, self._injection.handovers),
             },
             "ratios": {},
         }
 
     def _gap(self, outputs: list[check.Record], fault: Fault) -> float:
         return _longest(
-            outputs, [(a, b) for found, a, b in self._torment.history if found is fault]
+            outputs, [(a, b) for found, a, b in self._injection.history if found is fault]
         )
 
 

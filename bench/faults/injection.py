@@ -47,7 +47,7 @@ def carried_out(
         return asyncio.run(kind(brokers, plan, Path(folder), say).run(seed))
 
 
-class Torment:
+class FaultInjection:
     """The processes of one run. `history` and `handovers` tell what was done to them and when."""
 
     def __init__(

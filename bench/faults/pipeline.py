@@ -20,7 +20,7 @@ from agents.clients.produce import Production, Trial
 from agents.monitor.overview import Overview
 from agents.monitor.watch import look
 from audit.end_to_end import Report, audit
-from bench.faults.injection import Say, Torment, carried_out
+from bench.faults.injection import FaultInjection, Say, carried_out
 from bench.faults.schedule import Fault, Plan, schedule, seconds
 from bench.pipeline.job import drawn, worker, write_settings
 from settings.errors import BrokerError, HbError
@@ -52,7 +52,7 @@ class Drawn:
 
 
 def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) -> dict[str, Any]:
-    """Run the torment and audit it; without a cluster that is up it gets one of its own."""
+    """Inject the faults and audit the outcome; with no cluster given, start one."""
     return carried_out(_Run, plan, seed, say, cluster)
 
 
@@ -60,7 +60,7 @@ class _Run:
     def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
         self._plan, self._folder, self._say = plan, folder, say
         self._settings = self._write(cluster)
-        self._torment = Torment(cluster, plan, folder, say, self._command)
+        self._injection = FaultInjection(cluster, plan, folder, say, self._command)
 
     def _write(self, cluster: EmbeddedBroker) -> Settings:
         copies = min(3, self._plan.brokers)
@@ -73,7 +73,7 @@ class _Run:
         )
 
     def _command(self, number: int, folder: Path) -> Sequence[str]:
-        address = self._torment.address_of(number)
+        address = self._injection.address_of(number)
         overrides = [f"worker.state={folder}", f"broker.bootstrap={address}"]
         if self._plan.network:
             overrides.append(f"broker.request_timeout={self._plan.request_timeout:g}s")
@@ -85,13 +85,13 @@ class _Run:
         async with admin_client(self._settings.broker) as admin:
             await create(admin, declared(self._settings))
         began = time.monotonic()
-        async with self._torment.running(seed):
+        async with self._injection.running(seed):
             production = self._production(seed, sum(seconds(each, self._plan) for each in events))
             async with asyncio.TaskGroup() as group:
                 group.create_task(production.run())
                 await self._until(lambda seen: bool(seen.board.labelled), _FIRST_WITHIN)
                 fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
-                await self._torment.strike_all(events, fed)
+                await self._injection.strike_all(events, fed)
             await self._until(self._is_done, _SETTLE)
         return self._report(seed, time.monotonic() - began, await audit(self._settings))
 
@@ -107,7 +107,7 @@ class _Run:
     async def _until(self, holds: Callable[[Overview], bool], within: float) -> None:
         deadline = time.monotonic() + within
         while not holds(seen := await self._look(deadline)):
-            self._torment.check()
+            self._injection.check()
             if time.monotonic() > deadline:
                 raise HbError(f"after {within:g} s it is not done: {_state(seen)}")
             await asyncio.sleep(_PAUSE)
@@ -117,7 +117,7 @@ class _Run:
         return await _patiently(lambda: look(self._settings), deadline)
 
     def _report(self, seed: int, took: float, audited: Report) -> dict[str, Any]:
-        history, logs = self._torment.history, self._torment.said
+        history, logs = self._injection.history, self._injection.said
         found = audited.figures()
         wanted = ("lost", "double", "differing", "instances", "predictions", "diagnoses", "labels")
         kills = [fault for fault, _, _ in history if fault is Fault.KILL_BROKER]
@@ -128,8 +128,8 @@ class _Run:
                 "broker_kills": len(kills),
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),
-                **self._torment.network_faults,
-                **self._torment.disk_faults,
+                **self._injection.network_faults,
+                **self._injection.disk_faults,
                 "seconds": took,
             },
             "ratios": {},

@@ -1,4 +1,4 @@
-"""What goes wrong and when, drawn from a seed: the same seed torments in the same way."""
+"""What goes wrong and when, drawn from a seed: the same seed does the same."""
 
 import random
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The worker that `hb bench faults` torments: it counts, remembers, and answers every record.
+"""The worker that `hb bench faults` kills and cuts off: it counts and answers every record.
 
 python -m bench.faults.worker ADDRESS PREFIX FOLDER SESSION_TIMEOUT REQUEST_TIMEOUT
 """

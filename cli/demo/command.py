@@ -16,7 +16,7 @@ from cli.output import JsonOption, err, out, print_json
 if TYPE_CHECKING:
     from agents.clients.patient_files import Source
     from cli.demo.demonstration import Progress
-    from cli.demo.folder import Place
+    from cli.demo.folder import DemoFolder
     from settings.model import Settings
 
 _STOP_WITHIN = 30.0
@@ -54,9 +54,9 @@ def demo(
     machine, in a folder of its own, and is removed afterwards unless `--keep` is given. The address
     of the console is shown while it runs: open it to watch the ensemble learn.
     """
-    from cli.demo.folder import Place
+    from cli.demo.folder import DemoFolder
 
-    place = Place()
+    place = DemoFolder()
     if stop:
         _stop(place, json)
         return
@@ -76,7 +76,7 @@ def demo(
         out.print("\nTo leave it running, with its console: hb demo --keep", markup=False)
 
 
-def prepare(place: "Place", seed: int) -> "tuple[str, Source, str]":
+def prepare(place: "DemoFolder", seed: int) -> "tuple[str, Source, str]":
     """Start the broker while the data is read; return address, patients and settings."""
     from cli.download_progress import shown_progress
     from streams.broker import EmbeddedBroker
@@ -140,7 +140,7 @@ def _finish(progress: "Progress", settings: "Settings", json: bool) -> None:
         out.print(f"- {sentence}", markup=False, highlight=False)
 
 
-def _print_kept(place: "Place", address: str, progress: "Progress") -> None:
+def _print_kept(place: "DemoFolder", address: str, progress: "Progress") -> None:
     out.print()
     out.print(f"Still running: Kafka at {address}, console at {progress.page}", markup=False)
     file = place.settings
@@ -149,7 +149,7 @@ def _print_kept(place: "Place", address: str, progress: "Progress") -> None:
     out.print("To stop it: hb demo --stop")
 
 
-def _stop(place: "Place", json: bool) -> None:
+def _stop(place: "DemoFolder", json: bool) -> None:
     """Stop a demo that was left running."""
     keeper = place.keeper
     if keeper is not None:

@@ -24,11 +24,11 @@ from agents.clients.patient_files import Source
 from agents.clients.produce import Production, Published, Trial
 from agents.clients.topic_reader import TopicReader
 from agents.monitor.overview import state_view, sums
-from agents.monitor.scores import ENSEMBLE, Board, Scorer
+from agents.monitor.scores import ENSEMBLE, Scorer, Scores
 from agents.monitor.watch import look
 from agents.worker_pages import worker_pages
 from cli.demo import supervise
-from cli.demo.folder import Place
+from cli.demo.folder import DemoFolder
 from cli.demo.late_labels import LateLabels
 from schemas.reading import Reader
 from schemas.records import Diagnosis
@@ -69,7 +69,7 @@ class Progress:
     diagnoses: list[Diagnosis] = field(default_factory=list)
     wrong: dict[str, list[bool]] = field(default_factory=dict)
     explored: dict[str, int] = field(default_factory=dict)
-    board: Board = field(default_factory=Board)
+    board: Scores = field(default_factory=Scores)
     seconds: float = 0.0
 
     def exploration(self, name: str) -> float:
@@ -89,7 +89,7 @@ class Progress:
 class Demo:
     """One demonstration. `progress` may be read from another thread."""
 
-    def __init__(self, place: Place, patients: int, seed: int) -> None:
+    def __init__(self, place: DemoFolder, patients: int, seed: int) -> None:
         self.progress = Progress(total=patients)
         self.may_begin: Callable[[], bool] = lambda: True
         """Patients wait until this holds."""

@@ -18,7 +18,7 @@ _MODE = """\
 """
 
 
-class Place:
+class DemoFolder:
     """The folder of the demonstration, and who keeps it."""
 
     def __init__(self, folder: Path | None = None) -> None:

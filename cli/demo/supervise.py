@@ -19,13 +19,13 @@ from pathlib import Path
 from agents.roles import roles
 from agents.supervisor import Supervisor
 from agents.worker_process import command
-from cli.demo.folder import Place
+from cli.demo.folder import DemoFolder
 from settings.loading import load_settings
 
 
 def main(folder: Path) -> None:
     """Serve until the input closes, or a signal comes."""
-    place = Place(folder)
+    place = DemoFolder(folder)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     supervisor: Supervisor | None = None
@@ -49,7 +49,7 @@ def _leave(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _start(place: Place) -> Supervisor:
+def _start(place: DemoFolder) -> Supervisor:
     settings = load_settings(place.settings, environ={})
     log, lock = place.log.open("a", buffering=1), threading.Lock()
 

@@ -127,7 +127,7 @@ def explained(error: BaseException, broker: BrokerSettings) -> BrokerError:
 def quiet_client(level: int = logging.CRITICAL) -> None:
     """Keep aiokafka's log lines back, unless somebody has chosen a level for them.
 
-    Its debug lines are dear even when nobody sees them, and its errors are said here, better.
+    Its debug lines are expensive even when nobody sees them, and we report its errors better.
     """
     logger = logging.getLogger("aiokafka")
     if logger.level == logging.NOTSET:

@@ -16,7 +16,7 @@ RULES = 2
 
 
 def wide_gap(x):
-    """Hölder with alpha = 1, L = 0.1: one rule is far better, so that bad choices are dear."""
+    """Hölder with alpha = 1, L = 0.1: one rule is far better, so that bad choices are costly."""
     return np.stack([0.95 - 0.1 * x, 0.05 + 0.1 * x])
 
 

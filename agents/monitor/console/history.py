@@ -13,7 +13,7 @@ curves takes as much room as a minute, at a lower resolution.
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from agents.monitor.scores import ENSEMBLE, Board
+from agents.monitor.scores import ENSEMBLE, Scores
 from settings.model import Settings
 
 Point: TypeAlias = Mapping[str, Any]
@@ -48,7 +48,7 @@ def _same(a: Point, b: Point) -> bool:
     return all(b[key] == value for key, value in a.items() if key != "t")
 
 
-def point(settings: Settings, board: Board, at: int) -> Point:
+def point(settings: Settings, board: Scores, at: int) -> Point:
     """Return the scores as a point of the curves.
 
     t, n    when (milliseconds since 1970), and after how many labels

@@ -87,7 +87,7 @@ def test_one_screen_tells_it_all():
         "135 diagnosed (5 incomplete): 120 labelled, 4 expired, 11 waiting",
         "2 labels came before their patient",
         "regret against the best learner: 12.0, at most 18.2 by theory",
-        "there are dead letters",
+        "Some records could not be used",
         "local.left/0",
         "labels",
     ):

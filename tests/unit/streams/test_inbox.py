@@ -10,7 +10,7 @@ from streams.kafka.batch import Batch
 PACE = Pace(chunk=4, room=1000, slack=10, patience=3.0)
 WALL = 10_000_000
 OLD = 1_000
-"""Long past; records at WALL are of now."""
+"""Long past; records at WALL are recent."""
 
 
 def batch(topic, *times, base=0, skip=0):

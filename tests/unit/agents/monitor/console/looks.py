@@ -1,7 +1,7 @@
 """Overviews for tests of the console."""
 
 from agents.monitor.overview import Overview, TaskView
-from agents.monitor.scores import Board
+from agents.monitor.scores import Scores
 from learners.join import COUNTERS
 
 
@@ -27,4 +27,4 @@ def overview(
         "learned": {"left": learned, "right": learned},
         **board,
     }
-    return Overview([], ["host w1"], tasks, counts, Board(**figures), limit=100)
+    return Overview([], ["host w1"], tasks, counts, Scores(**figures), limit=100)

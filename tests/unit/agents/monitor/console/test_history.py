@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.monitor.console.history import History, point
-from agents.monitor.scores import Board
+from agents.monitor.scores import Scores
 from tests.unit.agents.toy import SETTINGS
 
 
@@ -34,7 +34,7 @@ def test_where_nothing_moves_there_is_no_new_point():
 
 
 def test_a_point_holds_what_the_curves_show():
-    board = Board(
+    board = Scores(
         labelled=12,
         rates={"ensemble": {"per": 1 / 3}, "left": {"per": 0.5}, "right": {"per": None}},
         recent={"ensemble": {"per": 0.25}},
