@@ -1,13 +1,13 @@
-"""The best variant for each protocol, tuned on other seeds and orders than it is reported on.
+"""The best variant for each protocol, tuned on different seeds and orders from those reported.
 
-Paper's protocol: cells that split in place of IUP's cubes, a contextual vote over six features, and
-h = 1: no threshold is tuned at all. Hedge's bound per context cube (Theorem 4) holds for its
+Paper's protocol: cells that split instead of IUP's cubes, a contextual vote over six features, and
+h = 1, so that no threshold is tuned. Hedge's bound per context cube (Theorem 4) holds for its
 weights; Theorem 1 does not cover cells that depend on the labels.
 
-Single pass: each of three LLs averages two rules that learn, jointly with the other LLs, and the EL
-stacks their log-odds: preset `additive`, `mode = "stack"`. No regret bound of its own; as a member
-of `mode = "committee"` Theorem 2 bounds its loss against the best member. `hb experiments tuning`
-shows what it was chosen from, and River's settings likewise.
+Single pass: each of three LLs averages three rules that learn jointly with the other LLs, and the
+EL stacks their log-odds: preset `additive`, `mode = "stack"`. This has no regret bound of its own;
+with `mode = "committee"`, Theorem 2 bounds the committee's loss against that of its best member.
+`hb experiments tuning` shows what was tried to choose it, and to choose River's settings.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ def best(
 
 
 def _single_figures(scores: Mapping[str, Score]) -> dict[str, float]:
-    """Return ours beside the better one of River's tuned settings, which these orders choose."""
+    """Return our figures and those of River's tuned setting that is better on these orders."""
     ours = scores[PROPOSED]
     river = min((scores[name].plain for name in RIVALS), key=lambda one: one.mean[0])
     figures = {
@@ -141,7 +141,7 @@ def _level(f: dict[str, float], name: str) -> str:
 
 
 def paper_protocol(count: int, seed: int, steps: int, tick: Tick) -> tuple[Rates, dict[str, Rates]]:
-    """Return the rates of fresh runs, and of their first visits and repeats apart."""
+    """Return the rates on fresh runs, and separately on their first visits and repeats."""
     runs = make_runs(count, steps=steps, seed=seed)
     votes, _ = votes_of(runs, {}, np.ones(1), tick)
     labels = run_method(VARIANT, runs, LocalSettings(), votes, tick=tick).labels[:, 0]

@@ -13,7 +13,7 @@ SEED = 2017
 
 @dataclass(frozen=True)
 class Options:
-    """How an experiment shall run; `quick` shortens everything to see that it works."""
+    """How to run an experiment; `quick` shortens everything, just to check that it works."""
 
     runs: int = 50
     seed: int = SEED
@@ -29,8 +29,8 @@ class Options:
 class Experiment:
     """An experiment: where its function is, what it shows, and how long it takes.
 
-    seconds    with 50 runs on one free core, about: weighs the progress bar of `all`
-    ticks      how often it reports progress with 50 runs of 10000 steps, about
+    seconds    roughly, with 50 runs on one free core; weights the progress bar of `all`
+    ticks      roughly how often it reports progress, with 50 runs of 10000 steps
     steps      whether the function takes `steps`
     """
 

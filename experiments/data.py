@@ -1,6 +1,6 @@
 """The data that experiments run on: all of it ships inside scikit-learn and River.
 
-Every set is a matrix of rows in the order of its features (raw numbers, category indices), the true
+Every data set is a matrix with a column per feature (raw numbers or category indices), the true
 label of each row, and a feature space whose scalings were fitted to the whole set without labels.
 """
 
@@ -28,7 +28,7 @@ class Dataset:
     truth      (N,) label index
     labels     names of the K labels
     features   name of each feature, with its categories or None for a number
-    positive   the label that FNR is about; None: no label is special
+    positive   the label that FNR refers to; None if no label is special
     """
 
     name: str
@@ -44,7 +44,7 @@ class Dataset:
         return len(self.labels)
 
     def space(self, columns: Ints | None = None, scaling: str = "zlog") -> FeatureSpace:
-        """Return the space of some of the features."""
+        """Return the feature space of some columns, or of all."""
         chosen = range(len(self.features)) if columns is None else columns.tolist()
         return FeatureSpace(tuple(self._feature(j, SCALINGS[scaling]) for j in chosen))
 
@@ -79,7 +79,7 @@ def segments() -> Dataset:
 
 @cache
 def phishing() -> Dataset:
-    """River's phishing: 1250 web sites, 9 graded marks, fraud or not."""
+    """River's phishing: 1250 web sites, 9 graded attributes, fraudulent or not."""
     pairs = [(x, "phishing" if y else "harmless") for x, y in _river().Phishing()]
     return _from_river("phishing", pairs, set(), "phishing")
 

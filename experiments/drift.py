@@ -1,11 +1,11 @@
-"""Late labels and a changing world.
+"""Late labels and drift.
 
-Delay: labels come 0 to 5000 steps after their predictions. Nothing is learned meanwhile; the regret
-of AH is counted over all steps, as its bound knows no delay.
+Delay: labels arrive 0 to 5000 steps after their predictions, and nothing is learned from a patient
+before then. AH's regret is counted over all steps, since its bound does not account for delay.
 
-Drift: half-way, the labels of a group of patients swap (those with a large mean radius), so that
-what was learned about them is wrong; and the best of three given experts changes half-way, where
-only the fusion rule can adapt.
+Drift: in one stream the labels of a group of patients (those with a large mean radius) swap
+half-way, so that what was learned about them is wrong. In another the best of three given experts
+changes half-way, and only the fusion rule can adapt.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ FOLLOWERS = {
 def delay(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """PER and regret by delay, under bandit and full feedback."""
+    """Show PER and regret by delay, under bandit and full feedback."""
     runs = make_runs(count, steps=steps, seed=seed)
     figures: dict[str, float] = {}
     rows: list[Row] = []
@@ -95,8 +95,8 @@ def _delayed(
 
 
 def pseudo_regret(runs: Runs, votes: Votes, expected: np.ndarray | None) -> Floats:
-    """Return (T, R): expected errors so far, less those of the best LL so far; one value of h."""
-    assert expected is not None  # noqa: S101 - asked for with losses=True
+    """Return (T, R): expected errors so far minus those of the best LL so far, for one h."""
+    assert expected is not None  # noqa: S101 - requested with losses=True
     wrong = votes.labels[:, 0] != runs.truth.T[:, :, None]
     losses = np.cumsum(wrong, axis=0, dtype=np.int64)
     return ensemble_regret(np.cumsum(expected[:, 0], axis=0), losses)
@@ -105,7 +105,7 @@ def pseudo_regret(runs: Runs, votes: Votes, expected: np.ndarray | None) -> Floa
 def drift(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """What happens when labels swap for a group, and when the best expert changes."""
+    """Show what happens when a group's labels swap, and when the best expert changes."""
     figures: dict[str, float] = {}
     rows: list[Row] = []
     charts = []
@@ -172,7 +172,7 @@ def _streams(count: int, seed: int, steps: int, tick: Tick) -> dict[str, tuple[R
 
 
 def swap_group(runs: Runs) -> Runs:
-    """Return the runs with the labels of patients of large mean radius swapped half-way."""
+    """Return the runs with the labels of patients with a large mean radius swapped half-way."""
     radius = runs.data.rows[:, 0]
     group = (radius > np.quantile(radius, 0.75))[runs.draws]
     late = np.arange(runs.steps) >= runs.steps // 2
@@ -180,7 +180,7 @@ def swap_group(runs: Runs) -> Runs:
 
 
 def given_experts(runs: Runs, seed: int) -> Votes:
-    """Return three experts that err at fixed rates, the best and the worst changing places."""
+    """Return three experts with fixed error rates; the best and the worst swap half-way."""
     rng = np.random.default_rng([seed, 3])
     late = (np.arange(runs.steps) >= runs.steps // 2)[:, None]
     chance = np.where(late, RATES["second"], RATES["first"])[:, None, :]

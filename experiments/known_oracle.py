@@ -1,8 +1,8 @@
 """IUP on synthetic problems whose oracle is known, many runs at once.
 
-Two rules whose accuracies are Hölder functions of x, with L = 1 and alpha = 1. The runs are copies
-of one `Iup`, as in `experiments.paper.parallel_runs`. The doubling trick starts from nothing in
-each phase, so a phase is an `Iup` of its own whose horizon is the phase's length.
+There are two rules, whose accuracies are Hölder functions of x with L = 1 and alpha = 1. The runs
+are copies of one `Iup`, as in `experiments.paper.parallel_runs`. The doubling trick starts afresh
+in each phase, so each phase is a separate `Iup` whose horizon is the phase's length.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,14 +28,14 @@ class Known:
     d: int
 
     def accuracies(self, x: Floats) -> Floats:
-        """Return (…, 2) of points (…, d)."""
+        """Return the accuracies (…, 2) at points (…, d)."""
         wave = np.sin(2.0 * np.pi * x).sum(axis=-1) / (2.0 * np.pi * np.sqrt(self.d))
         return np.stack([0.6 + wave, 0.6 - wave], axis=-1)
 
 
 @dataclass(frozen=True)
 class Trials:
-    """R runs of IUP: regret so far (R, T), and how often each promise about a decision failed."""
+    """R runs of IUP: regret so far (R, T), and how often each guarantee for a decision failed."""
 
     regret: Floats
     epsilon_fails: float
@@ -46,7 +46,7 @@ class Trials:
 def run_iup(
     d: int, steps: int, clock: Clock, c: float, seeds: list[list[int]], *, tick: Tick = lambda: None
 ) -> Trials:
-    """Stream one synthetic problem per seed."""
+    """Run IUP on one synthetic problem per seed."""
     x, right, ties = (np.stack(part) for part in zip(*(_drawn(d, steps, s) for s in seeds),
                                                     strict=True))  # fmt: skip
     chance = Known(d).accuracies(x)
@@ -75,7 +75,7 @@ def _drawn(d: int, steps: int, seed: list[int]) -> tuple[Floats, Bools, Ints]:
 
 
 def phases(clock: Clock, steps: int) -> Iterator[tuple[int, int, int]]:
-    """Return where each phase starts and stops, and its horizon."""
+    """Yield where each phase starts and stops, and its horizon."""
     start = 0
     while start < steps:
         number = clock.phase(start)
@@ -87,7 +87,7 @@ def phases(clock: Clock, steps: int) -> Iterator[tuple[int, int, int]]:
 
 @dataclass(frozen=True)
 class _Phase:
-    """What was chosen (R, n), in which cube, and by which counts."""
+    """The rules chosen (R, n), in which cubes, and the counts behind each choice."""
 
     cells: Ints
     rules: Ints
@@ -123,7 +123,7 @@ def _failures(found: _Phase, gap: Floats, d: int, T: int, m: int) -> tuple[Bools
 
 
 def cell_means(problem: Known, m: int, inner: int = 8) -> Floats:
-    """Return (cells, 2): each rule's mean accuracy over each cube, by a fine grid inside it."""
+    """Return (cells, 2): each rule's mean accuracy over each cube, computed on a fine grid."""
     side = (np.arange(m * inner) + 0.5) / (m * inner)
     grid = np.stack(np.meshgrid(*([side] * problem.d), indexing="ij"), axis=-1)
     points = grid.reshape(-1, problem.d)

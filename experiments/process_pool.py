@@ -1,4 +1,4 @@
-"""Independent pieces of work on several cores; the outcome does not depend on how many."""
+"""Spreads independent work over several cores; the results do not depend on how many."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -18,9 +18,9 @@ def cores() -> int:
 
 
 def end_with_parent() -> None:
-    """Let this worker process end when the one that started it does, however that ends.
+    """Make this worker process exit when its parent does, for whatever reason.
 
-    A pool's workers would finish what they are at, which may take many minutes.
+    Otherwise a pool's workers would finish their current item, which may take many minutes.
     """
     parent = parent_process()
     assert parent is not None  # noqa: S101 - called in workers only
@@ -39,7 +39,7 @@ def spread(
     jobs: int | None = None,
     tick: Callable[[], object] = lambda: None,
 ) -> list[Made]:
-    """Return `work` of each item, in order; with one job, in this process."""
+    """Return `work(item)` for each item, in order; one job runs in this process."""
     return list(_each(work, list(items), jobs or cores(), tick))
 
 
@@ -58,8 +58,8 @@ def _each(
 
 @cache
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    """Return the processes, which are kept: each takes seconds to import all it needs.
+    """Return the pool, which is kept: each process takes seconds to import what it needs.
 
-    Fresh interpreters, because a fork would copy the threads of numerical libraries.
+    The interpreters are fresh, because a fork would copy the threads of numerical libraries.
     """
     return ProcessPoolExecutor(jobs, get_context("spawn"), end_with_parent)

@@ -1,4 +1,4 @@
-"""Experiments one after the other, or one per core; what comes out does not depend on it."""
+"""Runs experiments one after another or one per core; the results are the same."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +16,14 @@ from experiments.report.result import Result
 Ticked = Callable[[str], object]
 Done = Callable[[str, Result], object]
 TIMED = ("speed",)
-"""Those that measure time: nothing else runs beside them."""
+"""Experiments that measure time: nothing else runs alongside them."""
 
 _ticks: Any = None
-"""In a worker process: where it tells of its progress."""
+"""In a worker process: the queue on which it reports progress."""
 
 
 def run_one(name: str, options: Options, tick: Tick = lambda: None) -> Result:
-    """Run one experiment and note how long it took."""
+    """Run one experiment and record how long it took."""
     started, busy = perf_counter(), process_time()
     result = CATALOGUE[name].run(options, tick)
     result.seconds = perf_counter() - started
@@ -34,10 +34,10 @@ def run_one(name: str, options: Options, tick: Tick = lambda: None) -> Result:
 def run_each(
     names: Sequence[str], options: Options, *, ticked: Ticked, done: Done, jobs: int | None = None
 ) -> None:
-    """Run experiments; `done` gets each result as soon as it is there.
+    """Run experiments; `done` gets each result as soon as it is ready.
 
-    With several jobs each experiment has one core, the longest first, so that none of them is left
-    over at the end. A single experiment may spread its own work instead.
+    With several jobs each experiment gets one core, longest first, so that no long one is left
+    running at the end. A single experiment may spread its own work over the cores instead.
     """
     jobs = jobs or cores()
     alone = [name for name in names if name in TIMED]
@@ -71,7 +71,7 @@ def _run_beside(
 
 @contextmanager
 def _drained(ticks: Any, ticked: Ticked) -> Iterator[None]:
-    """Hand on what workers tell, in a thread, until there are none."""
+    """Forward the workers' progress reports, in a thread, while the block runs."""
 
     def drain() -> None:
         while (name := ticks.get()) is not None:

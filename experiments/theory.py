@@ -1,4 +1,4 @@
-"""Theory against practice: regret under its bounds, coverage of confidence, the doubling trick.
+"""Theory against practice: regret bounds, coverage of the intervals, the doubling trick.
 
 On the paper's runs the regret of AH and CH against the best local learner (LL) is known exactly,
 and so is IUP's: a patient's label never changes, so the oracle, which picks the best rule for each
@@ -29,7 +29,7 @@ POINTS = 40
 def theory(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """All comparisons."""
+    """Run all comparisons."""
     figures: dict[str, float] = {}
     charts = [_fusion_regret(count, seed, steps, figures, tick)]
     tables = []
@@ -84,7 +84,7 @@ def _notes(figures: dict[str, float], steps: int) -> list[str]:
 
 
 def _ratio(figures: dict[str, float], d: int, c: str) -> float:
-    """Return the regret with the doubling trick over that with T known."""
+    """Return the regret with the doubling trick divided by that with T known."""
     key = f"IUP d={d}, {c}"
     return figures[f"{key}, doubling.regret"] / figures[f"{key}, T known.regret"]
 
@@ -126,8 +126,8 @@ def _per_cube(
     cubes: Ints | None,
     draws: Ints,
 ) -> Floats:
-    """Return (T, R): expected errors so far, less those of the best LL of each context cube."""
-    assert expected is not None  # noqa: S101 - asked for
+    """Return (T, R): expected errors so far minus those of the best LL of each context cube."""
+    assert expected is not None  # noqa: S101 - requested
     assert cubes is not None  # noqa: S101 - there are contexts
     wrong = labels != truth.T[:, :, None]
     at = np.take_along_axis(cubes, draws, axis=1).T
@@ -139,7 +139,7 @@ def _per_cube(
 def _paper_regret(
     count: int, seed: int, steps: int, figures: dict[str, float], tick: Tick
 ) -> Chart:
-    """Return IUP's regret on the paper's runs, mean over all LLs."""
+    """Return a chart of IUP's regret on the paper's runs, averaged over all LLs."""
     runs, settings = make_runs(count, steps=steps, seed=seed), LocalSettings()
     votes = simulate_learners(runs, settings, np.ones(1), tick=tick)
     errors = np.cumsum(votes.labels[:, 0] != runs.truth.T[:, :, None], axis=0, dtype=np.int64)
@@ -163,7 +163,7 @@ def _paper_regret(
 
 
 def _cube_errors(runs: Runs, settings: LocalSettings, at: Ints) -> Floats:
-    """Return the errors up to some times of the best rule per cube in hindsight, mean over LLs."""
+    """Return the errors, up to each time, of the best rule per cube in hindsight; mean over LLs."""
     unit, total = runs.data.unit(settings.scaling), np.zeros(len(at))
     columns = runs.columns(settings.learners)
     for own in columns:

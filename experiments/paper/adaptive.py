@@ -1,7 +1,7 @@
-"""Beyond the paper: a partition that adapts (`learners/rules/cells.py`), beside IUP's cubes.
+"""Beyond the paper: an adaptive partition (`learners/rules/cells.py`) compared with IUP's cubes.
 
-Both know nothing but labels: IUP with the two constant rules and full feedback counts them per
-cube, the rule `cells` per cell that split where they came.
+Both only count labels: IUP, with the two constant rules and full feedback, counts them per cube;
+the rule `cells` counts them per cell, and splits cells where many labels arrive.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ from learners.rules.cells import AdaptiveCells
 
 Tick = Callable[[], object]
 Job = tuple[Floats, Ints, Ints, dict[str, Any]]
-"""All patients' rows of one LL in the unit cube, who is drawn when, the labels, the options."""
+"""One LL's rows of all patients, in the unit cube; the patients drawn, their labels, options."""
 
 
 def follow(job: Job) -> tuple[Floats, int]:
-    """Run one LL: return the chance of the positive label before each label, and its cells."""
+    """Run one LL; return its chance of a positive before each label, and its number of cells."""
     rows, draws, told, options = job
     rule = AdaptiveCells("cells", unit_cube(rows.shape[1]), 2, **options)
     chance = np.empty(len(draws))
@@ -38,7 +38,7 @@ def follow(job: Job) -> tuple[Floats, int]:
     size = 1
     for t, (patient, label) in enumerate(zip(draws.tolist(), told.tolist(), strict=True)):
         if len(rule.sides) != size:
-            # A cell was cut, and may be the smallest around a patient no more.
+            # A cell was split, so it may no longer be the smallest one around a patient.
             paths.clear()
             size = len(rule.sides)
         path = paths.get(patient)
@@ -52,9 +52,9 @@ def follow(job: Job) -> tuple[Floats, int]:
 def votes_of(
     runs: Runs, options: dict[str, Any], h: Floats, tick: Tick = lambda: None
 ) -> tuple[Votes, float]:
-    """Return what three LLs say for each h, and how many cells they have.
+    """Return the votes of three LLs for each h, and their average number of cells.
 
-    h is the odds of a negative up to which the positive label is said.
+    An LL predicts the positive label as long as the odds of a negative are at most h.
     """
     unit = runs.data.unit()
     jobs: list[Job] = [
@@ -79,7 +79,7 @@ TRIED: dict[str, dict[str, Any]] = {
 def adaptive(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """Adaptive cells beside IUP's cubes, in both protocols."""
+    """Compare adaptive cells with IUP's cubes, in both protocols."""
     orders = [Task("wdbc", seed, number).order() for number in range(count)]
     streams = {"paper's": make_runs(count, steps=steps, seed=seed), "single pass": as_runs(orders)}
     figures: dict[str, float] = {}

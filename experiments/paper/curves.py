@@ -1,4 +1,4 @@
-"""The paper's figures: training-set composition, number of LLs, past patients, spoilt labels."""
+"""The paper's figures: training-set composition, number of LLs, past patients, bad labels."""
 
 from dataclasses import asdict, replace
 
@@ -16,7 +16,7 @@ from learners.fusion.peers.adaboost import boosted_weights
 
 BASE = {name: FUSIONS[name] for name in ("WM", "AH")}
 H = 2.3
-"""Where Table I's search puts WM; fixed along the curves of spoilt labels and past patients."""
+"""WM's h from Table I's search, kept fixed for the curves of bad labels and past patients."""
 
 MISSING = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 FLIPPED = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
@@ -28,7 +28,7 @@ COMPOSED = 120
 def labels(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """Missing and erroneous labels, with h fixed."""
+    """Run with missing and erroneous labels, with h fixed."""
     runs = make_runs(count, steps=steps, seed=seed)
     cases = [("missing", rate, runs.with_labels(missing=rate)) for rate in MISSING]
     cases += [("flipped", rate, runs.with_labels(flipped=rate)) for rate in FLIPPED]
@@ -95,13 +95,13 @@ def _label_chart(figures: dict[str, float], kind: str, values: tuple[float, ...]
 def learners(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """Number of LLs, 2 to 30, each with its share of the 30 features."""
+    """Vary the number of LLs from 2 to 30, each with its share of the 30 features."""
     figures: dict[str, float] = {}
     rows: list[Row] = []
     runs = make_runs(count, steps=steps, seed=seed)
     for number in LEARNERS:
         settings = replace(LocalSettings(), learners=number)
-        # Thirty LLs say ten times as much as three.
+        # Thirty LLs need ten times as much memory as three.
         at_once = 50 if number < 10 else 10
         found = tune_once([*BASE], evaluator(runs, settings, BASE, at_once=at_once, tick=tick))
         for name, one in found.items():
@@ -134,7 +134,7 @@ def learners(
 def past(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """PER by the number of past patients: since the start, and over the last 500."""
+    """Show PER by the number of past patients: since the start, and over the last 500."""
     runs, settings = make_runs(count, steps=steps, seed=seed), LocalSettings()
     votes = simulate_learners(runs, settings, np.array([H]), tick=tick)
     points = np.unique(np.geomspace(50, steps, 25).astype(int))
@@ -173,7 +173,7 @@ def past(
 def composition(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """PER by the share of malignant patients among those that offline methods are trained on."""
+    """Show PER by the share of malignant patients in the offline methods' training set."""
     data = make_runs(1, steps=1).data
     wm = _past_per(count, seed, steps, tick)
     figures = {"WM.PER": float(wm.mean())}

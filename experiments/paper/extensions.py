@@ -1,4 +1,4 @@
-"""Experiment 4: exploration apart from exploitation, Active EL, contextual EL, effect of alpha."""
+"""Experiment 4: exploration versus exploitation, Active EL, contextual EL, effect of alpha."""
 
 from dataclasses import asdict, replace
 
@@ -24,7 +24,7 @@ CONTEXTUAL = {
 def active(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """Exploration table and Active EL."""
+    """Run the exploration table and Active EL."""
     settings, runs = LocalSettings(), make_runs(count, steps=steps, seed=seed)
     methods = {**BASE, **ACTIVE}
     tuned = tune_once([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
@@ -57,7 +57,7 @@ def active(
 def exploration(
     runs: Runs, settings: LocalSettings, tick: Tick = lambda: None
 ) -> dict[str, tuple[Rates, float]]:
-    """Return rates and share of exploring, exploiting and all predictions of the LLs at h = 1."""
+    """Return the rates and share of the LLs' exploring, exploiting and all predictions at h = 1."""
     votes = simulate_learners(runs, settings, np.ones(1), tick=tick)
     labels, explores = votes.labels[:, 0], votes.exploring[:, 0]
     truth = np.broadcast_to(runs.truth.T[:, :, None], labels.shape)
@@ -70,7 +70,7 @@ def exploration(
 
 
 def _pooled(labels: np.ndarray, truth: np.ndarray, among: np.ndarray) -> Rates:
-    """Return the rates over the predictions of all LLs of a run together."""
+    """Return the rates over the pooled predictions of all LLs of a run."""
     wrong = (labels != truth) & among
     groups = among, among & (truth == 0), among & (truth == 1)
     with np.errstate(invalid="ignore"):
@@ -103,7 +103,7 @@ def _active_table(tuned: dict[str, Tuned]) -> Table:
 def contextual(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """CEL for d_EL = 0 … 6."""
+    """Run CEL for d_EL = 0 … 6."""
     settings, runs = LocalSettings(), make_runs(count, steps=steps, seed=seed)
     methods = {**BASE, **CONTEXTUAL}
     tuned = tune_once([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
@@ -144,7 +144,7 @@ def contextual(
 def alpha(
     count: int = 50, *, seed: int = 2017, steps: int = 10_000, tick: Tick = lambda: None
 ) -> Result:
-    """The effect of alpha: m = 2 and m = 3, under both scalings."""
+    """Show the effect of alpha: m = 2 and m = 3, under both scalings."""
     runs = make_runs(count, steps=steps, seed=seed)
     printed = published()["alpha"]
     figures: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Names of the methods in the tables, and how all of them run at given values of h."""
+"""The methods by their names in the tables, and how to run them at given values of h."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ POSITIVE = 1
 class Method:
     """A fusion rule by its name in the settings, with its options.
 
-    contexts   d_EL: how many features, drawn at random in each run, the EL sees, each cut in two
+    contexts   d_EL: how many features the EL sees, drawn at random in each run, each split in two
     """
 
     mode: str
@@ -38,7 +38,7 @@ class Method:
     options: dict[str, Any] = field(default_factory=dict)
 
     def maker(self, learners: int) -> Callable[[int], Fusion]:
-        """Return what makes the rule for a number of cubes."""
+        """Return a function that builds the rule for a number of cubes."""
 
         def make(cubes: int) -> Fusion:
             return make_fusion(
@@ -76,7 +76,7 @@ def evaluator(
     at_once: int = 50,
     tick: Tick = lambda: None,
 ) -> Evaluate:
-    """Return what runs methods, and the three references, at given values of h.
+    """Return a function that runs methods, and the three references, at given values of h.
 
     at_once   how many runs are simulated together
     """
@@ -121,7 +121,7 @@ def run_method(
     losses: bool = False,
     tick: Tick = lambda: None,
 ) -> Fused:
-    """Run one method on what the LLs said."""
+    """Run one method on the LLs' votes."""
     return simulate_fusion(
         method.maker(settings.learners),
         runs,
@@ -135,7 +135,7 @@ def run_method(
 
 
 def context_cubes(runs: Runs, d: int, scaling: str) -> Ints | None:
-    """Return (R, patients) context cubes: d features of each run, those it dealt out last."""
+    """Return (R, patients) context cubes, made of the last d features that each run dealt."""
     if not d:
         return None
     partition, unit = Partition(unit_cube(d), 2), runs.data.unit(scaling)

@@ -1,8 +1,8 @@
 """The paper's offline methods: trained once on a run's 285 patients, then fixed.
 
-Logistic regression and the SVM see all 30 features; AdaBoost weighs three logistic regressions that
-see 10 each. Their hyper-parameter is the decision boundary. A run's scores of the test patients are
-computed once; 10000 draws with replacement only weigh them by how often each was drawn.
+Logistic regression and the SVM see all 30 features; AdaBoost weights three logistic regressions
+that see 10 each. Their hyper-parameter is the decision boundary. The test patients of a run are
+scored once; the 10000 draws with replacement only weight the scores by how often each was drawn.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from learners.fusion.peers.adaboost import boosted_weights
 
 BOUNDARIES = np.concatenate([np.geomspace(1e-5, 0.05, 150), np.linspace(0.0505, 0.9995, 350)])
 STRENGTHS = (1.0, 0.1, 10.0)
-"""AdaBoost's three weak learners are logistic regressions "with different parameters": C."""
+"""C of AdaBoost's three weak learners, logistic regressions "with different parameters"."""
 
 
 def scores(kind: str, x: Floats, y: Ints, unseen: Floats, strength: float = 1.0) -> Floats:
@@ -49,7 +49,7 @@ def centralised(runs: Runs, kind: str) -> Floats:
 
 
 def tuned_boundary(runs: Runs, found: Floats, limit: float = LIMIT) -> Tuned:
-    """Return the boundary of lowest PER with FNR below the limit."""
+    """Return the boundary with the lowest PER among those with FNR below the limit."""
     each = {float(b): weighed(runs, found > b) for b in BOUNDARIES}
     return choose(each, limit)
 
@@ -74,7 +74,7 @@ def draw_counts(runs: Runs) -> Ints:
 
 
 def split_scores(runs: Runs, kind: str, learners: int = 3) -> tuple[Floats, Floats]:
-    """Return scores of training (R, 285, M) and test patients (R, n, M) by LLs of a kind."""
+    """Return scores of training (R, 285, M) and test patients (R, n, M) by LLs of one kind."""
     seen, unseen = [], []
     for r in range(runs.count):
         x, y = training_rows(runs, r)

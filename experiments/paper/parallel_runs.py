@@ -1,12 +1,12 @@
-"""Many runs at once: the learners of the product, with the run as part of the cell.
+"""Many runs at once, with the product's own learners: the run is part of the cell.
 
-A learner's state is one row per cell, and cells do not concern each other. So R runs of M local
-learners (LLs), each under H values of the hyper-parameter h, are one batch of H x R x M instances
-per step: lane (h, run, LL) owns the cubes of copy number (h, run, LL) of one `Iup`. Likewise the
-ensemble learner (EL): lane (h, run) owns the context cubes of one fusion rule. Nothing of the
-algorithms is written here.
+A learner's state is one row per cell, and cells are independent of each other. So R runs of M local
+learners (LLs), each under H values of the hyper-parameter h, form one batch of H x R x M instances
+per step: parallel run (h, run, LL) has its own copy of the cubes in one shared `Iup`. The ensemble
+learner (EL) works the same way: parallel run (h, run) has its own context cubes in one fusion rule.
+No part of the algorithms is reimplemented here.
 
-LLs do not listen to the EL, so they are simulated first, and any number of fusion rules after them.
+LLs do not depend on the EL, so they are simulated first, and any number of fusion rules afterwards.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ TICK_EVERY = 500
 
 @dataclass(frozen=True)
 class LocalSettings:
-    """How the LLs run. The defaults are what comes closest to the paper's tables."""
+    """The LLs' settings. The defaults come closest to the paper's tables."""
 
     learners: int = 3
     exploration: float = 0.005
@@ -40,7 +40,7 @@ class LocalSettings:
     horizon: int = 10_000
 
     def config(self, d: int) -> IupConfig:
-        """Return IUP's settings for an LL of d features."""
+        """Return IUP's settings for an LL with d features."""
         return IupConfig(
             rules=2,
             clock=Horizon(self.horizon),
@@ -54,10 +54,10 @@ class LocalSettings:
 
 @dataclass(frozen=True)
 class Votes:
-    """What the LLs said: arrays of shape (T, H, R, M).
+    """The LLs' predictions: arrays of shape (T, H, R, M).
 
-    probes   the labels that the LLs would say of each test patient after the last step,
-             (n, H, R, M), if asked for
+    probes   the labels that the LLs would predict for each test patient after the last step,
+             (n, H, R, M), if requested
     """
 
     labels: NDArray[np.int8]
@@ -66,7 +66,7 @@ class Votes:
     probe_exploring: Bools | None = None
 
     def pick(self, at: Ints) -> "Votes":
-        """Return the lanes of some values of h."""
+        """Return the votes for the values of h at these positions."""
         return Votes(
             self.labels[:, at],
             self.exploring[:, at],
@@ -76,7 +76,7 @@ class Votes:
 
 
 class _Group:
-    """LLs with the same number of features: one Iup for all their lanes."""
+    """LLs with the same number of features: one Iup for all their parallel runs."""
 
     def __init__(self, runs: Runs, settings: LocalSettings, members: list[int], h: Floats) -> None:
         columns = [runs.columns(settings.learners)[i] for i in members]
@@ -84,8 +84,8 @@ class _Group:
         config = settings.config(d)
         self.shape = len(h), runs.count, len(members)
         self.members = members
-        lanes = int(np.prod(self.shape))
-        self.iup = Iup(unit_cube(d), config, copies=lanes)
+        copies = int(np.prod(self.shape))
+        self.iup = Iup(unit_cube(d), config, copies=copies)
         assert config.cuts is not None  # noqa: S101 - set by LocalSettings.config
         partition = Partition(unit_cube(d), config.cuts)
         unit = runs.data.unit(settings.scaling)
@@ -93,23 +93,23 @@ class _Group:
         self.cubes = np.stack(
             [[partition.cells(unit[:, mine]) for mine in own] for own in columns], axis=1
         )
-        self.first = (np.arange(lanes) * partition.size).reshape(self.shape)
+        self.first = (np.arange(copies) * partition.size).reshape(self.shape)
         positive = np.broadcast_to(h[:, None, None], self.shape)
-        self.weights = np.stack([np.ones(lanes), positive.reshape(-1)])
+        self.weights = np.stack([np.ones(copies), positive.reshape(-1)])
 
     def at(self, patients: Ints) -> Ints:
-        """Return the cube of each lane, (H, R, members), for one patient per run."""
+        """Return the cube of each parallel run, (H, R, members), for one patient per run."""
         own = self.cubes[np.arange(len(patients)), :, patients]
         return self.first + own
 
     def choose(self, cubes: Ints, seeds: Seeds) -> tuple[Ints, Bools]:
-        """Return the rule, which is its label, of each lane and whether it explores."""
+        """Return each parallel run's rule, which is also its label, and whether it explores."""
         spread = np.broadcast_to(seeds[None, :, None], self.shape).reshape(-1)
         made = self.iup.choose(cubes.reshape(-1), spread, self.weights)
         return made.rules.reshape(self.shape), made.exploring.reshape(self.shape)
 
     def learn(self, cubes: Ints, rules: Ints, told: Ints, known: Bools) -> None:
-        """Take in the labels of the runs in `known`."""
+        """Learn from the labels of the runs in `known`."""
         cubes, rules = cubes[:, known].reshape(-1), rules[:, known].reshape(-1)
         shape = self.shape[0], int(known.sum()), self.shape[2]
         labels = np.broadcast_to(told[known][None, :, None], shape).reshape(-1)
@@ -125,7 +125,7 @@ def simulate_learners(
     probe: bool = False,
     tick: Tick = lambda: None,
 ) -> Votes:
-    """Run IUP in every lane; a label comes `delay` steps after its prediction."""
+    """Run IUP in all parallel runs; a label arrives `delay` steps after its prediction."""
     groups = list(_groups(runs, settings, h))
     shape = runs.steps, len(h), runs.count, settings.learners
     labels, exploring = np.empty(shape, np.int8), np.empty(shape, np.bool_)
@@ -160,7 +160,7 @@ def _groups(runs: Runs, settings: LocalSettings, h: Floats) -> Iterator[_Group]:
 def _probe(
     runs: Runs, groups: list[_Group], shape: tuple[int, ...]
 ) -> tuple[NDArray[np.int8], Bools]:
-    """Ask every LL for every test patient, without a label to follow."""
+    """Ask every LL about every test patient; no labels follow."""
     count = runs.test.shape[1]
     labels = np.empty((count, *shape[1:]), np.int8)
     exploring = np.empty((count, *shape[1:]), np.bool_)
@@ -173,14 +173,17 @@ def _probe(
 
 
 def probe_seeds(runs: Runs, k: int) -> Seeds:
-    """Return (R,) seeds of the k-th test patient, were it the next to come."""
+    """Return (R,) seeds for the k-th test patient, as if it came next."""
     return runs.seeds[:, 0] + np.uint64(k + 1)
 
 
 @dataclass(frozen=True)
 class Fused:
-    """What the EL decided: (T, H, R), after the last step (n, H, R) on the test patients, and the
-    expected loss of Hedge's shares, summed over the steps so far, in parts: (T, H, R).
+    """The EL's decisions.
+
+    labels     (T, H, R)
+    probes     (n, H, R) on the test patients, after the last step
+    expected   (T, H, R) each step's expected loss under Hedge's shares, in integer parts
     """
 
     labels: NDArray[np.int8]
@@ -199,15 +202,16 @@ def simulate_fusion(
     losses: bool = False,
     tick: Tick = lambda: None,
 ) -> Fused:
-    """Run a fusion rule, made for a number of cubes, in every lane.
+    """Run a fusion rule in all parallel runs.
 
+    make       builds the rule for a number of cubes
     contexts   (R, patients) each patient's context cube, below `cubes`
-    losses     keep the expected loss
+    losses     whether to keep the expected loss
     """
     steps, values, count = votes.labels.shape[:3]
-    lanes = values * count
-    fusion = make(lanes * cubes)
-    desk = _Desk(runs, votes, np.arange(lanes).reshape(values, count) * cubes, contexts)
+    parallel = values * count
+    fusion = make(parallel * cubes)
+    desk = _Desk(runs, votes, np.arange(parallel).reshape(values, count) * cubes, contexts)
     labels = np.empty((steps, values, count), np.int8)
     expected = np.empty((steps, values, count), np.int64) if losses else None
     waiting: list[tuple[Ballot, Verdict]] = []
@@ -228,7 +232,7 @@ def simulate_fusion(
 
 
 class _Desk:
-    """Makes the ballots of all lanes and hands their labels back."""
+    """Makes the ballots of all parallel runs and passes their labels to the fusion rule."""
 
     def __init__(self, runs: Runs, votes: Votes, first: Ints, contexts: Ints | None) -> None:
         self.runs, self.votes, self.first, self.contexts = runs, votes, first, contexts
@@ -249,12 +253,12 @@ class _Desk:
         )
 
     def ballot(self, t: int) -> Ballot:
-        """Return the ballot of step t, lane by lane."""
+        """Return the ballot of step t, one row per parallel run."""
         seeds, patients = self.runs.seeds[:, t], self.runs.draws[:, t]
         return self._ballot(self.votes.labels[t], self.votes.exploring[t], seeds, patients)
 
     def settle(self, fusion: Fusion, ballot: Ballot, verdict: Verdict, t: int) -> None:
-        """Hand back the labels of step t where they came."""
+        """Pass on the labels of step t to the fusion rule, where they arrived."""
         told = np.tile(self.runs.told[:, t], self.values)
         silent = np.tile(self.runs.silent[:, t], self.values)
         if silent.any():
@@ -263,9 +267,9 @@ class _Desk:
         fusion.learn(ballot, verdict, told)
 
     def probe(self, fusion: Fusion) -> NDArray[np.int8]:
-        """Ask the EL for every test patient."""
+        """Ask the EL about every test patient."""
         probes, exploring = self.votes.probes, self.votes.probe_exploring
-        assert probes is not None  # noqa: S101 - the caller looked
+        assert probes is not None  # noqa: S101 - checked by the caller
         assert exploring is not None  # noqa: S101 - made together with the probes
         made = np.empty(probes.shape[:3], np.int8)
         for k in range(len(probes)):

@@ -1,15 +1,15 @@
-"""The paper's runs: who is drawn when, and which features each local learner (LL) sees.
+"""The paper's runs: which patient is drawn when, and which features each local learner (LL) sees.
 
-Experiments 1 and 2: in each run 285 random patients train the offline methods and T = 10000 draws,
-with replacement, from the other 284 are diagnosed by everybody. The paper says that its other
-experiments draw from all 569, yet their tables repeat figures of Experiment 1; here all draw from
-284, and the sweep shows what 569 would change. Features are dealt to the LLs at random, anew in
-each run, no feature to two LLs. Labels may go missing or be flipped before anybody learns from
-them; results are always judged by the true ones.
+In Experiments 1 and 2, each run trains the offline methods on 285 random patients, and all methods
+diagnose T = 10000 draws, with replacement, from the other 284. The paper says that its other
+experiments draw from all 569, yet their tables repeat figures from Experiment 1; here all draw from
+284, and the sweep shows what 569 would change. In each run the features are dealt to the LLs at
+random, and no two LLs share a feature. Labels may be missing or flipped when the learners get them;
+results are always judged by the true labels.
 
-All that is random comes from one seed and the run's number, so a run is the same whatever other
-runs are made with it. Instance ids are `<run>/<t>`: ties and draws of the learners hang on them, as
-in a live stream.
+All randomness comes from one seed and the run's number, so a run is the same whatever other runs
+are made with it. Instance ids are `<seed>/<run>/<t>`: the learners' tie-breaks and random draws
+depend on them, as in a live stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,13 +31,13 @@ T = 10_000
 class Runs:
     """R runs over one data set.
 
-    train     (R, 285) patients that offline methods learn from; none where all 569 are drawn
-    test      (R, n) patients that the draws come from
+    train     (R, 285) training patients of the offline methods; none if all 569 are drawn from
+    test      (R, n) patients to draw from
     draws     (R, T) the patient of each step
     order     (R, d) the features, shuffled; LLs get consecutive parts
     seeds     (R, T) from the instance ids
-    told      (R, T) the label that learners are told
-    silent    (R, T) the label never comes
+    told      (R, T) the label given to the learners
+    silent    (R, T) whether the label never arrives
     """
 
     data: Dataset
@@ -77,20 +77,20 @@ class Runs:
         return np.array_split(self.order, learners, axis=1)
 
     def with_labels(self, *, missing: float = 0.0, flipped: float = 0.0, seed: int = 0) -> "Runs":
-        """Return the same runs, but with part of the labels missing and part of them wrong."""
+        """Return the same runs with some of the labels missing and some of them wrong."""
         rng = np.random.default_rng([seed, 1])
         lost, wrong = rng.random((2, *self.draws.shape))
         told = np.where(wrong < flipped, 1 - self.truth, self.truth)
         return replace(self, told=told, silent=lost < missing)
 
     def parts(self, size: int) -> Iterator["Runs"]:
-        """Return the runs in parts of at most `size`: what is simulated at once fits in memory."""
+        """Yield the runs in parts of at most `size`, so that each simulation fits in memory."""
         for start in range(0, self.count, size):
             of = slice(start, start + size)
             yield replace(self, **{name: getattr(self, name)[of] for name in _BY_RUN})
 
     def cut(self, steps: int) -> "Runs":
-        """Return the first steps of the runs."""
+        """Return only the first steps of the runs."""
         return replace(
             self,
             draws=self.draws[:, :steps],
@@ -101,7 +101,7 @@ class Runs:
 
 
 def stacked(parts: Sequence[Runs]) -> Runs:
-    """Return the runs of several sets as one, so that they are simulated together."""
+    """Return several sets of runs as one, so that they can be simulated together."""
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_RUN
     }
@@ -116,7 +116,7 @@ def make_runs(
     split: bool = True,
     data: Dataset | None = None,
 ) -> Runs:
-    """Draw the runs; `split` keeps 285 patients apart, as Experiments 1 and 2 do.
+    """Draw the runs; `split` sets 285 patients aside, as in Experiments 1 and 2.
 
     >>> runs = make_runs(2, steps=5)
     >>> runs.train.shape, runs.test.shape, runs.draws.shape
@@ -151,6 +151,6 @@ def _one_run(
 
 
 def training_rows(runs: Runs, run: int) -> tuple[Floats, Ints]:
-    """Return features and labels of a run's training patients."""
+    """Return the features and labels of a run's training patients."""
     patients = runs.train[run]
     return runs.data.rows[patients], runs.data.truth[patients]

@@ -13,7 +13,7 @@ PAPER_RUNS = 50
 
 @cache
 def published() -> dict[str, Any]:
-    """Return all figures, as typed off the paper."""
+    """Return all figures, as transcribed from the paper."""
     import orjson
 
     data: dict[str, Any] = orjson.loads(
@@ -23,15 +23,15 @@ def published() -> dict[str, Any]:
 
 
 COMPARED = ["method", *(f"{m}{c}" for m in METRICS for c in (" paper", "", " ±", " Δ/se")), "h"]
-"""Columns of `compared`: per metric the paper's, ours, our standard error, and the difference."""
+"""Columns of `compared`: for each metric the paper's, ours, our standard error, the difference."""
 
 
 def compared(
     name: str, paper: list[float] | None, ours: Rates, h: float | str, sd: list[float] | None = None
 ) -> Row:
-    """Return a table row that sets our rates beside the paper's.
+    """Return a table row that compares our rates with the paper's.
 
-    The difference is in standard errors: of ours, and of the paper's where it prints deviations.
+    The difference is in standard errors: ours, and also the paper's where it prints deviations.
     """
     row: Row = [name]
     for k in range(len(METRICS)):

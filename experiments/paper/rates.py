@@ -1,7 +1,7 @@
 """Error rates per run, their mean and spread: PER over all, FPR over negatives, FNR over positives.
 
-Rates are in percent, as in the paper. The mean over runs is what tables show; `se` is its standard
-error, the unit in which differences from the paper are given.
+Rates are in percent, as in the paper. Tables show the mean over runs; `se` is its standard error,
+the unit in which differences from the paper are given.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Rates:
 
 
 def rates(said: NDArray[np.int8] | Ints, truth: Ints, among: Bools | None = None) -> Rates:
-    """Return the rates of (T, R) labels against (R, T) or (T, R) truth, perhaps only `among` some.
+    """Return the rates of (T, R) labels against (R, T) or (T, R) truth, or only `among` some.
 
     >>> said = np.array([[1, 0], [0, 0], [1, 1], [0, 0]])
     >>> rates(said, np.array([[1, 0, 0, 0], [1, 0, 1, 0]])).per_run.tolist()

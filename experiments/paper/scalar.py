@@ -1,7 +1,8 @@
 """One run, one instance at a time, with the product's own objects; parallel runs must agree.
 
-This is the loop that a worker performs: rows of raw features go to each `LocalLearner`, their
-predictions to the fusion rule, and the label back to all of them. It is also the pace to beat.
+This is the loop that a worker runs: raw features go to each `LocalLearner`, their predictions to
+the fusion rule, and the label back to all of them. It is also the baseline for the simulation's
+speed.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from learners.rules.constant import Constant
 
 @dataclass(frozen=True)
 class ScalarRun:
-    """Labels (T, M) and exploring (T, M) of the LLs, labels (T,) of the EL."""
+    """The LLs' labels and exploring flags, both (T, M), and the EL's labels (T,)."""
 
     labels: Ints
     exploring: Bools
@@ -48,7 +49,7 @@ def simulate_scalar(
     contexts: Ints | None = None,
     delay: int = 0,
 ) -> ScalarRun:
-    """Stream one run, step by step."""
+    """Simulate one run, step by step."""
     loop = _Loop(runs, run, settings, h, fusion, contexts=contexts)
     steps = [loop.step(t) for t in range(min(delay, runs.steps))]
     for t in range(len(steps), runs.steps):
@@ -103,14 +104,14 @@ class _Loop:
 def race(count: int = 50, steps: int = 300, seed: int = 1) -> dict[str, float]:
     """Return instances per second of parallel runs and of the scalar loop, on the same runs.
 
-    The scalar loop is timed on one run; all runs cost it the same.
+    The scalar loop is timed on one run only, since every run takes it equally long.
     """
     runs, settings = make_runs(count, steps=steps, seed=seed), LocalSettings()
     started = perf_counter()
     votes = simulate_learners(runs, settings, np.ones(1))
     simulate_fusion(lambda cubes: make_fusion("wm", 3, 2, cubes=cubes, prefer=1), runs, votes)
-    lanes = count * steps / (perf_counter() - started)
+    parallel = count * steps / (perf_counter() - started)
     started = perf_counter()
     simulate_scalar(runs, 0, settings, 1.0, make_fusion("wm", 3, 2, prefer=1))
     scalar = steps / (perf_counter() - started)
-    return {"lanes_per_s": lanes, "scalar_per_s": scalar, "ratio": lanes / scalar}
+    return {"lanes_per_s": parallel, "scalar_per_s": scalar, "ratio": parallel / scalar}

@@ -2,12 +2,12 @@
 
 The paper moves h by hand until the FNR, averaged over the 50 runs, is "just below 3 %". Here:
 
-1. every method runs on a coarse grid of h, all runs the same for all values;
+1. every method runs on a coarse grid of h, with the same runs for all values;
 2. between the last value above the limit and the first below it, four more values are tried;
-3. of all values tried, the one with the lowest mean PER among those with mean FNR <= 3 % counts.
+3. of the values tried with a mean FNR <= 3 %, the one with the lowest mean PER is chosen.
 
-This uses the truth of the very runs that are reported, as the paper does; that is impossible on a
-live stream (see `learners/fusion/fnr_control.py` for what can be done there).
+This uses the true labels of the reported runs themselves, as the paper does; that is impossible on
+a live stream (see `learners/fusion/fnr_control.py` for what can be done there).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ REFINE = 4
 GRID = np.geomspace(0.5, 40.0, 9)
 
 Evaluate = Callable[[Mapping[str, Floats]], Mapping[str, list[Rates]]]
-"""Takes the values of h that each method shall try, returns one `Rates` per value."""
+"""Takes the values of h to try for each method, and returns one `Rates` per value."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def tune(
     limit: float = LIMIT,
     refine: int = REFINE,
 ) -> dict[str, Tuned]:
-    """Run the search for every method named."""
+    """Run the search for every named method."""
     tried: dict[str, dict[float, Rates]] = {name: {} for name in names}
     _record(tried, dict.fromkeys(names, grid), evaluate)
     more = {name: _between(found, limit, refine) for name, found in tried.items()}
@@ -72,7 +72,7 @@ def _between(found: dict[float, Rates], limit: float, refine: int) -> Floats:
 
 
 def choose(found: dict[float, Rates], limit: float = LIMIT) -> Tuned:
-    """Return the h of lowest PER among those below the limit, or the one nearest to it."""
+    """Return the h with the lowest PER below the limit, or else the one nearest to the limit."""
     fair = [h for h in found if found[h].mean[2] <= limit]
     if fair:
         best = min(fair, key=lambda h: (found[h].mean[0], h))

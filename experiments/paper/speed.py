@@ -1,4 +1,4 @@
-"""How fast the simulation is: all runs in one batch against the product's loop, run by run."""
+"""Speed of the simulation: all runs in one batch, against the product's loop run by run."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ ROUNDS = 3
 def speed(
     count: int = 50, *, seed: int = 2017, quick: bool = False, tick: Callable[[], object] = int
 ) -> Result:
-    """Race both on the same runs; each keeps its best round, as load only ever slows one down."""
+    """Time both on the same runs and keep the best round of each: load only ever slows them."""
     best: dict[str, float] = {}
     for _ in range(1 if quick else ROUNDS):
         found = race(count, steps=100 if quick else 300, seed=seed)

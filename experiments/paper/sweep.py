@@ -1,8 +1,8 @@
 """What the paper leaves open: exploration constant, scaling, feedback, ties, Hedge's rate.
 
-Each setting is changed alone, starting from the one that comes closest to Table I, and tuned like
-Table I. First visits of a patient and repeats are shown apart: each of the 284 patients is drawn
-about 35 times, so most of what the protocol measures is how well a learner remembers.
+Settings are changed one at a time, starting from those that come closest to Table I, and tuned as
+in Table I. First visits and repeats are shown separately: each of the 284 patients is drawn about
+35 times, so most of what the protocol measures is how well a learner remembers.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Variant:
 
 
 def variants() -> Iterator[Variant]:
-    """Return all settings of the sweep."""
+    """Yield all settings of the sweep."""
     base = LocalSettings()
     for c in CONSTANTS:
         yield Variant("c", f"{c:g}", replace(base, exploration=c))
@@ -69,7 +69,7 @@ def sweep(
     voted: tuple[tuple[LocalSettings, bool], Votes] | None = None
     for variant in variants():
         runs, key_ = drawn[variant.split], (variant.settings, variant.split)
-        # Variants of the EL come one after the other and hear the same LLs.
+        # Variants of the EL follow one another and share the same LL votes.
         if voted is None or voted[0] != key_:
             voted = key_, simulate_learners(runs, variant.settings, FINE, tick=tick)
         row, tuned, parts = _run(runs, variant, voted[1], tick)

@@ -1,4 +1,4 @@
-"""Table I: Hedged Bandits beside offline methods, FNR just below 3 %."""
+"""Table I: Hedged Bandits compared with offline methods, at an FNR just below 3 %."""
 
 from dataclasses import asdict
 from itertools import pairwise
@@ -23,7 +23,7 @@ PRINTED = {
     "Worst LL": "Worst LL",
 }
 RAW = {"LR raw": "LR", "SVM raw": "SVM"}
-"""The same methods on features that were not standardised, set beside the same printed rows."""
+"""The same methods without standardised features, compared with the same printed rows."""
 
 
 def table1(

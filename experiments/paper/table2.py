@@ -1,11 +1,11 @@
 """Table II: fusion rules over three kinds of local learner (LL), judged at patient 1001.
 
 The paper reports "the accuracy for the 1001st patient". One patient per run would give multiples of
-2 % over 50 runs; here the state after 1000 patients is asked about every one of the 284 test
-patients: the exact chance of error on the next draw.
+2 % over 50 runs; here the learners, after 1000 patients, are asked about each of the 284 test
+patients, which gives the exact probability of an error on the next draw.
 
-IUP LLs learn online. Logistic regression and SVM LLs see 10 features each, are trained once on the
-run's 285 patients, and only the fusion rule learns from the 1000.
+IUP LLs learn online. Logistic regression and SVM LLs see 10 features each and are trained once, on
+the run's 285 patients; only the fusion rule learns from the 1000.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ from learners.local.iup import Feedback
 
 PAST = 1000
 KINDS = {"IUP": "", "IUP full": "", "LR": "lr", "SVM": "svm"}
-"""Kinds of LL; `IUP full` is ours: IUP with full feedback, set beside the printed IUP column."""
+"""Kinds of LL; `IUP full` is ours: IUP with full feedback, compared with the printed IUP column."""
 
 Voters = Callable[[Floats], Votes]
 FULL = LocalSettings(feedback=Feedback.FULL, exploration=0.0)
@@ -45,7 +45,7 @@ def table2(
     quick: bool = False,
     tick: Tick = lambda: None,
 ) -> Result:
-    """Run Experiment 2; a quick one with a tenth of the past."""
+    """Run Experiment 2; `quick` uses a tenth of the past patients."""
     settings, steps = LocalSettings(), PAST // 10 if quick else PAST
     runs = make_runs(count, steps=steps, seed=seed)
     names = [*FUSIONS, *REFERENCES]
@@ -82,7 +82,7 @@ def _online(runs: Runs, settings: LocalSettings, tick: Tick) -> Voters:
 
 
 def offline_voters(runs: Runs, kind: str) -> Voters:
-    """Return what gives the votes of offline LLs; h moves their boundary to 1/(1 + h)."""
+    """Return a function that gives the offline LLs' votes; h moves their boundary to 1/(1 + h)."""
     _, scores = split_scores(runs, kind)
     place = np.zeros((runs.count, len(runs.data.rows)), np.int64)
     np.put_along_axis(place, runs.test, np.arange(runs.test.shape[1])[None], axis=1)

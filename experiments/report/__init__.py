@@ -1,1 +1,1 @@
-"""What experiments hand back, and how it is stored and shown."""
+"""The results of experiments, and how they are stored and shown."""

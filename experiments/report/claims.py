@@ -10,7 +10,7 @@ Figures = Mapping[str, float]
 Judge = Callable[[Figures], list[Row]]
 ORDER = ("WM", "Best LL", "AH", "Average LL", "Worst LL")
 MIX = 212 / 569
-"""Share of the ill in WDBC."""
+"""Share of malignant cases in WDBC."""
 
 
 def claim(text: str, expected: str, measured: str, holds: bool, why: str = "") -> Row:
@@ -53,7 +53,7 @@ def _table1(f: Figures) -> list[Row]:
 
 
 def _own_row() -> Row:
-    """Hold the printed WM row against itself."""
+    """Check that the printed WM row is consistent with itself."""
     wm = published()["table1"]["HB(IUP+WM)"]
     implied = MIX * wm["FNR"] + (1 - MIX) * wm["FPR"]
     return claim(
@@ -73,7 +73,7 @@ def _table2(f: Figures) -> list[Row]:
     }
     rows = []
     for column in ("IUP", "IUP full", "LR", "SVM"):
-        # Methods that never reach the limit do not compete.
+        # Methods that never reach the limit are left out.
         per = {
             n: f[f"{n}.{column}.PER"]
             for n in names

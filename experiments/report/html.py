@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: its figures can be zoomed and read off."""
+"""The report as one self-contained HTML page with interactive figures."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def page(results: Mapping[str, Result]) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return text with what stands between backticks as code."""
+    """Return text as HTML, with anything in backticks marked up as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -110,7 +110,7 @@ def _cell(value: Any, digits: int) -> str:
 
 
 def plot(chart: Chart) -> dict[str, Any]:
-    """Return a chart as Plotly takes it; the page adds colours."""
+    """Return a chart in Plotly's format; the page adds colours."""
     flat = lying(chart)
     traces = []
     for one in chart.series:

@@ -38,7 +38,7 @@ def _lines(axes: object, chart: Chart) -> None:
 
 
 def _bars(axes: object, chart: Chart) -> None:
-    """Draw bars side by side, or lying if their names are long."""
+    """Draw bars side by side, or horizontally if their names are long."""
     from matplotlib.axes import Axes
 
     assert isinstance(axes, Axes)  # noqa: S101 - as above

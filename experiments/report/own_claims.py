@@ -55,7 +55,7 @@ def _single(f: Figures) -> list[Row]:
 
 
 def _tuning(f: Figures) -> list[Row]:
-    """Hold what was chosen against what the tuning orders say."""
+    """Compare what was chosen with the best on the tuning orders."""
     rows = []
     for whose, metric in (("ours", "PER"), ("River's", "PER"), ("River's", "PER at FNR<=3")):
         of = {

@@ -9,7 +9,7 @@ Row: TypeAlias = list[Cell]
 
 @dataclass
 class Table:
-    """Rows for people; numbers are shown with `digits` decimals."""
+    """A table to be read; numbers are shown with `digits` decimals."""
 
     title: str
     columns: list[str]
@@ -42,15 +42,15 @@ class Chart:
 
 
 def lying(chart: Chart) -> bool:
-    """Tell whether bars have names too long to stand side by side."""
+    """Return whether the bars are horizontal, because their names are too long to fit."""
     return chart.kind == "bar" and sum(len(str(x)) for x in chart.series[0].x) > 75
 
 
 @dataclass
 class Result:
-    """All of it. `figures` is what scripts read; rates are in percent.
+    """An experiment's whole outcome. Scripts read `figures`; rates are in percent.
 
-    seconds, cpu_seconds   how long it took, and how much of that was work of its own process
+    seconds, cpu_seconds   wall-clock time, and CPU time of the experiment's own process
     """
 
     name: str

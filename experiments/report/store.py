@@ -1,7 +1,7 @@
-"""Results on disk: one JSON file per experiment, so that an interrupted `all` goes on.
+"""Results on disk: one JSON file per experiment, so that an interrupted `all` can resume.
 
-A stored result counts only if it was made with the same options by the same code: the key holds a
-digest of the sources that the experiment leads to.
+A stored result is used only if it was made with the same options by the same code: the key holds a
+digest of all sources that the experiment imports.
 """
 
 import re
@@ -33,7 +33,7 @@ class Store:
         return Result.from_dict(stored["result"]) if stored else None
 
     def save(self, name: str, key: dict[str, Any], result: Result) -> None:
-        """Write a result; a reader never sees half of it."""
+        """Write a result atomically: a reader never sees half of it."""
         import orjson
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -54,13 +54,13 @@ class Store:
         except FileNotFoundError:
             return None
         except orjson.JSONDecodeError:
-            return None  # cut off by a crash of an earlier version: made again
+            return None  # truncated by a crash of an earlier version: run again
         return stored
 
 
 @cache
 def code_digest(module: str) -> str:
-    """Return a digest of a module and all of the project's modules that it leads to."""
+    """Return a digest of a module and all of the project's modules that it imports."""
     digest = blake2b(digest_size=8)
     for name in sorted(_reached(module)):
         digest.update(_source(name).encode())

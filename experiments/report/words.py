@@ -1,4 +1,4 @@
-"""Words that both forms of the report share."""
+"""Text that both forms of the report share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,11 +43,11 @@ UNSAID = (
         " single pass leaves repeats out."
     ),
 )
-"""Why some of it cannot be reproduced, in words."""
+"""Why some of the paper cannot be reproduced."""
 
 
 def headlines(results: Mapping[str, Result]) -> list[tuple[str, str]]:
-    """Return the few figures to see first, each with a sentence."""
+    """Return the headline figures, each with a short explanation."""
     found = []
     if "table1" in results:
         f = results["table1"].figures

@@ -1,1 +1,1 @@
-"""Streams as a user meets them: every patient once, predicted before its label."""
+"""Streams as in practice: every patient comes once and is predicted before its label."""

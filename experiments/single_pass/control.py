@@ -1,8 +1,9 @@
-"""Online FNR control: what the controller reaches live, beside thresholds chosen in hindsight.
+"""Online FNR control: what the controller achieves live, and what thresholds in hindsight achieve.
 
-The scores are those of the proposed method, and of River's best, in single passes over WDBC; both
-get the same controller. Longer streams repeat the patients in new orders without learning anew, so
-that only the controller moves. In the drifting stream the scores of the ill fall by two half-way.
+The scores are those of the proposed method and of River's best in single passes over WDBC; both
+get the same controller. Longer streams draw from these scores at random, without further learning,
+so that only the controller adapts. In the drifting stream the positives' scores drop by two
+half-way.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ TARGET = 0.03
 
 @dataclass(frozen=True)
 class Setting:
-    """A controller's settings, as `fnr_step` and `fnr_start` name them."""
+    """A controller's settings: `fnr_step` and `fnr_start` in the settings file."""
 
     step: float
     start: float = 1.0
@@ -37,14 +38,14 @@ class Setting:
         return f"step {self.step:g}, start {self.start:g}"
 
     def made(self, streams: int = 1) -> FnrControl:
-        """Return a controller that has seen nothing; streams side by side are its cubes."""
+        """Return a fresh controller, with one cube for each parallel stream."""
         return FnrControl(1, target=TARGET, step=self.step, prior=log(self.start), cubes=streams)
 
 
 SETTINGS = [Setting(step, start) for start in (1.0, 2.5) for step in (0.1, 0.3, 0.5, 1.0, 2.0)]
 LONG = [Setting(step, 2.5) for step in (0.1, 0.3, 2.0)]
 DEFAULT = Setting(0.3, 2.5)
-"""That of the product."""
+"""The product's default."""
 
 
 def control(
@@ -100,7 +101,7 @@ def _notes(f: dict[str, float]) -> list[str]:
 def _passes(
     whose: str, plain: Pass, truth: Ints, figures: dict[str, float], rows: list[Row]
 ) -> None:
-    """Judge the single passes: as they are, with hindsight, and under control."""
+    """Evaluate the single passes: without control, in hindsight, and under control."""
     said: dict[str, tuple[Ints, float | None]] = {"no control": (plain.labels, None)}
     hindsight = at_limit(plain, truth)
     if hindsight is not None:
@@ -130,7 +131,7 @@ def controlled(odds: Floats, truth: Ints, setting: Setting) -> Ints:
 
 
 def _trade(figures: dict[str, float]) -> Chart:
-    """Draw what each controller reaches, FNR against PER."""
+    """Plot the FNR and PER that each controller achieves."""
     series = []
     for whose in ("ours", "River"):
         for start in (1.0, 2.5):
@@ -143,7 +144,7 @@ def _trade(figures: dict[str, float]) -> Chart:
 
 
 def _long(plain: Pass, truth: Ints, seed: int, steps: int) -> dict[str, tuple[Floats, Ints]]:
-    """Return long streams of the scores of trained learners: steady, and drifting half-way."""
+    """Return long streams of trained learners' scores: one steady, one that drifts half-way."""
     rng = np.random.default_rng([seed, 9])
     late = slice(len(truth) // 2, None)
     scores, labels = plain.odds[late].reshape(-1), truth[late].reshape(-1)

@@ -20,8 +20,8 @@ from learners.rules.registry import make_rule
 class Recipe:
     """How every LL is set up: its rules as in the settings file, and IUP's settings.
 
-    The defaults are those that `hb init` proposes, but for cuts: with one rule there is nothing to
-    choose between.
+    IUP's defaults are those that `hb init` proposes, except for `cuts`: with one rule there is
+    nothing to choose between.
     """
 
     rules: tuple[Mapping[str, Any], ...] = ({"kind": "committee", "preset": "kdi"},)
@@ -32,7 +32,7 @@ class Recipe:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def learner(self, order: Order, columns: Ints) -> LocalLearner:
-        """Return an untaught LL for some of the features."""
+        """Return an untrained LL for some of the features."""
         space = order.data.space(columns)
         rules = [make_rule(rule, space, order.data.labels) for rule in self.rules]
         config = IupConfig(
@@ -49,7 +49,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Heard:
-    """What M LLs said in one pass: labels and accuracy (N, M), log-odds (N, M, K)."""
+    """The predictions of M LLs in one pass: labels and accuracy (N, M), log-odds (N, M, K)."""
 
     labels: Ints
     exploring: Bools
@@ -59,7 +59,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Task:
-    """A pass to make: plain data, so that it can go to another process."""
+    """A pass to run, as plain data that can be sent to another process."""
 
     data: str
     seed: int
@@ -76,7 +76,7 @@ class Task:
 
 
 def listen(task: Task) -> Heard:
-    """Make one pass with all LLs."""
+    """Run one pass with all LLs."""
     order = task.order()
     learners = [task.recipe.learner(order, mine) for mine in order.columns]
     if any(learner.joint for learner in learners):
@@ -91,7 +91,7 @@ def listen(task: Task) -> Heard:
 
 
 def _pass(learner: LocalLearner, order: Order, columns: Ints) -> Heard:
-    """Make one pass with one LL; the arrays lack the axis of LLs."""
+    """Run one pass with one LL; the arrays have no axis for LLs."""
     rows = np.ascontiguousarray(order.rows[:, columns])
     n = len(rows)
     labels, exploring = np.empty(n, np.int64), np.empty(n, np.bool_)
@@ -108,7 +108,7 @@ def _pass(learner: LocalLearner, order: Order, columns: Ints) -> Heard:
 
 
 def together(learners: Sequence[LocalLearner], order: Order) -> Heard:
-    """Make one pass with LLs that are told what the others had said, as the EL tells them."""
+    """Run one pass with LLs that are told the others' predictions, as the EL does."""
     n, M, K = len(order.patients), len(learners), order.data.classes
     rows = [np.ascontiguousarray(order.rows[:, columns]) for columns in order.columns]
     heard = Heard(

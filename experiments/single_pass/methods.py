@@ -18,7 +18,7 @@ class Ours:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def maker(self, learners: int, classes: int, prefer: int) -> Callable[[int], Fusion]:
-        """Return what makes the fusion rule for a number of cubes."""
+        """Return a function that builds the fusion rule for a number of cubes."""
 
         def make(cubes: int) -> Fusion:
             return make_fusion(
@@ -57,7 +57,7 @@ RECIPES = {
         ),
         cuts=2,
     ),
-    # Tried for the preset `additive`.
+    # Candidates for the preset `additive`.
     "joint SGD 0.05": Recipe(rules=(_sgd(0.05),)),
     "joint Bayes 0.5": Recipe(rules=(_bayes(0.5),)),
     "joint Fourier 0.5": Recipe(rules=(_bayes(0.5, 60),)),

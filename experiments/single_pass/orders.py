@@ -1,8 +1,8 @@
 """The single-pass protocol: every patient once, in random order, predicted before its label.
 
-An order shuffles the patients and deals the features out to the local learners (LLs). It depends on
-the seed and its number only. Orders that settings are tuned on have another seed than those that
-are reported.
+An order shuffles the patients and deals the features out to the local learners (LLs). It depends
+only on the seed and its number. The orders used for tuning have a different seed from those
+reported.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from learners.arrays.types import Floats, Ints, Seeds
 
 REPORTED = 2017
 TUNED = 99
-"""Seed of the orders that the proposed settings were chosen on."""
+"""Seed of the orders on which the proposed settings were chosen."""
 
 
 @dataclass(frozen=True)
 class Order:
     """One pass over a data set.
 
-    patients   (N,) which patient comes when
+    patients   (N,) the patients in order of arrival
     columns    the features of each LL
-    told       (N,) the labels that learners are told
+    told       (N,) the labels given to the learners
     """
 
     data: Dataset

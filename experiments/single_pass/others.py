@@ -24,13 +24,13 @@ METHODS = {
 }
 PEERS = (BEST, DEFAULT, *ENSEMBLES)
 SETS = {"phishing": 5, "flares": 5, "segments": 2, "loans": 1}
-"""Data sets and how many orders of each: large ones are expensive and vary less."""
+"""Data sets and the number of orders of each: large ones take longer and vary less."""
 
 
 def others(
     count: int = 50, *, seed: int = REPORTED, quick: bool = False, tick: Tick = lambda: None
 ) -> Result:
-    """Our methods and River's on the other sets."""
+    """Run our methods and River's on the other data sets."""
     sets = {"flares": 1} if quick else {name: min(n, count) for name, n in SETS.items()}
     figures: dict[str, float] = {}
     rows: list[Row] = []

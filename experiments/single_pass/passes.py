@@ -16,14 +16,14 @@ LIMIT = 3.0
 
 @dataclass(frozen=True)
 class Pass:
-    """What a method said in R passes: labels (N, R), and log-odds of the positive label (N, R)."""
+    """A method's output in R passes: labels (N, R), and log-odds of the positive label (N, R)."""
 
     labels: Ints
     odds: Floats
 
 
 def fuse(make: Callable[[int], Fusion], heard: Sequence[Heard], orders: Sequence[Order]) -> Pass:
-    """Run a fusion rule over all passes at once: the pass is the cube."""
+    """Run a fusion rule over all passes at once, with one cube per pass."""
     fusion, cells = make(len(heard)), np.arange(len(heard))
     classes, positive = orders[0].data.classes, orders[0].data.positive
     steps = len(orders[0].patients)
@@ -64,10 +64,10 @@ def truths(orders: Sequence[Order]) -> Ints:
 
 
 def at_limit(one: Pass, truth: Ints, limit: float = LIMIT) -> tuple[Rates, float] | None:
-    """Return the rates at the threshold of lowest PER with mean FNR below the limit.
+    """Return the rates at the threshold with the lowest PER and a mean FNR below the limit.
 
-    The threshold is the same for all passes and chosen in hindsight, for every method alike: it
-    says how well scores rank, not what can be had live. None if no threshold reaches the limit.
+    The threshold is the same for all passes and chosen in hindsight, for every method: it shows how
+    well scores rank patients, not what is possible live. None if no threshold reaches the limit.
     """
     candidates = np.quantile(one.odds, np.linspace(0.0, 1.0, 800))
     best: tuple[Rates, float] | None = None

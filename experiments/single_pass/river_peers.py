@@ -1,4 +1,4 @@
-"""River's online classifiers, which see all features: the peers of the single-pass protocol."""
+"""River's online classifiers, which see all features: the single-pass protocol's baselines."""
 
 from importlib import import_module
 from typing import Any
@@ -39,16 +39,16 @@ TRIED: dict[str, dict[str, Any]] = dict(
 """Settings of River's logistic regression that were tried on the tuning orders."""
 
 BEST = "River logistic, SGD 0.05, intercept_lr 0.05"
-"""Of those the one with the lowest PER."""
+"""The one of these with the lowest PER."""
 
 BEST_LIMITED = "River logistic, SGD 0.07"
-"""And the one with the lowest PER at FNR <= 3 %."""
+"""The one of these with the lowest PER at FNR <= 3 %."""
 
 PEERS = (BEST, BEST_LIMITED, DEFAULT, *ENSEMBLES)
 
 
 def river_model(name: str, classes: int) -> Any:
-    """Return an untaught model by its name."""
+    """Return an untrained model by its name."""
     try:
         river = import_module("river.api")
     except ModuleNotFoundError as error:
@@ -79,7 +79,7 @@ def _logistic(
 
 
 def river_pass(job: tuple[Task, str]) -> tuple[Ints, Floats]:
-    """Make one pass with a model that sees all features: labels (N,) and log-odds (N,)."""
+    """Run one pass with a model that sees all features; return labels (N,) and log-odds (N,)."""
     task, name = job
     order = task.order()
     data = order.data
@@ -96,7 +96,7 @@ def river_pass(job: tuple[Task, str]) -> tuple[Ints, Floats]:
         labels[t] = shares.argmax()
         if data.positive is not None:
             odds[t] = log_odds_of(shares[data.positive])
-            # Of two equal chances the positive one is said, as by our own methods.
+            # A tie goes to the positive label, as in our own methods.
             if shares[data.positive] == shares.max():
                 labels[t] = data.positive
         model.learn_one(x, int(order.told[t]))

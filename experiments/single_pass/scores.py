@@ -1,4 +1,4 @@
-"""Methods in single passes, ours and River's: run, and scored at plain and tuned thresholds."""
+"""Runs our methods and River's in single passes, scored at plain and tuned thresholds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ Tick = Callable[[], object]
 
 @dataclass(frozen=True)
 class Score:
-    """A method at its plain threshold, and at FNR <= 3 % if that can be reached."""
+    """A method's rates at its plain threshold, and at FNR <= 3 % if that can be reached."""
 
     plain: Rates
     limited: Rates | None
@@ -25,7 +25,7 @@ class Score:
 def our_scores(
     tasks: Sequence[Task], orders: Sequence[Order], methods: Mapping[str, Ours], tick: Tick
 ) -> dict[str, Score]:
-    """Run our methods: the LLs of each recipe once, and every fusion over what they said."""
+    """Run our methods: the LLs of each recipe once, then every fusion mode on their output."""
     data = orders[0].data
     prefer = data.positive or 0
     made = {}
@@ -46,7 +46,7 @@ def scored(one: Pass, orders: Sequence[Order]) -> Score:
     if orders[0].data.positive is None:
         return Score(rates(one.labels, truth), None)
     limited = at_limit(one, truth, LIMIT)
-    # A method that calls everybody ill also has no misses; that is no way to reach the limit.
+    # Calling every patient ill also gives no misses, but does not count as reaching the limit.
     if limited is not None and limited[0].mean[1] > 99.0:
         limited = None
     return Score(rates(one.labels, truth), limited[0] if limited else None)

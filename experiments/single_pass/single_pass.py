@@ -1,8 +1,8 @@
 """The single-pass protocol: every patient once, predicted before its label.
 
-Memory does not help here, so this is what a user of a diagnosis system meets. Our methods split the
-features among three local learners (LLs) that share nothing but what they send; River's classifiers
-see all of them.
+Remembering patients does not help here, just as in a real diagnosis system. Our methods split the
+features among three local learners (LLs) that share only the messages they send; River's
+classifiers see all features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ PAPER = {
 def single_pass(
     count: int = 50, *, seed: int = REPORTED, quick: bool = False, tick: Tick = lambda: None
 ) -> Result:
-    """All methods on WDBC."""
+    """Run all methods on WDBC."""
     count = min(count, QUICK_ORDERS) if quick else count
     peers = (BEST, BEST_LIMITED, DEFAULT) if quick else PEERS
     tasks = [Task("wdbc", seed, number) for number in range(count)]
@@ -96,7 +96,7 @@ def _row(name: str, score: Score) -> Row:
 
 
 def paper_scores(orders: Sequence[Order]) -> dict[str, Score]:
-    """Run the paper's learners, with h tuned in hindsight for the limit."""
+    """Run the paper's learners, with h tuned in hindsight to meet the limit."""
     runs = as_runs(orders)
     made = {}
     for name, settings in PAPER.items():
@@ -110,7 +110,7 @@ def paper_scores(orders: Sequence[Order]) -> dict[str, Score]:
 
 
 def as_runs(orders: Sequence[Order]) -> Runs:
-    """Return single passes as runs of the paper's simulator."""
+    """Return single passes as runs for the paper's simulator."""
     patients = np.stack([order.patients for order in orders])
     return Runs(
         data=orders[0].data,

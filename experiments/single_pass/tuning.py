@@ -1,7 +1,7 @@
 """How the settings for single passes were chosen: on orders that are reported nowhere else.
 
-Ours and River's logistic regression are tried in about as many settings. Of River's other
-classifiers the defaults are used: on these data they are far behind.
+Ours and River's logistic regression are tried with about the same number of settings. River's other
+classifiers keep their defaults: on this data they are far behind.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ ORDERS = 15
 def tuning(
     count: int = 50, *, seed: int = TUNED, quick: bool = False, tick: Tick = lambda: None
 ) -> Result:
-    """Try everything on the tuning orders; their seed is fixed, whatever the others' is."""
+    """Try everything on the tuning orders, whose seed is fixed: `seed` is ignored."""
     del seed
     count = min(count, 2 if quick else ORDERS)
     tasks = [Task("wdbc", TUNED, number) for number in range(count)]
