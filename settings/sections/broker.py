@@ -95,6 +95,11 @@ class BrokerSettings(Section):
     request_timeout: Duration = Field(
         default=parse_duration("30s"), description="How long one request to the broker may take."
     )
+    patience: Duration = Field(
+        default=parse_duration("10s"),
+        description="How long a command waits for a broker that does not answer before it says so;"
+        " a worker says so as often and keeps trying.",
+    )
     security: SecuritySettings = Field(
         default=SecuritySettings(), description="Encryption and login."
     )

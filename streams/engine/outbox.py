@@ -5,6 +5,7 @@ that sending is only a matter of handing buffers to the sockets.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from schemas.deadletters import PREFIX, Digest, Message, fitted, headers, refused
@@ -13,6 +14,7 @@ from streams.clock import wall
 from streams.engine.errors import RecordTooLargeError
 from streams.engine.measurements import Notes
 from streams.kafka.batch import Batch
+from streams.kafka.client.builders import Record, fill, size_of
 
 LARGEST = 1_000_000
 """Bytes that one output may take; a broker's own default lets some more pass."""
@@ -101,30 +103,25 @@ class Outbox:
     def _append(
         self,
         topic: str,
-        records: Iterable[tuple[int, bytes | None, bytes | None]],
+        records: Iterable[Record],
         extra: Sequence[tuple[str, bytes | None]],
     ) -> None:
         batches = self.batches.setdefault((topic, self._partition), [])
         builder = batches[-1] if batches else self._add(batches)
-        # The builder's own wrapper costs as much again as the encoding, so it is passed by.
-        append, count = builder._builder.append, builder._relative_offset
-        before = count
-        for timestamp, key, value in records:
-            if append(count, timestamp, key, value, extra) is None:
-                self._check_size(builder, topic)
-                self._close(builder, count)
-                self.records += count - before
-                builder = self._add(batches)
-                append, count, before = builder._builder.append, 0, 0
-                append(count, timestamp, key, value, extra)
-            count += 1
+        rest = iter(records)
+        appended, left = fill(builder, rest, extra)
+        while left is not None:
+            self._check_size(builder, topic)
+            builder.close()
+            self.records += appended
+            builder = self._add(batches)
+            appended, left = fill(builder, chain((left,), rest), extra)
         self._check_size(builder, topic)
-        builder._relative_offset = count
-        self.records += count - before
+        self.records += appended
 
     def _check_size(self, builder: Any, topic: str) -> None:
-        """Refuse a record that no request can carry; only one that is alone in its batch is so."""
-        size = builder._builder.size()
+        """Refuse a record that no request can carry; it is alone in its batch."""
+        size = size_of(builder)
         if size > self._largest:
             raise RecordTooLargeError(topic, size, self._largest)
 
@@ -132,8 +129,3 @@ class Outbox:
         builder = self._create()
         batches.append(builder)
         return builder
-
-    @staticmethod
-    def _close(builder: Any, count: int) -> None:
-        builder._relative_offset = count
-        builder.close()

@@ -22,11 +22,10 @@ from streams.kafka.connection import await_broker, quiet_client
 from streams.kafka.security import client_arguments, located
 from streams.kafka.topics import Topics
 
-Reach: TypeAlias = Callable[[float], Awaitable[None]]
-"""Returns when the broker answers, or raises BrokerError after so many seconds, or at once."""
+Reach: TypeAlias = Callable[[], Awaitable[None]]
+"""Returns when the broker answers, or raises BrokerError; at once if waiting would not help."""
 
 Companion = TypeVar("Companion", bound=AbstractAsyncContextManager[Any])
-_PATIENCE = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -47,6 +46,7 @@ class EngineApp(faust.App):
     engine: TaskGroup
     pages: WebConfig
     reach: Reach | None = None
+    patience: float = 10.0
     companions: tuple[AbstractAsyncContextManager[Any], ...] = ()
 
     def _new_web(self) -> Any:
@@ -69,10 +69,10 @@ class EngineApp(faust.App):
         while True:
             started = time.monotonic()
             try:
-                await reach(_PATIENCE)
+                await reach()
                 break
             except BrokerError as error:
-                if time.monotonic() - started < _PATIENCE / 2:
+                if time.monotonic() - started < self.patience / 2:
                     raise  # it did not even wait: time does not heal this
                 _log.warning("%s; still trying", error)
 
@@ -118,7 +118,8 @@ def create_app(settings: Settings) -> EngineApp:
     web = WebConfig(settings.worker.web_host, settings.worker.web_port)
     app = build_app(engine_config(settings), web)
     broker = located(settings.broker)
-    app.reach = lambda patience: await_broker(broker, patience)
+    app.reach = lambda: await_broker(broker)
+    app.patience = broker.patience.total_seconds()
     return app
 
 

@@ -30,6 +30,7 @@ from streams.engine.tasks.group import TaskGroup
 from streams.faust.assignor import TogetherAssignor
 from streams.kafka.client.answers import Answers
 from streams.kafka.client.fetched import (
+    check_alive,
     is_closed,
     is_reassigning,
     position_of,
@@ -128,19 +129,13 @@ class Fetching(driver.AIOKafkaConsumerThread):
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
             heartbeat_interval_ms=int(config.heartbeat * 1000),
         )
-        self._answers = Answers(consumer._client)
+        self._answers = Answers.of(consumer)
         return consumer
 
     def check(self) -> None:
         """Raise the error that has ended a part of the client; aiokafka shows it to nobody."""
-        consumer = self._consumer
-        if consumer is None or consumer._fetcher is None or consumer._closed:
-            return
-        consumer._coordinator.check_errors()
-        fetching = consumer._fetcher._fetch_task
-        if fetching.done() and not fetching.cancelled():
-            fetching.result()
-            raise HbError("the Kafka client fetches no more")
+        if self._consumer is not None:
+            check_alive(self._consumer)
 
     def symptoms(self) -> list[Symptom]:
         """Return what keeps the broker's answers from coming."""

@@ -21,13 +21,13 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from settings.errors import BrokerError
 from settings.sections.broker import BrokerSettings
+from streams.kafka.client.admin import PatientAdmin
 from streams.kafka.client.record_batches import install
 from streams.kafka.security import client_arguments, located
 
 # Every client of ours is made by way of this module.
 install()
 
-PATIENCE = 10.0
 _PAUSE = 0.25
 _ATTEMPT = 5.0
 
@@ -52,9 +52,9 @@ async def await_broker(broker: BrokerSettings, patience: float | None = None) ->
     """Return as soon as one of the brokers answers us, or raise BrokerError.
 
     What time does not heal, such as a wrong password, is raised at once; anything else after
-    `patience` seconds (`PATIENCE` if None).
+    `patience` seconds (`broker.patience` if None).
     """
-    patience = PATIENCE if patience is None else patience
+    patience = broker.patience.total_seconds() if patience is None else patience
     arguments = client_arguments(broker)
     addresses = arguments.pop("bootstrap_servers")
     deadline = time.monotonic() + patience
@@ -74,24 +74,6 @@ async def await_broker(broker: BrokerSettings, patience: float | None = None) ->
         await asyncio.sleep(_PAUSE)
 
 
-class _Admin(AIOKafkaAdminClient):  # type: ignore[misc]  # aiokafka is untyped
-    """An admin client that asks another broker if one is down.
-
-    aiokafka's asks any one and gives up if that is the one. Whatever is asked here may be asked
-    twice.
-    """
-
-    async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return await super()._send_request(request, node_id)
-            except (kafka.NodeNotReadyError, kafka.KafkaConnectionError):
-                if node_id is not None or time.monotonic() > deadline:
-                    raise
-                await asyncio.sleep(_PAUSE)
-
-
 @asynccontextmanager
 async def admin_client(
     broker: BrokerSettings, patience: float | None = None
@@ -100,7 +82,7 @@ async def admin_client(
     quiet_client()
     broker = located(broker)
     await await_broker(broker, patience)
-    admin = _Admin(**client_arguments(broker))
+    admin = PatientAdmin(broker.patience.total_seconds(), client_arguments(broker))
     try:
         await admin.start()
         yield admin

@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 
-import streams.faust.app
 from streams.broker.reaper import temporary_broker
 from streams.faust.app import create_app, engine_config
 from tests.streams.engine_kit import create_topics, done, ids, produce, spec, until
 from tests.streams.settings_kit import settings
 
 
-async def test_a_broker_that_comes_later_is_waited_for(prefix, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(streams.faust.app, "_PATIENCE", 1.0)
+async def test_a_broker_that_comes_later_is_waited_for(prefix, tmp_path, caplog):
     with temporary_broker() as broker:
         address = broker.address
         made = settings(prefix.rstrip("."), address, state=tmp_path, web_port=0)
@@ -19,7 +18,8 @@ async def test_a_broker_that_comes_later_is_waited_for(prefix, tmp_path, caplog,
         await create_topics(address, conf, [agent], prefix + "out")
         await produce(address, prefix + "in", ids(range(10)))
         await asyncio.to_thread(broker.nodes[0].stop)
-        app = create_app(made)
+        brief = made.broker.model_copy(update={"patience": timedelta(seconds=1)})
+        app = create_app(made.model_copy(update={"broker": brief}))
         app.add_agent(agent)
         app.finalize()
         with caplog.at_level(logging.WARNING, "streams"):

@@ -199,7 +199,7 @@ def test_the_commands(hb, prefix):
 
 
 def test_a_broker_that_is_not_there_is_exit_code_4(hb, monkeypatch):
-    monkeypatch.setattr("streams.kafka.connection.PATIENCE", 0.3)
+    monkeypatch.setenv("HB_SET__BROKER__PATIENCE", "300ms")
     monkeypatch.setenv("HB_SET__BROKER__BOOTSTRAP", "127.0.0.1:1")
     run = hb("topics", "check")
     assert run.code == 4

@@ -40,6 +40,11 @@ class Answers:
         self._send = client.send
         client.send = self._noted
 
+    @classmethod
+    def of(cls, consumer: Any) -> "Answers":
+        """Note the answers that a consumer gets."""
+        return cls(consumer._client)
+
     async def _noted(self, node: Any, request: Any, **options: Any) -> Any:
         kind = type(request).__name__.partition("Request")[0]
         if kind not in _MAY_TAKE_LONG and self._unanswered is None:

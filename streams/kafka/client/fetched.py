@@ -15,6 +15,7 @@ from typing import Any
 from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult
 from aiokafka.errors import CorruptRecordException
 
+from settings.errors import HbError
 from streams.kafka.batch import Batch, Headers
 from streams.kafka.client.record_batches import install
 
@@ -49,6 +50,17 @@ def take_batches(consumer: Any, wanted: Collection[Any], max_bytes: int) -> list
 def is_closed(consumer: Any) -> bool:
     """Tell whether a consumer reads no more."""
     return bool(consumer._closed or consumer._fetcher._closed)
+
+
+def check_alive(consumer: Any) -> None:
+    """Raise the error that has ended a part of an open consumer; aiokafka shows it to nobody."""
+    if consumer._fetcher is None or consumer._closed:
+        return
+    consumer._coordinator.check_errors()
+    fetching = consumer._fetcher._fetch_task
+    if fetching.done() and not fetching.cancelled():
+        fetching.result()
+        raise HbError("the Kafka client fetches no more")
 
 
 def is_reassigning(consumer: Any) -> bool:
