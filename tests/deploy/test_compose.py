@@ -109,7 +109,7 @@ def test_files_that_are_mounted_exist_and_cannot_be_changed(name):
 def test_ports_are_open_on_this_machine_only():
     ports = [port for each in SERVICES.values() for port in each.get("ports", [])]
     assert len(ports) == 4
-    assert all(re.fullmatch(r"127\.0\.0\.1:(\d+):\1", port) for port in ports)
+    assert all(re.fullmatch(r"127\.0\.0\.1:\$\{HB_\w*PORT:-(\d+)\}:\1", port) for port in ports)
 
 
 @pytest.mark.parametrize("name", [*WORKERS, "topics"])

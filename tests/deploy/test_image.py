@@ -35,22 +35,21 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 """
 WORKER = """
-import streams.kafka.connection
 from agents.worker import worker_app
 from cli.main import main
 from settings.loading import load_settings
 
 app = worker_app(load_settings("deploy/ensemble.toml"))
 assert len(app.engine.specs) == 4
-streams.kafka.connection.PATIENCE = 0.1  # nobody listens
 for command in (["worker"], ["topics", "create"], ["status"], ["audit"]):
     where = ["--settings=deploy/ensemble.toml", "--set=broker.bootstrap=localhost:1"]
+    where += ["--set=broker.patience=100ms"]  # nobody listens
     sys.argv = ["hb", *command, *where]
     try:
         main()
     except SystemExit as end:
         assert end.code == 4, (command, end.code)
-    print(*command)
+    print("ran", *command)
 """
 
 
@@ -120,7 +119,8 @@ def test_a_worker_runs_without_what_is_left_out():
         cwd=ROOT,
         check=False,
     )
-    told = "The broker at localhost:1 does not answer."
-    expected = ["worker", "topics create", told, "status", "audit"]
-    assert done.stdout.splitlines() == expected, done.stderr
+    ran = [
+        line.removeprefix("ran ") for line in done.stdout.splitlines() if line.startswith("ran ")
+    ]
+    assert ran == ["worker", "topics create", "status", "audit"], done.stderr
     assert done.stderr.count("cannot connect to localhost:1") == 4
