@@ -50,8 +50,18 @@ def guarded() -> Iterator[None]:
         fail(str(error), error.exit_code)
     except (LearnerError, RecordError) as error:
         fail(str(error), EXIT_INPUT)
+    except ModuleNotFoundError as error:
+        fail(_missing(error), EXIT_INPUT)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    """Name a package that this install leaves out; a module of ours that is missing is a bug."""
+    package = (error.name or "").partition(".")[0]
+    if package in {"agents", "audit", "cli", "learners", "schemas", "settings", "streams"}:
+        raise error
+    return f"this command needs the Python package {package}, which is not installed here"
 
 
 def fail(message: str, code: int) -> None:
