@@ -1,4 +1,4 @@
-"""Contexts of a contextual ensemble learner, as the cubes they lie in."""
+"""Maps the contexts of a contextual ensemble learner to the cubes they lie in."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from streams.kafka.batch import Batch
 
 
 class ContextReader:
-    """Reads contexts into the ensemble learner's cubes."""
+    """Maps contexts to the ensemble learner's cubes."""
 
     def __init__(self, settings: Settings, home: Check) -> None:
         context = settings.ensemble.context

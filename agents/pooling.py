@@ -22,7 +22,7 @@ LEARNED = "learned"
 
 
 class PhaseCubes(NamedTuple):
-    """The ids of one phase: their positions among those that were given, and their cubes."""
+    """The ids of one phase: their positions in the input, and their cubes."""
 
     phase: int
     positions: Ints
@@ -92,7 +92,7 @@ class RulePool:
         self._seen: tuple[int, bytes | None] | None = None
 
     def rules(self, own: LocalLearner) -> tuple[Rule, ...]:
-        """Return the rules to decide with; they are pooled again when anything was learned."""
+        """Return the rules to decide with; they are pooled again after anything new was learned."""
         learning = [rule for rule in own.rules if isinstance(rule, LearningRule)]
         mine = self._models.get(learning[0].name.encode())
         if self._seen != (self._others.version, mine):

@@ -1,8 +1,8 @@
-"""Runs one worker process per role, restarts what dies, and merges their logs.
+"""Runs one worker process per role, restarts those that die, and merges their logs.
 
-A worker that keeps dying is restarted after ever longer pauses, and the reason is in the log. Each
-worker's standard input is a pipe that the supervisor holds open: when the supervisor ends, however
-it ends, the workers see it close and stop (`agents.worker_process`).
+A worker that keeps dying is restarted after increasing pauses, and the reason is logged. Each
+worker's standard input is a pipe that the supervisor holds open: when the supervisor exits, for
+whatever reason, the workers see the pipe close and stop (`agents.worker_process`).
 """
 
 import fcntl
@@ -22,16 +22,16 @@ from settings.errors import InputError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 _STEADY = 30.0
-"""A worker that lived this long counts as sound: the next pause is short again."""
+"""A worker that ran this long counts as healthy: its next pause is short again."""
 _LOCK = "supervisor.lock"
 
 Line = Callable[[str, str], None]
-"""Called with a role and a line that its worker has printed."""
+"""Called with a role and a line printed by its worker."""
 
 
 @dataclass
 class Child:
-    """A role and the worker process that plays it."""
+    """A role and the worker process that runs it."""
 
     role: str
     command: Sequence[str]
@@ -46,7 +46,7 @@ class Child:
 class Supervisor:
     """Keeps a worker process alive for each role.
 
-    `command(role)` returns what to start; `line(role, text)` gets every line that it prints.
+    `command(role)` returns the command to start; `line(role, text)` gets every line it prints.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Supervisor:
         self._keeper: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start all, and keep them alive in the background."""
+        """Start all workers, and keep them alive in the background."""
         for child in self.children:
             self._start(child)
         self._keeper = threading.Thread(target=self._keep, name="supervisor", daemon=True)
@@ -78,7 +78,7 @@ class Supervisor:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            # A group of its own: Ctrl-C reaches the supervisor only, which stops them in order.
+            # In its own process group: Ctrl-C reaches only the supervisor, which stops the workers.
             start_new_session=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
@@ -113,7 +113,7 @@ class Supervisor:
         child.pause = min(2 * child.pause, LONGEST_PAUSE)
 
     def stop(self) -> None:
-        """Ask all to stop, wait, and end what does not."""
+        """Ask all workers to stop, wait, and kill those that do not."""
         self._over.set()
         if self._keeper is not None:
             self._keeper.join()
@@ -152,7 +152,7 @@ def _why(code: int) -> str:
 def sole_supervisor(state: Path) -> Iterator[None]:
     """Hold a state folder while the block runs; InputError names the process that holds it.
 
-    The kernel releases the lock with the process: after a kill there is nothing to clean up.
+    The kernel releases the lock when the process ends: after a kill there is nothing to clean up.
     """
     state.mkdir(parents=True, exist_ok=True)
     with (state / _LOCK).open("a+") as file:

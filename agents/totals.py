@@ -1,7 +1,7 @@
 """The totals of an agent: one row of integers per partition, rewritten by every batch.
 
-Sums over partitions are those of the whole system. They are on the shared changelogs, so monitoring
-reads them instead of the tables behind them.
+Summed over partitions, they are the totals of the whole system. They are on the shared changelogs,
+so monitoring reads them instead of the tables behind them.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def local_width(settings: Settings) -> int:
 
 
 class LocalTotals:
-    """A local learner's totals as its agent counts them, in a table of one row."""
+    """A local learner's totals as counted by its agent, in a table of one row."""
 
     def __init__(self, table: CountsTable, rules: int) -> None:
         self._table, self._rules = table, rules
@@ -82,7 +82,7 @@ WAITING = ("parked", "open", "diagnosed")
 
 @dataclass(frozen=True, slots=True)
 class EnsembleTotals:
-    """The ensemble learner's: the join's counters, what it holds, and its tally.
+    """The ensemble learner's totals: the join's counters, what it holds, and its tally.
 
     The tally is `EnsembleLearner.tally`: disagreements, then diagnoses by label.
     """

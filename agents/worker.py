@@ -25,15 +25,15 @@ from streams.kafka.topics import declared
 
 _AGAIN = 1.0
 _STOP_WITHIN = 30.0
-"""Seconds that a crashed worker gets to let go of what still works."""
+"""Seconds that a crashed worker gets to release its resources."""
 _RULES = 0.8
-"""The part of the session time-out that one call of a rule may take: meanwhile no heartbeat goes
-out, and after the whole of it the group gives the worker's partitions to others."""
+"""The fraction of the session time-out that one call of a rule may take: no heartbeat is sent
+during the call, and after the full time-out the group gives the worker's partitions to others."""
 _log = logging.getLogger(__name__)
 
 
 class WorkerError(HbError):
-    """A part of the worker that it cannot do without has ended."""
+    """An essential part of the worker has ended."""
 
     exit_code = 5
 
@@ -72,11 +72,11 @@ class Worker:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Commit what is processed, leave the group and end."""
+        """Commit what has been processed, leave the group and exit."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Run until told to stop; raise WorkerError if a part of it crashes."""
+        """Run until told to stop; raise WorkerError if any part crashes."""
         garbage.calm()
         app = worker_app(self._settings, self._roles)
         self._prepare(app)
@@ -97,7 +97,7 @@ class Worker:
             raise WorkerError(f"the worker crashed: {describe(_reason(app))}")
 
     async def _unless_stopped(self, work: Awaitable[object]) -> bool:
-        """Wait for some work; give it up and return False if the worker is told to stop."""
+        """Wait for `work`; abandon it and return False if the worker is told to stop."""
         doing = asyncio.ensure_future(work)
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -110,7 +110,7 @@ class Worker:
                 task.cancel()
 
     async def _await_topics(self) -> None:
-        """Check topics and state; a broker that answers, and then does not, is asked again."""
+        """Check topics and state; retry if a broker stops answering on the way."""
         while True:
             await await_broker(self._settings.broker)
             try:
@@ -137,7 +137,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _announced(self, app: EngineApp) -> Iterator[None]:
-        """Tell people and other processes where the pages are."""
+        """Announce the address of the pages, in the log and to other processes."""
         agents, served = list(app.engine.specs), self._settings.worker.console
         address = getattr(app.web, "address", None)
         page = "" if address is None else url(*address)
@@ -152,7 +152,7 @@ class Worker:
 
 
 async def _end(app: EngineApp) -> None:
-    """Stop the application; one that has crashed may not be able to."""
+    """Stop the application; one that has crashed may fail to stop."""
     _log.info("stopping")
     if not app.crashed:
         await app.stop()
@@ -160,7 +160,7 @@ async def _end(app: EngineApp) -> None:
     try:
         async with asyncio.timeout(_STOP_WITHIN):
             await app.stop()
-    except Exception as error:  # noqa: BLE001  # the crash is what is told
+    except Exception as error:  # noqa: BLE001  # the crash itself is reported instead
         _log.warning("the worker could not stop cleanly: %s", type(error).__name__)
 
 

@@ -12,9 +12,9 @@ _CRASH = "Crashed reason="
 
 
 class Calm(logging.Filter):
-    """Lets each kind of message of the Kafka client through once in a while.
+    """Rate-limits each kind of message from the Kafka client.
 
-    A client whose broker is away complains ten times a second, in the same words.
+    A client whose broker is down logs the same complaint ten times a second.
     """
 
     def __init__(self, seconds: float = QUIET_SECONDS, clock: Callable[[], float] = time.monotonic):
@@ -34,14 +34,14 @@ class Calm(logging.Filter):
 
 
 class Discreet(logging.Filter):
-    """Keeps what an error says out of the log, where it may hold values of records.
+    """Keeps error texts out of the log, because they may contain values from records.
 
-    The libraries write errors with their text and their traceback; what remains is its kind and
-    where it happened.
+    The libraries log errors with text and traceback; what remains is the error's type and where
+    it happened.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite a message that tells of an error."""
+        """Rewrite a message that reports an error."""
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             what = "" if str(record.msg).startswith(_CRASH) else f"{_short(record)}: "
@@ -51,12 +51,12 @@ class Discreet(logging.Filter):
 
 
 def _short(record: logging.LogRecord) -> str:
-    """Return a message without what was filled in."""
+    """Return a message without its arguments filled in."""
     return str(record.msg).partition("%")[0].strip(" :=")
 
 
 def log_to_terminal() -> None:
-    """Write our own messages, and warnings of the libraries, to standard error."""
+    """Write our own messages, and the libraries' warnings, to standard error."""
     logging.basicConfig(level=logging.INFO, format="%(levelname).1s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(Calm())

@@ -1,7 +1,7 @@
 """Where a worker's pages are: a file in the state folder that other processes on the machine read.
 
-A worker writes it when its pages are served and removes it when it ends. A file that a killed
-worker left behind names a process that is gone, and is passed over.
+A worker writes it once its pages are served and removes it on exit. A file left behind by a killed
+worker names a process that no longer exists, and is ignored.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class WorkerPage:
 
     pid: int
     born: float
-    """When its process began, which tells it from a later process with the same number."""
+    """When its process started, to distinguish it from a later process with the same id."""
     agents: tuple[str, ...]
     address: str
     console: bool
@@ -31,13 +31,13 @@ class WorkerPage:
 
 @contextmanager
 def announced(state: Path, agents: Sequence[str], address: str, *, console: bool) -> Iterator[None]:
-    """Tell where this worker's pages are, until the block ends."""
+    """Publish where this worker's pages are, until the block ends."""
     page = WorkerPage(os.getpid(), psutil.Process().create_time(), tuple(agents), address, console)
     folder = state / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     file, fresh = folder / f"{page.pid}.json", folder / f"{page.pid}.new"
     fresh.write_bytes(orjson.dumps(asdict(page)))
-    fresh.replace(file)  # renamed into place, so that nobody reads half of it
+    fresh.replace(file)  # renamed into place, so that no reader sees a partial file
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""A worker as a process of its own: its command line, its log, and its end with its parent.
+"""A worker as a separate process: its command line, its log, and how it ends with its parent.
 
 Supervisors, the demo and the benchmarks start it with `command`; `hb worker` calls `serve`. A
 supervised worker watches its standard input, a pipe that its parent holds open: the kernel closes
@@ -24,11 +24,11 @@ from settings.model import Settings
 
 try:
     from uvloop import run
-except ImportError:  # not made for this system
+except ImportError:  # not available on this system
     from asyncio import run  # type: ignore[assignment]  # it takes fewer arguments
 
 STOP_WITHIN = 15.0
-"""Seconds that a worker gets to commit and leave its group before it is ended."""
+"""Seconds that a worker gets to commit and leave its group before it is killed."""
 _log = logging.getLogger(__name__)
 
 

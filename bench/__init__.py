@@ -1,1 +1,1 @@
-"""Benchmarks: each compares with a peer in the same run and reports ratios."""
+"""Benchmarks: each compares our code with a peer in the same run and reports ratios."""

@@ -1,9 +1,9 @@
 """`hb bench core`: a local learner's decide and learn, against the paper's loop in plain Python.
 
-Both take the same stream of points in [0, 1]^10 whose label depends on the point, start from
-nothing, decide each instance and learn its label. The loop is the pseudocode of IUP as a Python
-programmer would write it. Beside it: what an instance costs when a thousand and when a million
-cubes have been visited, and the memory that a visited cube takes.
+Both take the same stream of points in [0, 1]^10 whose label depends on the point, start untrained,
+decide each instance and learn its label. The loop is the pseudocode of IUP as a Python programmer
+would write it. Also measured: what an instance costs after a thousand and after a million cubes
+have been visited, and the memory that a visited cube takes.
 """
 
 import math
@@ -27,7 +27,7 @@ T = 10_000
 SPARSE_CUTS = 16
 FEW, MANY = 1_000, 1_000_000
 GROWTH_TURNS = 4
-"""Rounds of the second race for each of the first: its turns are short."""
+"""Rounds of the second comparison per round of the first: its turns are short."""
 
 
 def run(

@@ -1,9 +1,9 @@
-"""From a patient published to its diagnosis read, at a steady rate, with labels, exactly once.
+"""Time from publishing a patient to reading its diagnosis: steady rate, labels, exactly once.
 
 The patients are published and the diagnoses read as users do it (`agents.clients.client`), on the
 embedded broker, through `hb worker` with all roles. A patient comes every hundredth of a second
-and is labelled a second later. The clock runs from before the patient is handed to the client
-until its diagnosis, read committed, is in the program's hands.
+and is labelled a second later. The clock runs from just before the patient is handed to the client
+until the program has its committed diagnosis.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from streams.kafka.topics import declared
 
 RATE = 100.0
 WARM_UP = 5.0
-"""Seconds whose patients are not counted: processes that just started are slow."""
+"""Seconds of warm-up, whose patients are not counted: processes are slow when they start."""
 _LABEL_AFTER = 1.0
 _LATEST = 10.0
 
 
 def run(seconds: float, seed: int, tick: Callable[[], object]) -> dict[str, Any]:
-    """Measure for so many seconds; `tick` is called every second."""
+    """Measure for that many seconds; `tick` is called every second."""
     quiet_client()
     with temporary_broker() as broker:
         times = asyncio.run(_measure(broker.address, seconds, seed, tick))

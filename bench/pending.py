@@ -1,14 +1,14 @@
-"""What a patient costs the ensemble learner while few, and while many, others wait for labels.
+"""What a patient costs the ensemble learner while few or many others wait for their labels.
 
 Everything but the broker is real: the agent's processor, its tables with RocksDB under them, the
 encoding of predictions, labels, outputs and changelog records. The same bytes would go to the same
-broker in both cases. In the steady state that is measured, as many patients come as are labelled.
+broker in both cases. Measured in the steady state, in which as many patients come as are labelled.
 
     in order   labels come in the order of their patients
-    random     labels come for any of those that wait: what is needed is far apart in memory
+    random     labels come for random waiting patients, whose entries are far apart in memory
 
-Both sizes take turns, a round of batches each, and each keeps its median round. What counts is the
-processor's time of the whole process, so the garbage collector and RocksDB's threads are in it.
+Both sizes take turns, a round of batches each, and each keeps its median round. The figure is the
+processor time of the whole process, so it includes the garbage collector and RocksDB's threads.
 """
 
 import tempfile
@@ -37,16 +37,16 @@ from streams.kafka.topics import ENSEMBLE, Topics
 
 FEW, MANY = 1_000, 1_000_000
 BATCH = 500
-"""Patients of one batch, which is one transaction: so all are written down while they wait."""
+"""Patients per batch, which is one transaction: so all are stored while they wait."""
 BATCHES = 16
-"""Batches of a round."""
+"""Batches per round."""
 _START = 1_700_000_000_000
 _FILL = 20_000
-"""Patients that come at once until there are enough."""
+"""Patients added at a time until there are enough."""
 
 
 class Site:
-    """An ensemble learner with so many patients waiting for their labels."""
+    """An ensemble learner with a given number of patients waiting for their labels."""
 
     def __init__(self, settings: Settings, folder: Path, rng: np.random.Generator) -> None:
         self._topics = Topics.of(settings)
@@ -65,13 +65,13 @@ class Site:
         self.bytes = 0
 
     def fill(self, patients: int) -> None:
-        """Let patients come until so many wait."""
+        """Add patients until that many wait."""
         while len(self._waiting) < patients:
             self._step(min(_FILL, patients - len(self._waiting)), label=())
             self._commit()
 
     def round(self, random: bool) -> float:
-        """Let batches of patients come and be labelled; return the seconds that the agent took."""
+        """Add and label batches of patients; return the seconds that the agent took."""
         taken = 0.0
         for _ in range(BATCHES):
             taken += self._step(BATCH, label=self._leave(BATCH, random))
@@ -87,7 +87,7 @@ class Site:
         return {**ledger.counts, "pending": ledger.pending}
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._store.close()
 
     def _leave(self, count: int, random: bool) -> list[str]:
@@ -97,7 +97,7 @@ class Site:
             chosen = sorted(self._rng.choice(len(waiting), count, replace=False), reverse=True)
             names = []
             for place in chosen:
-                # The last takes the free place: the order of those who wait does not matter here.
+                # The last one fills the gap: the order of waiting patients does not matter here.
                 waiting[place], waiting[-1] = waiting[-1], waiting[place]
                 names.append(waiting.pop())
             self._rng.shuffle(names)
@@ -122,7 +122,7 @@ class Site:
         return took
 
     def _commit(self) -> None:
-        """Do what a commit does, but for the broker."""
+        """Do what a commit does, except for the broker."""
         self._agent.save()
         changes = {table.name: table.drain() for table in self._tables}
         made = self._changelogs.encode(changes, {}, _builder)

@@ -21,7 +21,7 @@ _START_WITHIN = 60.0
 
 @dataclass(frozen=True)
 class Programs:
-    """Programs that run."""
+    """Running programs."""
 
     logs: list[Path]
     processes: list[subprocess.Popen[bytes]]
@@ -35,9 +35,9 @@ class Programs:
 
 @contextmanager
 def running(programs: Sequence[Sequence[str]], folder: Path) -> Iterator[Programs]:
-    """Run programs, each with a log of its own in `folder`.
+    """Run programs, each with its own log in `folder`.
 
-    They are asked to stop, because what they delivered may not be committed yet. If the benchmark
+    They are stopped cleanly, because their last outputs may not be committed yet. If the benchmark
     fails, the ends of their logs are shown.
     """
     logs = [folder / f"{number}.log" for number in range(len(programs))]

@@ -6,8 +6,8 @@ Reading, in batches as the workers do, from the same bytes:
     msgspec_alone   msgspec's typed decoding and nothing else: what those checks cost
     orjson_by_hand  orjson, and checks by hand into frozen dataclasses
 
-Writing, from records that exist: ours (msgspec) against orjson on the
-dataclasses, and orjson on dicts that are made from our records.
+Writing existing records: ours (msgspec) against orjson on the dataclasses, and orjson on dicts
+made from our records.
 """
 
 import random
@@ -128,7 +128,7 @@ def _by_dict(record: Record) -> bytes:
 
 
 def _write(encode: Callable[[Any], bytes], records: Sequence[object]) -> None:
-    # Nothing is kept: orjson's buffers start large, and the pages that a kept batch of them takes
-    # would be charged to it although they say more about the allocator than about writing.
+    # Outputs are dropped: orjson's buffers start large, and keeping a batch of them would charge
+    # orjson for memory pages, which says more about the allocator than about writing.
     for record in records:
         encode(record)

@@ -1,7 +1,7 @@
 """The peer of `hb bench records`: orjson with hand-written checks, into frozen dataclasses.
 
 What a careful programmer would write without a typed decoder. It checks types, ranges and names as
-the readers of `schemas` do, but does not notice a key that comes twice.
+the readers of `schemas` do, but does not detect duplicate keys.
 """
 
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def read_instance(value: bytes) -> HandInstance:
     x: Any = record.get("x")
     _demand(isinstance(x, list | dict) and len(x) == len(FEATURES), "x")
     row = x if isinstance(x, list) else [x.get(name) for name in FEATURES]
-    # orjson has refused NaN and infinities already.
+    # orjson has already refused NaN and infinities.
     _demand(_NUMBERS.issuperset(map(type, row)), "x")
     return HandInstance(_id(record), [float(number) for number in row], _at(record))
 

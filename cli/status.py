@@ -25,7 +25,7 @@ _EVERY = 2.0
 _PATIENCE = 5.0
 """Seconds to wait for a broker."""
 _MANY = 12
-"""Above this many tasks, those of an agent share a row."""
+"""Above this many tasks, the tasks of an agent share a row."""
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +66,7 @@ def status(
 
 
 class Seen(NamedTuple):
-    """What a look at the system led to: the system, or the error that kept us from seeing it."""
+    """The result of looking at the system: the system, or the error that prevented it."""
 
     overview: "Overview | None"
     error: HbError | None
@@ -85,7 +85,7 @@ def _look(settings: "Settings") -> Seen:
 
 
 def _watch(settings: "Settings") -> None:
-    """Show it again and again; a broker that is away is told and waited for."""
+    """Keep refreshing the display; if the broker is away, say so and wait for it."""
     from rich.live import Live
 
     shown: RenderableType = "looking"
@@ -121,7 +121,7 @@ def _sentence(text: str) -> str:
 
 
 def report(found: "Overview") -> dict[str, Any]:
-    """Return everything as plain data."""
+    """Return everything as JSON-ready data."""
     board = found.board
     return {
         "topics": [{"name": t.name, "records": t.records} for t in found.topics],

@@ -87,7 +87,8 @@ def _interrupt(_number: int, _frame: object) -> None:
 def _start_broker(settings: "Settings") -> None:
     """Start the embedded broker if no other is configured, and create the topics.
 
-    Settings that would misread the state are refused here: the workers would end one by one.
+    Settings that would misread the state are refused here; otherwise the workers would exit one
+    by one.
     """
     from agents.stored_state import check_stored
     from cli.download_progress import shown_progress
@@ -105,7 +106,7 @@ def _start_broker(settings: "Settings") -> None:
 
 
 def _printer(roles: Sequence[str]) -> "Line":
-    """Return what prints the workers' lines, each role in its colour."""
+    """Return a function that prints the workers' lines, each role in its own colour."""
     colour = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(roles)}
     width = max(map(len, roles))
     lock = threading.Lock()
@@ -119,7 +120,7 @@ def _printer(roles: Sequence[str]) -> "Line":
 
 
 def _tell_console(state: Path) -> None:
-    """Wait until a worker serves the console, and say where."""
+    """Wait until a worker serves the console, and print its address."""
     from agents.worker_pages import worker_pages
 
     pause = threading.Event()

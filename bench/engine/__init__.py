@@ -1,1 +1,1 @@
-"""`hb bench engine`: the engine beside other stream processors, each a program in `peers`."""
+"""`hb bench engine`: compares the engine with other stream processors (programs in `peers`)."""

@@ -1,7 +1,7 @@
-"""How each rival of the engine is started, and what it needs that is not here.
+"""How each rival of the engine is started, and what has to be installed for it.
 
-Quix Streams gets an environment of its own, Kafka Streams is compiled where there is a JDK; both
-are kept in the user's cache. What cannot be had is left out of the comparison, with a sentence.
+Quix Streams gets its own environment, and Kafka Streams is compiled if there is a JDK; both are
+kept in the user's cache. A rival that is unavailable is left out, and the report says why.
 """
 
 import shutil
@@ -22,13 +22,13 @@ from streams.broker.jars import lock
 QUIX = "3.28.1"
 
 
-class Missing(Exception):  # noqa: N818  # it is a finding, not a fault
-    """A rival cannot run here; the message says what it would take."""
+class Missing(Exception):  # noqa: N818  # a finding, not an error
+    """A rival cannot run here; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """One program that does the job, and on how many records it is measured."""
+    """One program that does the job, and the number of records it is measured on."""
 
     name: str
     records: int
@@ -38,7 +38,7 @@ class Rival:
 
 
 def rivals() -> list[Rival]:
-    """Return the engine itself and everybody it is compared with."""
+    """Return the engine itself and all its rivals."""
     return [
         Rival("engine", 2_000_000, 500_000, ours(own_engine)),
         Rival("plain_faust", 20_000, 3_000, ours(plain_faust)),
@@ -57,7 +57,7 @@ def ours(module: ModuleType) -> Callable[[], Sequence[str]]:
 
 
 def quix() -> Sequence[str]:
-    """Return the command of Quix Streams, after installing it if need be."""
+    """Return the command of Quix Streams, after installing it if necessary."""
     folder = _cache() / f"quix-{QUIX}"
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
@@ -87,7 +87,7 @@ def _install(folder: Path, package: str) -> None:
 
 
 def streams() -> Sequence[str]:
-    """Return the command of Kafka Streams, of the broker's release, compiled if need be."""
+    """Return the command of Kafka Streams, in the broker's release, compiled if necessary."""
     java, compiler = shutil.which("java"), shutil.which("javac")
     if java is None or compiler is None:
         raise Missing(

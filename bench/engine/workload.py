@@ -1,7 +1,7 @@
 """Topics, input and measurement for benchmarks of stream processors on one broker.
 
-A rival's speed is read from the broker's timestamps on the second half of its outputs. So starting
-and warming up do not count, nothing else runs meanwhile, and no contender measures itself.
+A rival's speed is read from the broker's timestamps on the second half of its outputs. So start-up
+and warm-up do not count, nothing else runs at the same time, and no contender measures itself.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _FEATURES = b"[0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,0.95]"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a rival did."""
+    """The result of one rival."""
 
     records: int
     outputs: int
@@ -46,7 +46,7 @@ async def create(
 
 
 async def fill(address: str, topic: str, records: int) -> None:
-    """Write the input: records of about 60 bytes, keyed by their cell (some keep state by key)."""
+    """Write the input: records of about 60 bytes, keyed by cell (some rivals keep state by key)."""
     producer = AIOKafkaProducer(bootstrap_servers=address, max_batch_size=500_000, acks="all")
     async with producer:
         batch = producer.create_batch()
@@ -60,7 +60,7 @@ async def fill(address: str, topic: str, records: int) -> None:
 
 
 async def wait_for_outputs(address: str, topic: str, records: int, patience: float) -> None:
-    """Wait until a topic holds as many records; raise if it stands still for `patience` seconds."""
+    """Wait until a topic holds that many records; raise if it stalls for `patience` seconds."""
     place = TopicPartition(topic, 0)
     async with _reader(address) as consumer:
         last, since = -1, time.monotonic()
@@ -76,7 +76,7 @@ async def wait_for_outputs(address: str, topic: str, records: int, patience: flo
 
 
 async def measure(address: str, topic: str, records: int) -> Result:
-    """Read a rival's outputs back and tell how fast they were written."""
+    """Read a rival's outputs back and return how fast they were written."""
     place = TopicPartition(topic, 0)
     stamps: Counter[int] = Counter()
     ids: set[int] = set()

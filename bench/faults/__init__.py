@@ -1,1 +1,1 @@
-"""`hb bench faults`: exactly once, checked while workers and brokers are killed and paused."""
+"""`hb bench faults`: checks exactly-once while workers and brokers are killed and paused."""

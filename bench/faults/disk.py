@@ -1,7 +1,7 @@
-"""Damages a RocksDB folder by a seed, the way disks, power cuts and careless hands do.
+"""Damages a RocksDB folder, by seed, the way disks, power cuts and careless users do.
 
-The folder must not be open. Each kind returns the file that it changed, so that a test can say what
-was done; a kind that finds nothing to damage returns None.
+The folder must not be open. Each kind of damage returns the file it changed, so that a test can
+report it, or None if there was nothing to damage.
 """
 
 import random
@@ -12,7 +12,7 @@ from typing import TypeAlias
 Draw: TypeAlias = random.Random
 _SHARE = 0.5
 _BLOCK = 64
-"""How many bytes a flip inverts: more than any code that mends single bits could put right."""
+"""How many bytes a flip inverts: more than any error-correcting code could repair."""
 
 
 def damage(folder: Path, seed: int, kind: str | None = None) -> str | None:
@@ -27,7 +27,7 @@ def damage(folder: Path, seed: int, kind: str | None = None) -> str | None:
 
 
 def damage_worker(state: Path, seed: int) -> list[str]:
-    """Damage about half of the task folders of a worker that is not running; at least one."""
+    """Damage about half of the task folders of a stopped worker, but at least one."""
     draw = random.Random(seed)  # noqa: S311  # a schedule, not a secret
     folders = sorted(current.parent for current in state.glob("*/*/*/CURRENT"))
     chosen = [folder for folder in folders if draw.random() < _SHARE] or folders[:1]
@@ -36,7 +36,7 @@ def damage_worker(state: Path, seed: int) -> list[str]:
 
 
 def _flip(file: Path, draw: Draw, start: float = 0.0, end: float = 1.0) -> Path | None:
-    """Invert some bytes of a file, between two shares of its length."""
+    """Invert some bytes of a file, between two fractions of its length."""
     content = bytearray(file.read_bytes())
     first, last = int(start * len(content)), int(end * len(content))
     if first >= last:

@@ -1,7 +1,7 @@
-"""Exactly once under fire: workers and brokers are killed, paused and bounced while records flow.
+"""Exactly once under faults: workers and brokers are killed, paused and bounced under load.
 
-Three brokers, two workers, a steady stream; faults come by a schedule that a seed determines. In
-the end every input must have exactly one answer, and the state must be what the input gives.
+Three brokers, two workers, a steady stream; faults follow a schedule determined by a seed. At the
+end every input must have exactly one answer, and the state must equal a recomputation.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _IDS = 20_000
 _TURN = 0.05
 _FIRST_WITHIN = 300.0
 _SETTLE = 300.0
-"""Far more than it takes, in seconds: whoever waits so long waits in vain."""
+"""In seconds, far more than it should take: after this long it will not happen any more."""
 
 
 def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class _Run:
     # The stream.
 
     async def _flow(self, events: list[Event]) -> None:
-        """Feed for as long as the faults take, and the rest at once."""
+        """Feed steadily for as long as the faults take, then the rest at once."""
         faults = asyncio.create_task(self._strike(events))
         expected = sum(event.rest + 8 for event in events) + 10
         rate = self._plan.records / expected
@@ -88,7 +88,7 @@ class _Run:
         self._fed = until
 
     async def _settle(self) -> None:
-        """Wait until everything fed is answered."""
+        """Wait until every record fed has its answer."""
         deadline = time.monotonic() + _SETTLE
         while time.monotonic() < deadline:
             found = len(await check.read_all(self._address, self._prefix + "out"))
@@ -133,7 +133,7 @@ class _Run:
         finally:
             await admin.close()
 
-    # The judgement.
+    # The verdict.
 
     async def _report(self, seed: int) -> dict[str, Any]:
         topics = ("in", "out", f"{AGENT}.changelog", f"{AGENT}.shared")

@@ -1,4 +1,4 @@
-"""Workers and brokers that are killed, paused and bounced by a schedule, and come back."""
+"""Workers and brokers that are killed, paused, bounced and restarted on a schedule."""
 
 import asyncio
 import signal
@@ -24,14 +24,14 @@ _VISIT = 6.0
 _STOP_WITHIN = 20.0
 Say = Callable[[str], object]
 Command = Callable[[int, Path], Sequence[str]]
-"""Returns what to start as worker number so and so, with a folder of its own."""
+"""Returns the command for a worker, given its number and its own folder."""
 
 
 class Run(Protocol):
-    """One run of a benchmark on a cluster, with a folder of its own."""
+    """One run of a benchmark on a cluster, with its own folder."""
 
     def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
-        """Make it ready."""
+        """Prepare it."""
 
     async def run(self, seed: int) -> dict[str, Any]:
         """Carry it out and report."""
@@ -40,7 +40,7 @@ class Run(Protocol):
 def carried_out(
     kind: type[Run], plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None
 ) -> dict[str, Any]:
-    """Carry out a run on a cluster that is up (all its nodes are afterwards), or on a new one."""
+    """Carry out a run on a running cluster (all its nodes are up afterwards), or on a new one."""
     quiet_client()
     up = temporary_broker(brokers=plan.brokers) if cluster is None else nullcontext(cluster)
     with up as brokers, TemporaryDirectory(prefix="hb-faults-") as folder:
@@ -48,7 +48,7 @@ def carried_out(
 
 
 class FaultInjection:
-    """The processes of one run. `history` and `handovers` tell what was done to them and when."""
+    """The processes of one run. `history` and `handovers` record what was done to them and when."""
 
     def __init__(
         self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say, command: Command
@@ -83,11 +83,11 @@ class FaultInjection:
                 self.show_logs()
                 raise errors.exceptions[0] from None
             finally:
-                # The proxies live in this loop, and workers need them to leave cleanly.
+                # The proxies run in this loop, and workers need them to leave cleanly.
                 await asyncio.to_thread(self.stop)
 
     def address_of(self, number: int) -> str:
-        """Return where worker number so and so connects."""
+        """Return the address that a worker connects to."""
         return self._cluster.address if self.network is None else self.network.address_of(number)
 
     def stop(self) -> None:
@@ -104,13 +104,13 @@ class FaultInjection:
         self._workers.clear()
 
     def check(self) -> None:
-        """Raise HbError if a worker ended by itself: faults must not do that to the others."""
+        """Raise HbError if a worker exited by itself: faults must not make other workers exit."""
         for number, worker in self._workers.items():
             if (code := worker.poll()) is not None:
                 raise HbError(f"worker {number} ended by itself, with exit code {code}")
 
     async def strike_all(self, events: Sequence[Event], done: Callable[[], str]) -> None:
-        """Let the faults of a schedule happen, one after the other; `done` tells of the flow."""
+        """Inject the faults of a schedule one after the other; `done` describes the progress."""
         if self.network is not None:
             self.network.rage()
         for event in events:
@@ -145,7 +145,7 @@ class FaultInjection:
             await asyncio.to_thread(self._strike_broker, event)
 
     def _damage(self, event: Event) -> None:
-        """Damage the state of a worker that was killed, or of one that has written it all down."""
+        """Damage the state of a worker that was killed, or of one that stopped cleanly."""
         worker = self._workers.pop(event.target)
         if event.seed % 2:
             worker.terminate()
@@ -188,12 +188,12 @@ class FaultInjection:
 
     @property
     def network_faults(self) -> dict[str, int]:
-        """Return how many faults of the network there were, as a figure; nothing without any."""
+        """Return the number of network faults as a figure; nothing if there were none."""
         return {} if self.network is None else {"network_faults": self.network.struck.total()}
 
     @property
     def disk_faults(self) -> dict[str, int]:
-        """Return how many folders were damaged and how many set aside; nothing without any."""
+        """Return how many folders were damaged and set aside; nothing if there were none."""
         if not self._plan.damages:
             return {}
         return {"damaged": len(self.damages), "set_aside": self.said.count("it is now called")}
@@ -204,6 +204,6 @@ class FaultInjection:
         return "".join(log.read_text(errors="replace") for log in self._folder.glob("*.log"))
 
     def show_logs(self) -> None:
-        """Say how the logs end."""
+        """Return the ends of the logs."""
         for log in sorted(self._folder.glob("*.log")):
             self._say(f"{log.name}: {log.read_text(errors='replace')[-3_000:]}")

@@ -1,14 +1,14 @@
-"""A TCP proxy in front of a Kafka cluster that knows where frames begin and what they ask.
+"""A TCP proxy in front of a Kafka cluster that parses frames and knows which request each is.
 
 Clients connect to `KafkaProxy.address`. There is a port for each broker, and the brokers' addresses
-are replaced in what they tell about the cluster, so clients find nothing but the proxy. Faults say
+are replaced in their responses about the cluster, so clients only ever see the proxy. Faults define
 which frames are held, delayed, dropped or cut: by request, direction, client, broker, connection.
 
-As in a real network, a frame that is held holds what follows it on its connection, and it is not
+As in a real network, a held frame holds up whatever follows it on its connection, and it is not
 lost when its sender gives up: it arrives when it is released, after the connection was closed.
 
 Each connection buffers one frame per direction; everything else waits in the sockets. Plain
-connections only: of an encrypted one nothing can be read.
+connections only: nothing can be read from an encrypted one.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _HEADER = struct.Struct(">hhih")
 _LARGEST = 64 << 20
 _LAST_ANSWERS = 5.0
-"""How long a broker's answers are waited for after the client has gone, in seconds."""
+"""How long to wait for a broker's answers after the client has gone, in seconds."""
 
 
 class Api(IntEnum):
-    """The requests that faults are about, by Kafka's numbers."""
+    """The requests that faults can hit, by Kafka's API keys."""
 
     PRODUCE = 0
     FETCH = 1
@@ -57,7 +57,7 @@ GROUP = frozenset(
         Api.SYNC_GROUP,
     }
 )
-"""What goes to the coordinator of a consumer group."""
+"""Requests to the coordinator of a consumer group."""
 
 _ADDRESSES = frozenset({Api.METADATA, Api.FIND_COORDINATOR, Api.DESCRIBE_CLUSTER})
 
@@ -77,7 +77,7 @@ class Action(Enum):
     DELAY = "delay"
     """It arrives after `seconds`."""
     DROP = "drop"
-    """It and all that follows it on its connection vanish; the connection stays open."""
+    """It and everything after it on its connection vanish; the connection stays open."""
     CUT = "cut"
     """It vanishes and its connection is reset."""
 
@@ -98,7 +98,7 @@ class Frame:
 
 @dataclass(eq=False)
 class Fault:
-    """Which frames it strikes, and how; None means any. It strikes `limit` frames, or all."""
+    """Which frames a fault hits, and how; None means any. It hits `limit` frames, or all."""
 
     action: Action
     apis: Collection[int] | None = None
@@ -114,7 +114,7 @@ class Fault:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def strikes(self, frame: Frame) -> bool:
-        """Tell whether the next frame is one of its own."""
+        """Tell whether the fault applies to the next frame."""
         return (
             not self._over.is_set()
             and (self.limit is None or len(self.struck) < self.limit)
@@ -126,18 +126,18 @@ class Fault:
         )
 
     def strike(self, frame: Frame) -> None:
-        """Take note of a frame that it strikes."""
+        """Record a frame that it hits."""
         self.struck.append(frame)
         self._news.set()
 
     async def wait_for(self, frames: int = 1) -> None:
-        """Return when it has struck so many frames."""
+        """Return once it has hit that many frames."""
         while len(self.struck) < frames:
             self._news.clear()
             await self._news.wait()
 
     async def wait_for_release(self) -> None:
-        """Return when it is over."""
+        """Return once it is over."""
         await self._over.wait()
 
     @property
@@ -146,7 +146,7 @@ class Fault:
         return self._over.is_set()
 
     def release(self) -> None:
-        """End it: frames that it holds go on their way, and it strikes no more."""
+        """End it: frames that it holds are forwarded, and it hits no more."""
         self._over.set()
 
 
@@ -183,7 +183,7 @@ class KafkaProxy:
         return ",".join(f"{host}:{port}" for host, port in zip(hosts, self._ports, strict=True))
 
     def add(self, fault: Fault) -> Fault:
-        """Let a fault strike from now on, until it is released."""
+        """Activate a fault until it is released."""
         self._faults = [known for known in self._faults if not known.over]
         self._faults.append(fault)
         return fault
@@ -195,7 +195,7 @@ class KafkaProxy:
         self._faults.clear()
 
     def strike(self, frame: Frame) -> Fault | None:
-        """Return the fault that strikes a frame, if any."""
+        """Return the fault that hits a frame, if any."""
         for fault in self._faults:
             if fault.strikes(frame):
                 fault.strike(frame)
@@ -203,7 +203,7 @@ class KafkaProxy:
         return None
 
     def readdressed(self, data: bytes) -> bytes:
-        """Return what a broker tells about the cluster with the proxy's ports in place of its own.
+        """Return a broker's response about the cluster with the proxy's ports in place of its own.
 
         A port follows its host in every version of these responses, and all ports take four bytes.
         """
@@ -241,7 +241,7 @@ class _Connection:
         self._all_answered = asyncio.Event()
 
     async def run(self) -> None:
-        """Carry frames until the client has gone and what it sent has arrived."""
+        """Forward frames until the client has gone and everything it sent has arrived."""
         responses = asyncio.create_task(self._carry_responses())
         try:
             await self._carry_requests()
@@ -251,7 +251,7 @@ class _Connection:
                         self._all_answered.clear()
                         await self._all_answered.wait()
         except asyncio.CancelledError:
-            pass  # the proxy is closed; a server's task that ends so would be logged as an error
+            pass  # the proxy is closed; a server task ending this way would be logged as an error
         finally:
             responses.cancel()
             await asyncio.wait([responses])
@@ -282,7 +282,7 @@ class _Connection:
     async def _pass(
         self, direction: Direction, correlation: int, data: bytes, to: asyncio.StreamWriter
     ) -> bool:
-        """Let a frame go its way, if a fault lets it; False if nothing can follow it."""
+        """Forward a frame unless a fault prevents it; False if nothing can follow it."""
         api, version, client = self._unanswered[correlation]
         frame = Frame(
             direction, api, version, correlation, client, self._broker, self._number, data
@@ -296,7 +296,7 @@ class _Connection:
         return True
 
     async def _arrives(self, fault: Fault, direction: Direction) -> bool:
-        """Do to a frame what a fault says; tell whether it goes on in the end."""
+        """Apply a fault to a frame; return whether the frame is forwarded in the end."""
         if fault.action is Action.HOLD:
             await fault.wait_for_release()
         elif fault.action is Action.DELAY:
@@ -314,7 +314,7 @@ class _Connection:
 
 
 async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Yield frames without their length, until the other side ends."""
+    """Yield frames without their length, until the other side closes."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
         while True:
             (size,) = struct.unpack(">i", await reader.readexactly(4))

@@ -1,8 +1,8 @@
-"""Faults of the network between workers and brokers, drawn from a seed.
+"""Network faults between workers and brokers, drawn from a seed.
 
-Each worker has a proxy of its own. While a run lasts, single frames are held beyond the request
-time-out, lost or cut off, and workers are slowed down or separated from one broker or from the
-coordinator of their group, several of these at a time.
+Each worker has its own proxy. During a run, single frames are held beyond the request time-out,
+lost or cut off, and workers are slowed down or separated from one broker or from the coordinator
+of their group, several of these at a time.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _REST = (0.1, 1.0)
 _SLOW = (0.02, 0.3)
 _HALF = 0.3
 _UNNOTICED = 2.0
-"""How long to wait for a frame to strike, in seconds; it may be of a kind that is rare."""
+"""How long to wait for a frame to hit, in seconds; some kinds are rare."""
 _TARGETS = (
     *[Api.END_TXN] * 4,
     *[Api.PRODUCE, Api.ADD_PARTITIONS_TO_TXN] * 2,
@@ -34,11 +34,11 @@ _TARGETS = (
     Api.METADATA,
     Api.FIND_COORDINATOR,
 )
-"""Requests by how often a single frame of theirs is struck."""
+"""Requests, each with how often a single frame of it is hit."""
 
 
 class NetworkFault(Enum):
-    """What is done to frames."""
+    """What happens to frames."""
 
     LATE = "a frame held beyond the request time-out, then delivered"
     LOST = "a frame lost, and all that follows it on its connection"
@@ -49,7 +49,7 @@ class NetworkFault(Enum):
 
 
 class Network:
-    """The network of one run: an async context manager; `address_of` says where workers connect."""
+    """The network of one run, an async context manager; workers connect to `address_of`."""
 
     def __init__(
         self, address: str, workers: int, *, seed: int, request: float, session: float
@@ -73,15 +73,15 @@ class Network:
         await self._stack.aclose()
 
     def address_of(self, worker: int) -> str:
-        """Return where a worker connects."""
+        """Return the address that a worker connects to."""
         return self._proxies[worker].address
 
     def rage(self) -> None:
-        """Let faults happen from now on."""
+        """Start injecting faults."""
         self._faults = [asyncio.create_task(self._strike_on()) for _ in range(_AT_ONCE)]
 
     async def calm(self) -> None:
-        """End all faults; frames that are held go on their way."""
+        """End all faults; held frames are forwarded."""
         for task in self._faults:
             task.cancel()
         if self._faults:
@@ -105,8 +105,8 @@ class Network:
             fault.release()
             return
         await asyncio.sleep(held)
-        # Where it hurts most: the sender's next transaction has arrived at one broker, and at
-        # another it has not.
+        # Where it hurts most: the sender's next transaction has arrived at one broker but not
+        # at another.
         half = Fault(Action.HOLD, {Api.PRODUCE}, client=fault.struck[0].client, limit=1)
         await _strikes(proxy.add(half))
         fault.release()
@@ -165,11 +165,11 @@ _MIX = (
     NetworkFault.BROKER_CUT,
     NetworkFault.COORDINATOR_CUT,
 )
-"""Faults by how often they happen."""
+"""Faults, each with how often it happens."""
 
 
 async def _strikes(fault: Fault) -> bool:
-    """Wait a little for a frame to strike; tell whether there was one."""
+    """Wait a little for a frame to hit; tell whether there was one."""
     try:
         async with asyncio.timeout(_UNNOTICED):
             await fault.wait_for()

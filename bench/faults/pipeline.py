@@ -1,8 +1,8 @@
-"""The whole pipeline under fire: patients and labels flow while workers and brokers are killed.
+"""The whole pipeline under faults: workers and brokers are killed while patients flow.
 
-Two workers with all roles, three brokers, every topic kept three times. Patients are published as
-`hb produce` does it, each label half a second after its patient. In the end `hb audit` recomputes
-everything from the topics, and there must be nothing lost, double or different.
+Two workers with all roles, three brokers, three replicas of every topic. Patients are published as
+`hb produce` does it, each label half a second after its patient. At the end `hb audit` recomputes
+everything from the topics, and nothing may be lost, double or different.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _PAUSE = 1.0
 
 
 class Drawn:
-    """Patients that a seed determines, as a source to publish."""
+    """Patients drawn from a seed, as a source to publish."""
 
     name, texts, labelled, id_column = "drawn patients", False, True, "id"
 
@@ -113,7 +113,7 @@ class _Run:
             await asyncio.sleep(_PAUSE)
 
     async def _look(self, deadline: float) -> Overview:
-        """Look at the state; a broker may be down just now."""
+        """Look at the state; a broker may be down at the moment."""
         return await _patiently(lambda: look(self._settings), deadline)
 
     def _report(self, seed: int, took: float, audited: Report) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What goes wrong and when, drawn from a seed: the same seed does the same."""
+"""What goes wrong and when, drawn from a seed: the same seed gives the same schedule."""
 
 import random
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One fault: whom it hits, and how long to wait afterwards, in seconds."""
+    """One fault: its target, and how long to wait afterwards, in seconds."""
 
     fault: Fault
     target: int
@@ -29,7 +29,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many of each fault, and on how many records."""
+    """How many faults of each kind, over how many records."""
 
     records: int
     kills: int
@@ -44,28 +44,28 @@ class Plan:
     rest: tuple[float, float] = (11.5, 14.0)
     request_timeout: float = 10.0
     damages: int = 0
-    """How often a worker finds its state damaged when it comes back."""
+    """How often a worker's state is damaged before it restarts."""
     network: bool = False
-    """Whether frames between workers and brokers are held, lost and cut off meanwhile."""
+    """Whether frames between workers and brokers are also held, lost and cut off."""
 
     def with_network(self, request_timeout: float) -> "Plan":
-        """Return the same with faults of the network; frames are held beyond the time-out."""
+        """Return the same plan with network faults; frames are held beyond the time-out."""
         return replace(self, network=True, request_timeout=request_timeout)
 
     def with_disk(self) -> "Plan":
-        """Return the same with as many damaged disks as workers are killed, and at least four."""
+        """Return the same plan with one damaged disk per killed worker, and at least four."""
         return replace(self, damages=max(self.kills, 4))
 
 
 PATIENT, HASTY = 30.0, 3.0
-"""Time-outs of requests, in seconds, for runs with faults of the network: the default, and one that
-many frames can be held beyond in a short run."""
+"""Request time-outs, in seconds, for runs with network faults: the default, and one so short that
+many frames can be held beyond it in a short run."""
 
 FULL = Plan(records=300_000, kills=10)
-"""Faults wait for the recovery from the one before, so that each can be timed."""
+"""Each fault waits for the recovery from the previous one, so that each can be timed."""
 
 SHORT = Plan(records=30_000, kills=3, visits=1, bounces=0, rest=(1.0, 4.0))
-"""Faults fall into the recovery from the one before."""
+"""Each fault hits during the recovery from the previous one."""
 
 PIPELINE = Plan(
     records=50_000, kills=6, pauses=1, visits=1, broker_kills=3, bounces=1, rest=(2.0, 8.0)
@@ -102,7 +102,7 @@ def schedule(plan: Plan, seed: int) -> list[Event]:
 
 
 def seconds(event: Event, plan: Plan) -> float:
-    """Return how long a fault and the rest after it take, about."""
+    """Return roughly how long a fault and the pause after it take."""
     busy = {
         Fault.KILL_WORKER: 0.5,
         Fault.PAUSE_WORKER: plan.session_timeout + 4.0,

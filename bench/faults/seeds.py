@@ -1,4 +1,4 @@
-"""Several seeds, one after the other on one cluster, and what they come to together."""
+"""Several seeds, one after the other on one cluster, with their combined results."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,9 +15,9 @@ EXACT = ("lost", "double", "differing")
 def run_seeds(
     run: Callable[..., dict[str, Any]], plan: Plan, seeds: Iterable[int], say: Say
 ) -> dict[str, Any]:
-    """Run each seed; a run that does not come to its end is told and counted, and the next begins.
+    """Run each seed; a run that fails is reported and counted, and the next one starts.
 
-    What must be 0 is summed up, and so is what was counted; of times the longest is reported.
+    Figures that must be 0 and other counts are summed; of times the longest is reported.
     """
     reports: dict[int, dict[str, Any]] = {}
     unfinished = []

@@ -17,7 +17,7 @@ from streams.kafka.client.reader import partitions_of
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the judge needs of a record: time in milliseconds since 1970."""
+    """The fields of a record that the verdict needs; time in milliseconds since 1970."""
 
     partition: int
     time: int
@@ -27,7 +27,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How many records and keys are not as they must be."""
+    """How many records and keys are wrong."""
 
     lost: int
     double: int
@@ -89,7 +89,7 @@ def latest(records: Iterable[Record]) -> dict[bytes, bytes]:
 
 
 def longest_gap(outputs: Iterable[Record], start: float, end: float) -> float:
-    """Return the longest time without outputs of one partition that reaches into a window.
+    """Return the longest gap in the outputs of any partition that overlaps a window.
 
     Times are in seconds since 1970. A partition that falls silent until the end counts until then.
     """
@@ -108,7 +108,7 @@ def longest_gap(outputs: Iterable[Record], start: float, end: float) -> float:
 
 
 async def read_all(address: str, topic: str) -> list[Record]:
-    """Return everything that is committed in a topic."""
+    """Return all committed records of a topic."""
     async with AIOKafkaConsumer(
         bootstrap_servers=address,
         isolation_level="read_committed",

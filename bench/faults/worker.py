@@ -20,7 +20,7 @@ CELLS = 200
 
 
 class Remembering(Processor):
-    """Answers with how often an id came before, so that state read wrongly shows in the outputs."""
+    """Answers with how often an id came before, so that wrong state shows up in the outputs."""
 
     def __init__(self, context: TaskContext, output: str) -> None:
         self._counts: CountsTable = context.tables["counts"]

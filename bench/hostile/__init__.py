@@ -1,1 +1,1 @@
-"""Odd records on every topic, by several clients, while good patients flow."""
+"""Malformed and unusual records on every topic, from several clients, among good patients."""

@@ -1,7 +1,7 @@
-"""Odd records of every kind on every topic, by three clients, while good patients flow.
+"""Odd records of every kind on every topic, from three clients, among good patients.
 
-Two runs on one broker, each with topics and a worker of its own. In both, patients and odd records
-are written at the same time; in the clean run the odd ones go to topics that nobody reads. So both
+Two runs on one broker, each with its own topics and worker. In both, patients and odd records are
+written at the same time; in the clean run the odd ones go to topics that are never read. So both
 cost the machine the same to write, and the difference is what the worker does with them.
 """
 
@@ -74,7 +74,7 @@ class Run:
 
     @property
     def diagnosed(self) -> Sequence[str]:
-        """Return the good patients that have their diagnosis."""
+        """Return the good patients that were diagnosed."""
         return [name for name in self.found.stamps if name.startswith("p")]
 
     @property
@@ -84,7 +84,7 @@ class Run:
 
 
 def run(size: Size, seed: int, rounds: int, say: Say, address: str | None = None) -> dict[str, Any]:
-    """Carry out both runs `rounds` times and report; without `address` on a broker of its own."""
+    """Carry out both runs `rounds` times and report; without `address`, start a broker."""
     quiet_client()
     if address is None:
         with temporary_broker() as broker:
@@ -216,9 +216,9 @@ async def _until_ready(settings: Settings) -> None:
 async def _settled(
     settings: Settings, odd: Mapping[int, Odd], good: int, programs: Programs
 ) -> Found:
-    """Wait until everything is read and every good patient is learned; return what there is.
+    """Wait until everything is read and every good patient is learned; return the outcome.
 
-    If that does not come about, what there is says what is missing.
+    If that does not happen in time, the outcome shows what is missing.
     """
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and programs.processes[0].poll() is None:
@@ -231,7 +231,7 @@ async def _settled(
 
 
 def _troubles(programs: Programs) -> tuple[int, int]:
-    """Return how many tasks have stopped for good, and how many workers have ended."""
+    """Return how many tasks have stopped for good, and how many workers have exited."""
     log = programs.logs[0].read_text(errors="replace")
     ended = sum(process.poll() is not None for process in programs.processes)
     return log.count(" stops: "), ended

@@ -1,4 +1,4 @@
-"""The clients that write odd records: aiokafka with bytes of our own, confluent-kafka, kcat."""
+"""The clients that write odd records: aiokafka with hand-made bytes, confluent-kafka, kcat."""
 
 import asyncio
 import shutil
@@ -20,7 +20,7 @@ _UNDER_WAY = 64
 _TOGETHER = 20
 _LARGEST = 8 << 20
 _WAIT_MS = 300_000
-"""Long enough for a busy machine: what is not answered in time would count as refused."""
+"""Long enough for a busy machine: a record not answered in time would count as refused."""
 _ENDS = tuple(
     bytes(end, "ascii").decode("unicode_escape").encode() for end in (_RECORD_END, _KEY_END)
 )
@@ -33,7 +33,7 @@ def place(odd: Odd, partitions: int) -> int:
 
 
 async def by_aiokafka(address: str, records: Sequence[Odd], partitions: int) -> set[int]:
-    """Write records as bytes of our own; return the numbers of those that were refused."""
+    """Write records as hand-made bytes; return the numbers of those that were refused."""
     refused: set[int] = set()
     free = asyncio.Semaphore(_UNDER_WAY)
 
@@ -62,7 +62,7 @@ async def by_aiokafka(address: str, records: Sequence[Odd], partitions: int) -> 
 
 
 def _grouped(records: Sequence[Odd], partitions: int) -> Iterator[tuple[str, int, Sequence[Odd]]]:
-    """Yield records that go into one batch: a broker refuses a whole one, so some go alone."""
+    """Yield the records of each batch: brokers refuse whole batches, so some records go alone."""
     groups: dict[Any, list[Odd]] = defaultdict(list)
     for odd in records:
         alone = REFUSED in KINDS[odd.kind].outcomes or odd.kind in BULKY
@@ -118,7 +118,7 @@ def by_confluent(address: str, records: Sequence[Odd], partitions: int) -> set[i
 
 
 async def by_kcat(address: str, records: Sequence[Odd], partitions: int) -> set[int]:
-    """Write records with kcat, a process for all that share topic, partition, codec and headers."""
+    """Write records with kcat, one process per topic, partition, codec and headers."""
     program = shutil.which("kcat")
     if program is None:
         raise HbError("kcat is not installed; it is the Debian package kcat")

@@ -1,8 +1,8 @@
-"""Odd records, made at the level of Kafka's protocol: what a stranger may write to our topics.
+"""Odd records, made at the level of Kafka's protocol: what any client may write to our topics.
 
 `KINDS` names every kind with the topics it is written to and what may become of it: `USED`, a
 reason of the dead letters, or `REFUSED` by the broker. A record carries its number in its key or in
-a header, so it is found again on its topic whoever wrote it.
+a header, so it can be found on its topic whichever client wrote it.
 """
 
 import json
@@ -14,12 +14,12 @@ from random import Random
 from typing import Any
 
 USED, REFUSED, UNREAD = "used", "refused", "unread"
-"""UNREAD: nobody of ours reads the topic as an input; readers of outputs pass the record over."""
+"""UNREAD: no agent reads the topic as an input; readers of outputs skip the record."""
 NUMBER_HEADER = b"odd-number"
 _NUMBER = re.compile(rb"odd-\d+-(\d+)$")
 HUGE = 3 << 20
 OVER_LIMIT = 300 << 10
-"""More than a reader takes, less than a broker does."""
+"""More than a reader accepts, less than a broker does."""
 BEYOND_BROKER = 5 << 20
 HOUR, MINUTE = 3_600_000, 60_000
 YEAR_2100, YEAR_2001 = 4_102_444_800_000, 978_307_200_000
@@ -32,7 +32,7 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 class Odd:
     """A record to write; what is None is left to the client.
 
-    `misplaced` asks for another partition than the id's.
+    `misplaced` asks for a partition other than the id's.
     """
 
     number: int
@@ -62,7 +62,7 @@ Shape = Callable[[Odd, Site], Odd]
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to be odd: how the value is written, how the record is; where, and what follows."""
+    """One kind of odd record: its value, its other fields, its topics and its allowed outcomes."""
 
     name: str
     outcomes: frozenset[str]
@@ -157,12 +157,12 @@ def kind(
     roles: tuple[str, ...] = INPUTS,
     clients: tuple[str, ...] = ("aiokafka", "confluent", "kcat"),
 ) -> Kind:
-    """Return a kind; `outcomes` are names with blanks between them."""
+    """Return a kind; `outcomes` are names separated by spaces."""
     return Kind(name, frozenset(outcomes.split()), roles, value, shape, clients)
 
 
 _ALL = (
-    # Values that are no record.
+    # Values that are not records.
     kind("tombstone", "empty", _raw(None)),
     kind("empty_value", "empty", _raw(b""), clients=_NO_KCAT),
     kind("binary", "not_utf8 malformed", _raw(b"\x00\xff\xfe\x80")),
@@ -179,7 +179,7 @@ _ALL = (
     kind("nan", "not_finite malformed used", _spliced(b'"at":', b'"more":NaN,"at":')),
     kind("infinite", "not_finite malformed used", _spliced(b'"at":', b'"more":1e999,"at":')),
     kind("lone_surrogate", "malformed bad_id used", _spliced(b'"id":"', b'"id":"\\ud800')),
-    # Fields that are not as they should be.
+    # Invalid fields.
     kind("version_2", "wrong_version", _with(v=2)),
     kind("version_text", "wrong_version wrong_type", _with(v="1")),
     kind("no_version", "missing_field", _without("v")),
@@ -320,12 +320,12 @@ BULKY = frozenset(
         "huge_zstd",
     }
 )
-"""Kinds of which a few are enough: each record takes as much room as thousands of others."""
+"""Kinds of which a few are enough: each record is as large as thousands of others."""
 
 
 def odd_records(site: Site, count: int, seed: int) -> Iterator[tuple[str, Odd]]:
-    """Yield `count` records of all kinds in turn, each with the client that shall write it."""
-    random = Random(seed)  # noqa: S311 - a seed that repeats a run, no secret
+    """Yield `count` records of all kinds in turn, each with the client that will write it."""
+    random = Random(seed)  # noqa: S311 - a seed that repeats a run, not a secret
     left = dict.fromkeys(BULKY, 1 + count // 1000)
     turns = {name: cycle(each.clients) for name, each in KINDS.items()}
     roles = {name: cycle(each.roles) for name, each in KINDS.items()}

@@ -1,7 +1,7 @@
 """What became of every odd record: used, dead-lettered with its reason, or refused by the broker.
 
-A dead letter names topic, partition and offset. That what is not in the dead letters was used is
-shown by the totals that the agents commit with their outputs: each record adds one to one of them.
+A dead letter names topic, partition and offset. Records without a dead letter must have been used,
+which the totals that agents commit with their outputs prove: each record adds one to one of them.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Found:
-    """What the topics hold: where each odd record is, and how many of ours beside them."""
+    """What the topics hold: where each odd record is, and how many good ones there are."""
 
     places: dict[int, list[Place]] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
@@ -52,14 +52,14 @@ async def read_back(settings: Settings, odd: Mapping[int, Odd]) -> Found:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many odd records had which outcome, and those that had none or a wrong one, by kind."""
+    """How many odd records had each outcome, and those with none or a wrong one, by kind."""
 
     outcomes: Counter[str]
     unaccounted: Counter[str]
 
 
 def judge(odd: Mapping[int, Odd], refused: Collection[int], found: Found) -> Verdict:
-    """Hold the outcome of every odd record against what its kind allows."""
+    """Compare the outcome of every odd record with what its kind allows."""
     outcomes: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for number, record in odd.items():

@@ -1,6 +1,7 @@
-"""Records as the bytes of Kafka's record batch, version 2, with nothing checked on the way.
+"""Encodes records as a Kafka record batch, version 2, without checking anything.
 
-Client libraries refuse some of what brokers take: header keys that are not text, or no timestamp.
+Client libraries refuse some records that brokers accept: header keys that are not text, or no
+timestamp.
 """
 
 import struct

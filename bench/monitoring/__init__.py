@@ -1,1 +1,1 @@
-"""What it costs a worker to be scraped and watched, as part of `hb bench pipeline`."""
+"""What scraping and watching cost a worker; part of `hb bench pipeline`."""

@@ -1,14 +1,14 @@
-"""What being watched costs a worker: measured beside one that is not watched, and counted within.
+"""What monitoring costs a worker: compared with an unwatched one, and counted inside one.
 
-It is a part in a hundred or two, and two runs of the same program differ by more than that on a
-machine with neighbours. So there are two measures:
+The cost is one or two percent, and on a shared machine two runs of the same program differ by more
+than that. So there are two measures:
 
-pairs    A worker that is watched and one that is not work at the same time, each on its own topics
-         with the same patients, all there before: what slows the machine slows both. Which of them
+pairs    A watched and an unwatched worker run at the same time, each on its own topics
+         with the same patients, all published before: what slows the machine slows both. Which one
          is started first alternates. The mean of several pairs counts, of the rate and of the
-         processor time from start to end. One pair is off by three or four parts in a hundred,
-         as two workers are that are both not watched.
-share    One worker counts, step by step of its event loop, for whom its processor works
+         processor time from start to end. A single pair is off by three or four percent,
+         as are two workers that are both unwatched.
+share    One worker measures, for each step of its event loop, what the step is for
          (`bench.monitoring.counting_worker`): what slows it slows both sides of the ratio. What it
          costs others, such as the broker, is not in it.
 """
@@ -70,7 +70,7 @@ class Cost(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What a worker needed for its patients."""
+    """What a worker took to process its patients."""
 
     rate: float
     cpu_seconds: float
@@ -115,7 +115,7 @@ def figures(costs: Sequence[Cost]) -> dict[str, float]:
 
 
 def mean_error(found: Sequence[float]) -> float:
-    """Return the standard error of a mean, by the spread of what it is the mean of.
+    """Return the standard error of the mean of some values.
 
     >>> round(mean_error([0.1, 0.2, 0.3, 0.4, 0.5]), 3)
     0.071
@@ -124,7 +124,7 @@ def mean_error(found: Sequence[float]) -> float:
 
 
 def counted_share(address: str, quick: bool, seed: int, pages: int) -> float:
-    """Return the part of a worker's processor time that it spends on those who watch it."""
+    """Return the fraction of a worker's processor time that is spent on monitoring."""
     with ExitStack() as stack:
         (folder,) = folders = _folders(stack, 1)
         side = replace(COUNTING, pages=pages)

@@ -1,10 +1,10 @@
-"""A worker with all roles that counts for whom its processor works: the pipeline, or who watches.
+"""A worker with all roles that splits its processor time into pipeline and monitoring.
 
 python -m bench.monitoring.counting_worker SETTINGS REPORT
 
-Every step of the event loop runs in the context of whoever caused it. Steps of the web server, of
-the looks at the whole system and of their connections to the broker carry a mark; the time of each
-step is added up by that mark. What is counted after each commit for those who watch runs within the
+Every step of the event loop runs in the context of the task that caused it. Steps of the web
+server, of the watch over the whole system and of their connections to the broker carry a mark, and
+step times are summed by mark. The counting for monitoring after each commit runs inside the
 pipeline's own steps, and is timed there. The report has the seconds of both.
 
 The loop is asyncio's own, because uvloop does not let its steps be timed.
@@ -34,7 +34,7 @@ _for: ContextVar[str] = ContextVar("for", default=PIPELINE)
 
 
 class Account:
-    """Seconds of the processor, by whom they were spent on."""
+    """Processor seconds, by what they were spent on."""
 
     def __init__(self) -> None:
         self.seconds = {PIPELINE: 0.0, WATCHING: 0.0}
@@ -51,13 +51,13 @@ class Account:
         setattr(asyncio.Handle, "_run", timed)  # noqa: B010 - there is no other way in
 
     def move(self, seconds: float) -> None:
-        """Count seconds of a step of the pipeline as spent on those who watch."""
+        """Count seconds of a pipeline step as monitoring."""
         self.seconds[PIPELINE] -= seconds
         self.seconds[WATCHING] += seconds
 
 
 async def _marked(work: Callable[[], Any]) -> Any:
-    """Do something in the name of those who watch; tasks that it starts stay theirs."""
+    """Run something as monitoring; tasks that it starts count as monitoring too."""
     token = _for.set(WATCHING)
     try:
         return await work()
@@ -66,7 +66,7 @@ async def _marked(work: Callable[[], Any]) -> Any:
 
 
 class Companion(AbstractAsyncContextManager[Any]):
-    """Something that a worker keeps open for those who watch."""
+    """Something that a worker keeps open for monitoring."""
 
     def __init__(self, inner: AbstractAsyncContextManager[Any]) -> None:
         self._inner = inner
@@ -79,21 +79,21 @@ class Companion(AbstractAsyncContextManager[Any]):
 
 
 class Timed(Observers):
-    """Times what is done after each commit for those who watch."""
+    """Times the monitoring work after each commit."""
 
     def __init__(self, account: Account, *listeners: Observer) -> None:
         super().__init__(*listeners)
         self._account = account
 
     def committed(self, done: Committed) -> None:
-        """Tell them."""
+        """Forward the commit to the observers, and time that."""
         began = time.thread_time()
         super().committed(done)
         self._account.move(time.thread_time() - began)
 
 
 def prepare(account: Account, app: EngineApp) -> None:
-    """Let an application count; before it starts."""
+    """Make an application count; call this before it starts."""
     app.companions = tuple(Companion(each) for each in app.companions)
     app.engine.observers = Timed(account, *app.engine.observers.listeners)
     server: Any = app.web

@@ -1,6 +1,6 @@
-"""Somebody who watches a worker: its metrics every five seconds, and consoles that stay open.
+"""Watches a worker: reads its metrics every five seconds, and keeps consoles open.
 
-The Prometheus that comes with it (deploy/prometheus) asks every fifteen.
+The Prometheus configuration in deploy/prometheus scrapes every fifteen.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ async def _scrape(session: aiohttp.ClientSession) -> None:
 
 
 async def _follow(session: aiohttp.ClientSession) -> None:
-    """Take in what the page would get."""
+    """Receive what the page would receive."""
     async with session.get(EVENTS, timeout=aiohttp.ClientTimeout(None)) as answer:
         if answer.status != 200:
             raise HbError(f"the worker does not serve {EVENTS}: status {answer.status}")

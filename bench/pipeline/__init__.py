@@ -1,1 +1,1 @@
-"""`hb bench pipeline`: the whole pipeline beside a raw relay and plain Faust agents (`peers`)."""
+"""`hb bench pipeline`: compares the pipeline with a raw relay and plain Faust (`peers`)."""

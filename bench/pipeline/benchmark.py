@@ -1,8 +1,8 @@
-"""The pipeline end to end beside a raw relay and plain Faust agents, on one broker, in turn.
+"""The pipeline end to end against a raw relay and plain Faust agents, in turn on one broker.
 
 Each has its own topics with the same patients and labels, published before it starts. Its rate is
 patients over the time from the first to the last record of its outputs, by the broker's timestamps:
-so starting up does not count, nothing else runs meanwhile, and no contender measures itself.
+so start-up does not count, nothing else runs at the same time, and no contender measures itself.
 
     ours          `hb worker`: one process with all roles, exactly once; until the last label is
                   learned by all learners

@@ -2,8 +2,8 @@
 
 Three local learners of ten features each and two constant rules, as in the paper's experiments;
 weighted majority; a label for every patient. A patient comes every millisecond of the stream.
-Labels have the times of their patients: that keeps a thousand of them waiting or so, because tasks
-that catch up hold their inputs together to about a second (`streams.engine.tasks.inbox`).
+Labels have the times of their patients: that keeps about a thousand of them waiting, because tasks
+that catch up keep their inputs within about a second (`streams.engine.tasks.inbox`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -87,7 +87,7 @@ def write_settings(
 
 
 def settings_file(folder: Path) -> Path:
-    """Return where the settings of a job are."""
+    """Return the path of a job's settings."""
     return folder / "ensemble.toml"
 
 
@@ -98,7 +98,7 @@ def worker(folder: Path, *overrides: str) -> list[list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Patients:
-    """Patients as they travel: keys, times, and the values of each topic."""
+    """Patients as records: keys, times, and the values for each topic."""
 
     keys: list[bytes]
     times: list[int]
@@ -118,7 +118,7 @@ def drawn(rng: np.random.Generator, count: int) -> tuple[dict[str, list[float]],
 
 
 def patients(settings: Settings, count: int, seed: int, start: int) -> Patients:
-    """Return patients as they travel, one every millisecond from `start` on."""
+    """Return patients as records, one every millisecond from `start` on."""
     rng = np.random.default_rng(seed)
     named, truth = drawn(rng, count)
     ids = [f"{number:016x}" for number in rng.integers(0, 2**63, count).tolist()]

@@ -1,4 +1,4 @@
-"""When the outputs of a run were written, by the broker's timestamps, and if each exists once."""
+"""When a run's outputs were written, by the broker's timestamps, and whether each is unique."""
 
 import asyncio
 import time

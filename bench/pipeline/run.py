@@ -1,4 +1,4 @@
-"""One run of one rival: what is prepared before it, what is read back after it."""
+"""One run of one rival: preparation before it, and reading back its outputs after it."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _STAMPED = {"message.timestamp.type": "LogAppendTime"}
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """One way to run the pipeline, and on how many patients it is measured."""
+    """One way to run the pipeline, and the number of patients it is measured on."""
 
     name: str
     patients: int
@@ -30,7 +30,7 @@ class Rival:
     learns: bool = False
     """Its state is in the pipeline's changelogs: it is done when the last of them is written."""
     pages: int = 0
-    """Open consoles; its metrics are then read too."""
+    """Number of open consoles; if any, its metrics are read too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _WORKERS = 2
 _READY_WITHIN = 90.0
 _LEARNED_WITHIN = 60.0
 _AHEAD, _MORE = 3, 5
-"""Patients that may be ahead of their labels: a few at first, one more for every five."""
+"""How many patients may be ahead of their labels: a few at first, one more for every five."""
 _SECONDS = 10.0
 _RATES = 50.0, 400.0
 
@@ -98,12 +98,12 @@ class Demo:
 
     @contextmanager
     def kept(self, stay: bool) -> Iterator[None]:
-        """Have a keeper beside the block; afterwards nothing is left, unless it shall stay."""
+        """Run a keeper process alongside the block; it cleans up afterwards unless told to keep."""
         self._place.need_free()
         hidden = ("HB_SET__", "HB_SETTINGS")
         env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
         command = [sys.executable, "-m", supervise.__name__, str(self._place.folder)]
-        # Our own module, in a session of its own: a Ctrl-C is for this process to act on.
+        # Our own module, in its own session: this process handles Ctrl-C.
         self._keeper = subprocess.Popen(  # noqa: S603
             command,
             stdin=subprocess.PIPE,
@@ -170,14 +170,14 @@ class Demo:
         progress.seconds = time.monotonic() - began
 
     async def _keep_pace(self) -> None:
-        """Let patients wait for labels while little is known, and on a busy machine."""
+        """Make patients wait for labels while little has been learned, and on a busy machine."""
         progress = self.progress
 
         def too_far() -> bool:
             learned = progress.board.labelled
             return progress.published.patients - learned > _AHEAD + learned // _MORE
 
-        while too_far() or not self.may_begin():  # noqa: ASYNC110 - it is on the broker
+        while too_far() or not self.may_begin():  # noqa: ASYNC110 - the state is on the broker
             await asyncio.sleep(0.01)
 
     def _note(self, ids: Sequence[str], labels: Sequence[str]) -> None:
@@ -187,7 +187,7 @@ class Demo:
 
     @asynccontextmanager
     async def _following(self, settings: Settings) -> AsyncIterator[None]:
-        """Follow diagnoses and state, and label, while the block runs; an error there ends it."""
+        """Follow diagnoses and state, and publish labels, while the block runs; errors end it."""
         body = asyncio.current_task()
         labels = LateLabels(settings, self._seed)
         followers = [
@@ -224,7 +224,7 @@ class Demo:
                     labels.expect(diagnosis.id, self.progress.truth[diagnosis.id])
 
     async def _follow_state(self, settings: Settings) -> None:
-        # The ensemble's state only: that of the learners is large, and changes with every label.
+        # Only the ensemble's state: the learners' state is large, and changes with every label.
         topics = [Topics.of(settings).shared(ENSEMBLE)]
         view, scorer = state_view(Topics.of(settings)), Scorer(settings)
         async with TopicReader(settings, topics, "start") as topic:

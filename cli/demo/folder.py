@@ -19,7 +19,7 @@ _MODE = """\
 
 
 class DemoFolder:
-    """The folder of the demonstration, and who keeps it."""
+    """The folder of the demonstration, and the process that keeps it."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_data_path("hb", appauthor=False) / NAME
@@ -33,7 +33,7 @@ class DemoFolder:
         return EmbeddedBroker(self.folder / "broker")
 
     def claim(self, keeper: int) -> None:
-        """Make the folder, and write down the process that keeps it."""
+        """Create the folder, and record the process that keeps it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._pid.write_text(f"{keeper}\n")
 

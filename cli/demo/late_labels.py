@@ -20,7 +20,7 @@ _PAUSE = 0.01
 
 
 class DueLabel(NamedTuple):
-    """A label that is to be published at a moment of the monotonic clock."""
+    """A label to be published at a given time of the monotonic clock."""
 
     at: float
     patient: str

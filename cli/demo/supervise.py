@@ -3,7 +3,7 @@
 Run as a program with the folder as argument; lines on its standard input say what to do:
 
     start   start the workers: one for the local learners, one for the ensemble
-    keep    go on when the input closes
+    keep    continue when the input closes
 
 When the input closes, which the kernel does even for a killed parent, it stops the workers and the
 broker and deletes the folder; if it was told to keep, it does so on SIGTERM or SIGINT.
@@ -24,7 +24,7 @@ from settings.loading import load_settings
 
 
 def main(folder: Path) -> None:
-    """Serve until the input closes, or a signal comes."""
+    """Serve until the input closes or a signal arrives."""
     place = DemoFolder(folder)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)

@@ -144,7 +144,7 @@ class Lines:
         self._page = ""
 
     def __call__(self, *, last: bool = False) -> None:
-        """Print what is new, if it is time to, or for the last time."""
+        """Print what is new, if it is due or this is the last time."""
         progress = self._progress
         if progress.page != self._page:
             self._page = progress.page

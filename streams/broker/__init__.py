@@ -1,4 +1,4 @@
-"""A real Kafka without Docker and without an installed Java: fetched, started and stopped by hb."""
+"""A real Kafka without Docker or an installed Java: downloaded, started and stopped by hb."""
 
 from streams.broker.cluster import USER, EmbeddedBroker, data_folder
 from streams.broker.jars import Progress

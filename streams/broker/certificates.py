@@ -1,7 +1,7 @@
-"""Certificates of the secure embedded broker: an authority of its own, one server, one client.
+"""Certificates of the secure embedded broker: a private authority, one server, one client.
 
-They vouch for the loopback addresses of one data folder and for nothing else. The authority's key
-is forgotten once it has signed.
+They are valid for the loopback addresses of one data folder and for nothing else. The authority's
+key is discarded after signing.
 """
 
 import ipaddress
@@ -23,7 +23,7 @@ _Key = ec.EllipticCurvePrivateKey
 
 @dataclass(frozen=True)
 class SecretFiles:
-    """What proves who is who on a secure embedded broker."""
+    """The credentials of a secure embedded broker."""
 
     folder: Path
 
@@ -52,7 +52,7 @@ class SecretFiles:
         return self.folder / f"{user}.password"
 
     def make(self, users: tuple[str, ...]) -> None:
-        """Write all files, readable by this user only, unless they are there."""
+        """Write all files, readable by this user only, unless they exist."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for user in users:
             if not self.password(user).exists():
@@ -68,7 +68,7 @@ class SecretFiles:
         _write(self.authority, _pem(authority))
         _write(self.client_key, _key_pem(client_key))
         _write(self.client_certificate, _pem(client))
-        # The last one: it says that the set is whole.
+        # Written last: its presence means that the set is complete.
         _write(self.server, _key_pem(server_key) + _pem(server) + _pem(authority))
 
 
@@ -137,7 +137,7 @@ def _key_pem(key: _Key) -> bytes:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file that was never readable by others, in one step."""
+    """Write a file atomically, without it ever being readable by others."""
     fresh = file.with_name(file.name + ".new")
     fresh.unlink(missing_ok=True)
     fresh.touch(mode=0o600)

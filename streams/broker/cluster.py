@@ -23,7 +23,7 @@ USER = "hb"
 
 
 def data_folder() -> Path:
-    """Return where the embedded broker keeps its data unless told otherwise."""
+    """Return where the embedded broker keeps its data by default."""
     return user_data_path("hb", appauthor=False) / "broker"
 
 
@@ -39,7 +39,7 @@ class EmbeddedBroker:
         users: who may log in, which makes it secure; what the folder holds, or nobody, if None.
         port: the first node's port for clients; a free one if None.
         changes: further properties for the servers.
-        progress: told about the first download.
+        progress: receives the progress of the first download.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class EmbeddedBroker:
 
     @property
     def running(self) -> bool:
-        """At least one node runs."""
+        """At least one node is running."""
         return any(node.alive for node in self.nodes)
 
     @property
@@ -87,7 +87,7 @@ class EmbeddedBroker:
         return self._running_plan().address
 
     def settings(self, user: str | None = None) -> BrokerSettings:
-        """Return the `[broker]` section that leads here, for `user` or the first one."""
+        """Return the `[broker]` section for connecting as `user`, or as the first user."""
         plan = self._running_plan()
         if not plan.secure:
             return BrokerSettings(bootstrap=plan.address)
@@ -102,7 +102,7 @@ class EmbeddedBroker:
         return BrokerSettings(bootstrap=plan.address, security=security)
 
     def certificate_settings(self) -> BrokerSettings:
-        """Return the `[broker]` section for a client that shows a certificate, no password."""
+        """Return the `[broker]` section for a client with a certificate instead of a password."""
         plan = self._running_plan()
         files = SecretFiles(self.data / "secrets")
         security = SecuritySettings(
@@ -114,7 +114,7 @@ class EmbeddedBroker:
         return BrokerSettings(bootstrap=plan.certificate_address, security=security)
 
     def up(self) -> str:
-        """Start what is not running, wait until it takes requests, and return the address."""
+        """Start nodes that are not running, wait until they accept requests; return the address."""
         prepare(self.progress)
         with self._alone():
             for node in self.nodes:
@@ -127,18 +127,18 @@ class EmbeddedBroker:
         return self.address
 
     def down(self) -> list[Node]:
-        """Stop every node and wait; return those that had to be killed, for they did not stop."""
+        """Stop every node and wait; return those that did not stop and had to be killed."""
         if not self.exists:
             return []
         with self._alone():
             return self._stop(self.nodes)
 
     def destroy(self) -> None:
-        """End it at once and delete its data, and nothing else that may lie in its folder."""
+        """Kill it and delete its data, but nothing else in its folder."""
         if not self.data.exists():
             return
         with self._alone():
-            # By folder, not by plan, for the plan may be what cannot be read.
+            # By folder, not by plan: the plan may be unreadable.
             for folder in self.data.glob("node-*"):
                 process = node_process(folder)
                 process.recover()
@@ -147,7 +147,7 @@ class EmbeddedBroker:
                 shutil.rmtree(folder)
             self._plan_file.unlink(missing_ok=True)
             (self.data / "lock").unlink(missing_ok=True)
-        with suppress(OSError):  # not empty: somebody else's
+        with suppress(OSError):  # not empty: it holds other files
             self.data.rmdir()
 
     def __enter__(self) -> Self:
@@ -168,7 +168,7 @@ class EmbeddedBroker:
         return [Node(self.data, plan, number, self.changes) for number in numbers]
 
     def _settle(self, plan: Plan | None) -> Plan:
-        """Return the cluster to start: the one in the folder, if it fits the wish, or a new one."""
+        """Return the cluster to start: the one in the folder if it fits, or a new one."""
         if plan is None:
             plan = new_plan(lock().kafka, self.brokers or 1, self.users or (), self.port)
         elif not self.running:
@@ -212,7 +212,7 @@ class EmbeddedBroker:
             raise
 
     def _stop(self, nodes: list[Node]) -> list[Node]:
-        # All at once: a node that is left alone waits long for a majority that will not come.
+        # All at once: a node left alone waits a long time for a majority that will not come.
         for node in nodes:
             node.process.terminate()
         return [node for node in nodes if not node.stop()]
@@ -221,7 +221,7 @@ class EmbeddedBroker:
     def _alone(self) -> Iterator[None]:
         try:
             self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # The kernel drops this lock with its process, so a crash leaves nothing behind.
+            # The kernel releases this lock when the process ends, so a crash leaves nothing behind.
             with (self.data / "lock").open("w") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 yield

@@ -1,7 +1,7 @@
-"""The jars of the embedded broker: which they are, and how they come to this machine.
+"""The jars of the embedded broker: which ones it needs, and how they are downloaded.
 
 `jars.lock` names every jar with its size and SHA-256, so nothing is resolved at run time and
-nothing runs that was not meant to. `python -m streams.broker.relock` makes the file anew.
+only pinned code runs. `python -m streams.broker.relock` rewrites the file.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ DOWNLOADS_AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Jar:
-    """One file of the lock: its Maven coordinate and what it must be."""
+    """One file of the lock: its Maven coordinate, size and hash."""
 
     group: str
     artifact: str
@@ -36,12 +36,12 @@ class Jar:
 
     @property
     def path(self) -> Path:
-        """Where it lies inside a Maven repository."""
+        """Its path inside a Maven repository."""
         name = f"{self.artifact}-{self.version}.jar"
         return Path(*self.group.split("."), self.artifact, self.version, name)
 
     def intact_in(self, folder: Path) -> bool:
-        """The jar is in `folder`, whole and unaltered."""
+        """The jar is in `folder`, complete and unaltered."""
         file = folder / self.path
         if not file.is_file() or file.stat().st_size != self.size:
             return False
@@ -59,19 +59,19 @@ class Pinned:
 
 
 class Progress:
-    """What the first download reports to; this one keeps silent."""
+    """Receives the progress of the first download; this one ignores it."""
 
     def begin(self, jars: int, size: int) -> None:
-        """So many jars and bytes are missing."""
+        """This many jars and bytes are missing."""
 
     def advance(self, size: int) -> None:
-        """So many more bytes have come."""
+        """This many more bytes have arrived."""
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """The download is over."""
 
     def say(self, line: str) -> None:
-        """Something else happens that takes a while, or went wrong without harm."""
+        """Something else takes a while, or went wrong harmlessly."""
 
 
 @cache
@@ -89,12 +89,12 @@ def _read_jar(line: dict[str, Any]) -> Jar:
 
 
 def cache_folder() -> Path:
-    """Return the folder of everything that can be downloaded or made again."""
+    """Return the folder of everything that can be downloaded or rebuilt."""
     return user_cache_path("hb", appauthor=False) / "broker"
 
 
 def class_path(progress: Progress | None = None) -> str:
-    """Return the class path of the pinned broker, after fetching what is missing or damaged.
+    """Return the class path of the pinned broker, after fetching missing or damaged jars.
 
     Every jar is hashed on every start: 44 MB take about 50 ms, far less than a start of the broker.
     """
@@ -113,7 +113,7 @@ def _missing(folder: Path) -> list[Jar]:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Let one process at a time work in `folder`."""
-    # The kernel drops this lock with its process, so a crash leaves nothing behind.
+    # The kernel releases this lock when the process ends, so a crash leaves nothing behind.
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -132,7 +132,7 @@ def _fetch(jars: list[Jar], folder: Path, progress: Progress) -> None:
 
 
 def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
-    # jgo takes a while to import and is needed once.
+    # jgo is slow to import and rarely needed.
     from jgo.config import GlobalSettings  # noqa: PLC0415 (see above)
     from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 (see above)
 
@@ -153,7 +153,7 @@ def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
     context.remote_repos |= GlobalSettings.load().repositories
 
     def download(jar: Jar) -> None:
-        # jgo writes in place and takes any file of that name for whole.
+        # jgo writes in place and assumes that any file of that name is complete.
         (folder / jar.path).unlink(missing_ok=True)
         try:
             context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve()

@@ -17,7 +17,7 @@ OLDEST = 17
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime: its program, its major version, and what tells it from other builds."""
+    """A Java runtime: its program, its major version, and what identifies its build."""
 
     program: Path
     major: int
@@ -26,7 +26,7 @@ class Java:
 
 @cache
 def find_java() -> Java:
-    """Return `HB_JAVA` if set, else the runtime that comes as a wheel, else one of this machine."""
+    """Return `HB_JAVA` if set, else the runtime from the wheel, else one found on this machine."""
     if named := os.environ.get("HB_JAVA"):
         return _demand(Path(named).expanduser())
     for program in _candidates():
@@ -63,7 +63,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _inspect(program: Path) -> Java | None:
-    # A runtime says its version in a file; starting it to ask takes ten times as long.
+    # A runtime states its version in a file; starting it to ask takes ten times as long.
     release = program.resolve().parent.parent / "release"
     text = release.read_text() if release.is_file() else _say_version(program)
     found = re.search(r'(?:JAVA_VERSION=| version )"(?:1\.)?(\d+)', text)

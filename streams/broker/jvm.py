@@ -1,7 +1,7 @@
-"""How Java is called: small, quick to start, and from an archive of loaded classes where it can.
+"""How Java is called: small, quick to start, and from a class archive where possible.
 
 Measured with Kafka 4.3 on two cores: with only the first compiler and the serial collector the
-broker starts in two thirds of the time and takes half the memory, and moves as many records.
+broker starts in two thirds of the time, takes half the memory, and handles as many records.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ OPTIONS = (
     # Hundreds of lines with every setting, at each start.
     f"-D{_LOG}.log.org.apache.kafka.common.config.AbstractConfig=warn",
 )
-# Kafka's libraries still use what Java has begun to warn about.
+# Kafka's libraries still use features that Java now warns about.
 _WARNING_JAVA = 24
 _QUIET = ("--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-UNNAMED")
 # The first Java that writes and reads such an archive in one step (JEP 514).
@@ -36,11 +36,11 @@ ARCHIVING_JAVA = 25
 
 
 def archive_file() -> Path | None:
-    """Return where the archive of loaded classes lies, or will lie; None if Java is too old."""
+    """Return the path of the class archive, existing or not; None if Java is too old."""
     java = find_java()
     if java.major < ARCHIVING_JAVA:
         return None
-    # Java refuses an archive that another build, other options or other jars have written.
+    # Java refuses an archive written by another build, with other options or other jars.
     key = hashlib.sha256("\n".join([java.build, lock().digest, *_options()]).encode()).hexdigest()
     return cache_folder() / f"classes-{key[:16]}.aot"
 
@@ -55,13 +55,13 @@ def java_command(main: str, *arguments: str, folder: Path, record: Path | None =
     if record is not None:
         options += [f"-XX:AOTCacheOutput={record}"]
     elif archive is not None and archive.is_file() and archive.stat().st_size:
-        # An archive in doubt is not used and nobody is harmed: only an error is worth a line.
+        # An unusable archive is harmlessly ignored: only errors are worth a line.
         options += [f"-XX:AOTCache={archive}", "-Xlog:disable", "-Xlog:all=error"]
     return [str(find_java().program), *options, "-cp", class_path(), main, *arguments]
 
 
 def java_environment() -> dict[str, str]:
-    """Return the environment of such a program: no secrets of ours, no stray options for Java."""
+    """Return the environment of such a program: none of our secrets, no stray Java options."""
     names = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
     return {name: os.environ[name] for name in names if name in os.environ}
 

@@ -17,7 +17,7 @@ from streams.broker.properties import server_properties, write_properties
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.02
-# Kafka says this once the broker is registered, has caught up with the metadata and takes requests.
+# Kafka logs this once the broker is registered, has caught up with the metadata and is serving.
 _READY = re.compile(rb"\[BrokerServer id=\d+\] Transition from STARTING to STARTED")
 _TELLING = re.compile(r"\b(ERROR|FATAL)\b|Exception|Error:")
 _PORT_TAKEN = "Address already in use"
@@ -32,13 +32,13 @@ def node_process(folder: Path) -> Process:
 
 
 class PortTakenError(BrokerError):
-    """Somebody else took a port between its choice and the start."""
+    """Another program took a port between its choice and the start."""
 
 
 class Node:
-    """Node `number` of the cluster in folder `root`; may be stopped, killed and started singly.
+    """Node `number` of the cluster in folder `root`; can be stopped, killed and started alone.
 
-    It keeps nothing in memory: any number of these objects, in any process, mean the same node.
+    It keeps nothing in memory: several objects, in any process, can stand for the same node.
     `changes` are further properties for the server, `record` an archive of its classes to write.
     """
 
@@ -62,21 +62,21 @@ class Node:
 
     @property
     def alive(self) -> bool:
-        """Its process runs."""
+        """Its process is running."""
         return self.process.alive
 
     @property
     def ready(self) -> bool:
-        """It has come up since its last start, and takes requests if it is alive."""
+        """It has come up since its last start, and accepts requests if it is alive."""
         return self.log.exists() and _READY.search(self.log.read_bytes()) is not None
 
     def start(self, timeout: float = START_SECONDS) -> None:
-        """Start it, unless it runs, and wait until it takes requests."""
+        """Start it, unless it is running, and wait until it accepts requests."""
         self.launch()
         self.await_ready(timeout)
 
     def launch(self) -> None:
-        """Start it, unless it runs, without waiting."""
+        """Start it, unless it is running, without waiting."""
         if self.alive:
             return
         (self.folder / "data").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -92,7 +92,7 @@ class Node:
         self.process.start(command, java_environment(), self.log)
 
     def await_ready(self, timeout: float = START_SECONDS) -> None:
-        """Wait until it takes requests."""
+        """Wait until it accepts requests."""
         deadline = time.monotonic() + timeout
         while not self.ready:
             if not self.alive:
@@ -110,15 +110,15 @@ class Node:
         return False
 
     def kill(self) -> None:
-        """End it at once (kill -9), as a crash would."""
+        """Kill it (kill -9), as in a crash."""
         self.process.kill()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP), as a hiccup of its machine would."""
+        """Freeze it (SIGSTOP), as if its machine stalled."""
         self.process.pause()
 
     def resume(self) -> None:
-        """Let it go on after `pause`."""
+        """Continue after `pause`."""
         self.process.resume()
 
     def _explain(self, what: str) -> BrokerError:
@@ -136,7 +136,7 @@ class Node:
         for user in self.plan.users:
             password = files.password(user).read_text()
             arguments += ["--add-scram", f"SCRAM-SHA-512=[name={user},password={password}]"]
-        # A file, because everybody on the machine can read command lines.
+        # A file, because every user of the machine can read command lines.
         with NamedTemporaryFile("w", dir=self.folder) as file:
             file.write("\n".join(arguments) + "\n")
             file.flush()

@@ -12,8 +12,8 @@ from settings.errors import BrokerError
 
 LAYOUT = 1
 HOST = "127.0.0.1"
-# Below the ports that systems hand out for outgoing connections (32768 and up on Linux): otherwise
-# a client could be sitting on a node's port when the node comes back.
+# Below the ports that systems use for outgoing connections (32768 and up on Linux): otherwise a
+# client could be occupying a node's port when the node restarts.
 PORTS = range(20_000, 32_000)
 
 
@@ -30,7 +30,7 @@ class NodePorts:
 class Plan:
     """One cluster. Its shape (nodes, users) is fixed until its data is deleted.
 
-    `users` log in with passwords; the first may do everything. Without users nothing is secured.
+    `users` log in with passwords; the first may do everything. Without users there is no security.
     """
 
     kafka: str
@@ -40,7 +40,7 @@ class Plan:
 
     @property
     def secure(self) -> bool:
-        """Connections are encrypted and everybody proves who they are."""
+        """Connections are encrypted and authenticated."""
         return bool(self.users)
 
     @property
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def certificate_address(self) -> str:
-        """Where clients of a secure cluster connect that prove themselves by certificate only."""
+        """Where clients of a secure cluster connect that authenticate by certificate only."""
         return ",".join(f"{HOST}:{ports.certificate}" for ports in self.nodes)
 
     @property
@@ -60,11 +60,11 @@ class Plan:
         return ",".join(f"{number}@{HOST}:{ports.controller}" for number, ports in numbered)
 
     def moved(self, first: int | None = None) -> "Plan":
-        """Return the same cluster on other ports, free now."""
+        """Return the same cluster on other ports that are free now."""
         return replace(self, nodes=free_ports(len(self.nodes), first))
 
     def save(self, file: Path) -> None:
-        """Write it down, in one step."""
+        """Write it to disk atomically."""
         fresh = file.with_suffix(".new")
         fresh.write_text(json.dumps({"layout": LAYOUT, **asdict(self)}, indent=1) + "\n")
         fresh.replace(file)
@@ -73,7 +73,7 @@ class Plan:
 def new_plan(
     kafka: str, brokers: int, users: tuple[str, ...] = (), first: int | None = None
 ) -> Plan:
-    """Return a cluster that did not exist yet; clients' ports from `first` on, if given."""
+    """Return a new cluster; its clients' ports start at `first`, if given."""
     return Plan(kafka, _cluster_id(), users, free_ports(brokers, first))
 
 
@@ -112,7 +112,7 @@ def used_ports(plan: Plan) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Nobody listens on the port."""
+    """The port is free."""
     with socket.socket() as probe:
         # Connections of a broker that just stopped linger; Kafka ignores them too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

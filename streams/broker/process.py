@@ -1,4 +1,4 @@
-"""A node's process: started in a session of its own, found again through a file."""
+"""A node's process: started in its own session, found again through a file."""
 
 import os
 import signal
@@ -14,9 +14,9 @@ POLL_SECONDS = 0.02
 
 
 class Process:
-    """The process that `file` remembers.
+    """The process recorded in `file`.
 
-    A process number is used again after its process ends, so the number alone proves nothing: the
+    A process id is reused after its process ends, so the id alone proves nothing: the
     process is ours only if its command line names `mark`, a file inside our own data folder.
     """
 
@@ -25,7 +25,7 @@ class Process:
         self.mark = str(mark)
 
     def start(self, command: list[str], environment: Mapping[str, str], log: Path) -> None:
-        """Start `command`, detached from this process's terminal and life, writing to `log`."""
+        """Start `command`, detached so that it outlives this process, writing to `log`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -42,7 +42,7 @@ class Process:
             while not psutil.Process(pid).cmdline():
                 time.sleep(0.001)
         except psutil.Error:
-            return  # it has ended already, as its log will tell
+            return  # it has ended already; its log says why
 
     def _remember(self, pid: int) -> None:
         # Renamed into place, so that a reader never sees half a number.
@@ -59,7 +59,7 @@ class Process:
             return None
 
     def recover(self) -> None:
-        """Find a process that was started but not written down, as its starter died in between."""
+        """Find a process that was started but not recorded because its starter died in between."""
         if self.file.exists():
             return
         for process in psutil.process_iter(["cmdline"]):
@@ -68,31 +68,31 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """The process runs."""
+        """The process is running."""
         return self.find() is not None
 
     def terminate(self) -> None:
-        """Ask the process to stop, if it runs; a frozen one is let go for that."""
+        """Ask the process to stop, if it is running; a frozen one is resumed first."""
         self._signal(signal.SIGTERM)
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End the process at once, as a crash would, and wait until it is gone."""
+        """Kill the process, as in a crash, and wait until it is gone."""
         self._signal(signal.SIGKILL)
         self.wait(10)
 
     def pause(self) -> None:
-        """Freeze the process (SIGSTOP), as a long hiccup of its machine would."""
+        """Freeze the process (SIGSTOP), as if its machine stalled."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a frozen process go on."""
+        """Resume a frozen process."""
         self._signal(signal.SIGCONT)
 
     def wait(self, timeout: float) -> bool:
         """Wait until the process is gone; False if it still runs after `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        # Not psutil's wait: a dead orphan that nobody has looked at yet is gone for us.
+        # Not psutil's wait: an orphan that is dead but not yet reaped counts as gone.
         while self.alive:
             if time.monotonic() > deadline:
                 return False
@@ -112,7 +112,7 @@ class Process:
             raise BrokerError(f"the broker belongs to another user ({process})") from error
 
     def _reap(self) -> None:
-        # A child that died on its own leaves an entry until its parent, maybe us, looks at it.
+        # A child that died leaves a zombie until its parent, which may be us, reaps it.
         try:
             os.waitpid(int(self.file.read_text()), os.WNOHANG)
         except (ChildProcessError, FileNotFoundError, ValueError):

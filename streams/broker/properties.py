@@ -6,28 +6,28 @@ from pathlib import Path
 from streams.broker.certificates import BROKER_NAME, CLIENT_NAME, SecretFiles
 from streams.broker.plan import HOST, NodePorts, Plan
 
-# Kafka's defaults are for large machines and many tenants; here one person waits for the start.
+# Kafka's defaults are for large machines and many tenants; here a user waits for the start.
 _SMALL = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
-    # The compaction buffer is allocated at the start, 128 MB by default.
+    # The compaction buffer is allocated at start-up, 128 MB by default.
     "log.cleaner.dedupe.buffer.size": str(16 * 2**20),
-    # On two cores more threads than these only take the cores from each other: a patient's way
-    # through the pipeline takes a quarter less time than with twice as many.
+    # On two cores more threads only compete for them: a patient passes through the pipeline in a
+    # quarter less time than with twice as many.
     "num.io.threads": "2",
     "num.network.threads": "1",
     "offsets.topic.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "4",
 }
-# Listeners and how each is protected. Brokers and controllers know each other by certificate.
+# Listeners and their protocols. Brokers and controllers authenticate each other by certificate.
 _PLAIN = {"CLIENT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
 _SECURE = {"CLIENT": "SASL_SSL", "CERTIFICATE": "SSL", "CONTROLLER": "SSL"}
 
 
 def server_properties(plan: Plan, number: int, root: Path) -> dict[str, str]:
-    """Return everything that node `number` (from 1) of the cluster in folder `root` is told."""
+    """Return all settings of node `number` (from 1) of the cluster in folder `root`."""
     return {
         **_SMALL,
         "process.roles": "broker,controller",
@@ -42,7 +42,7 @@ def server_properties(plan: Plan, number: int, root: Path) -> dict[str, str]:
 
 def write_properties(file: Path, properties: Mapping[str, str]) -> None:
     """Write them in Kafka's format."""
-    # A backslash would begin an escape.
+    # A backslash would start an escape.
     lines = [f"{key}={value}".replace("\\", "\\\\") for key, value in sorted(properties.items())]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -86,6 +86,6 @@ def _protection(plan: Plan, files: SecretFiles) -> dict[str, str]:
         "listener.name.client.scram-sha-512.sasl.jaas.config": login,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:CN={BROKER_NAME};User:CN={CLIENT_NAME};User:{plan.users[0]}",
-        # Whoever has proved who they are may do everything, until rights are given out.
+        # Every authenticated user may do everything until access rules are added.
         "allow.everyone.if.no.acl.found": "true",
     }

@@ -1,7 +1,7 @@
-"""The end of a temporary broker, whatever happens to the process that wanted it.
+"""Cleans up a temporary broker, whatever happens to the process that started it.
 
 Run as a program with the broker's folder as argument: it waits until its standard input closes,
-which the kernel does even for a killed parent, then ends the broker and deletes the folder.
+which the kernel does even for a killed parent, then kills the broker and deletes the folder.
 """
 
 import subprocess
@@ -17,10 +17,10 @@ from streams.broker.cluster import EmbeddedBroker
 
 @contextmanager
 def temporary_broker(**options: Any) -> Iterator[EmbeddedBroker]:
-    """Run a broker of which nothing is left afterwards; options as for `EmbeddedBroker`."""
+    """Run a broker that leaves nothing behind; options as for `EmbeddedBroker`."""
     folder = Path(mkdtemp(prefix="hb-broker-"))
     command = [sys.executable, "-m", __name__, str(folder)]
-    # Our own module, in a session of its own: a Ctrl-C is for the parent to act on.
+    # Our own module, in its own session: the parent handles Ctrl-C.
     keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
     try:
         broker = EmbeddedBroker(folder, **options)

@@ -1,4 +1,4 @@
-"""Make `jars.lock` anew: `python -m streams.broker.relock [KAFKA_VERSION]`, the newest if none."""
+"""Rewrites `jars.lock`: `python -m streams.broker.relock [KAFKA_VERSION]`, default the newest."""
 
 import hashlib
 import json
@@ -31,10 +31,10 @@ def _entry(artifact: Any) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Resolve Kafka and a log writer for it, download all jars and write down what they are."""
+    """Resolve Kafka and a log writer for it, download all jars, record their sizes and hashes."""
     kafka = arguments[0] if arguments else _newest("org.apache.kafka", "kafka_2.13")
     artifacts = jgo.resolve(f"org.apache.kafka:kafka_2.13:{kafka}")
-    # The log writer must be of the same release as the log interface that Kafka asks for.
+    # The log writer must be of the same release as the log interface that Kafka depends on.
     slf4j = next(artifact.version for artifact in artifacts if artifact.artifactId == "slf4j-api")
     artifacts += jgo.resolve(f"org.slf4j:slf4j-simple:{slf4j}")[:1]
     jars = [_entry(artifact) for artifact in artifacts]

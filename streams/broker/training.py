@@ -1,7 +1,7 @@
-"""Everything that is done once per machine: fetch the jars, and train Java for fast starts.
+"""Done once per machine: fetch the jars, and train Java for fast starts.
 
-Java can write down, while a broker runs, which classes it loaded and how they are linked, and start
-the next one from that archive: in a third of the time (Java 25 and later; JEP 483 and 514).
+While a broker runs, Java can record which classes it loads and how they are linked, and start the
+next one from that archive in a third of the time (Java 25 and later; JEP 483 and 514).
 """
 
 import os
@@ -16,12 +16,12 @@ from streams.broker.jvm import archive_file
 from streams.broker.node import Node
 from streams.broker.plan import new_plan
 
-# Writing the archive takes about eight seconds on two cores; a busy machine gets its time.
+# Writing the archive takes about eight seconds on two cores; allow more on a busy machine.
 _WRITE_SECONDS = 120.0
 
 
 def prepare(progress: Progress) -> None:
-    """Fetch and train what is missing on this machine."""
+    """Fetch the jars and create the archive, as far as missing on this machine."""
     try:
         class_path(progress)
     except OSError as error:
@@ -44,9 +44,9 @@ def _train(archive: Path, progress: Progress) -> None:
     try:
         node.start()
         node.stop(_WRITE_SECONDS)
-        os.replace(folder / "archive", archive)  # noqa: PTH105 - in one step, also over a loser
+        os.replace(folder / "archive", archive)  # noqa: PTH105 - atomic, and may overwrite
     except (BrokerError, OSError) as error:
-        # Only slower without it. The empty file says: do not try again at every start.
+        # Starts are merely slower without it. The empty file prevents a retry at every start.
         progress.say(f"going on without quick starts ({error})")
         archive.touch()
     finally:

@@ -1,4 +1,4 @@
-"""Transactional tasks: each batch of records in, its outputs and state out, all or nothing."""
+"""Transactional tasks: a batch's outputs, state and positions are committed all or nothing."""
 
 from streams.engine.api import AgentSpec, Processor, TaskContext
 from streams.engine.config import EngineConfig

@@ -1,4 +1,4 @@
-"""What the user of the engine writes: a processor per partition, and a description of its agent."""
+"""What a user of the engine writes: a processor per partition, and a description of its agent."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +11,13 @@ from streams.kafka.batch import Batch
 
 
 class ProcessingError(Exception):
-    """The processor raised: a bug, since bad records have a way of their own."""
+    """The processor raised: a bug, since bad records go to the dead letters."""
 
 
 class Processor(ABC):
     """Turns batches into outputs and state changes; knows nothing of transactions.
 
-    It may be thrown away at any moment and made anew from the last committed state, so it keeps
+    It may be discarded at any moment and rebuilt from the last committed state, so it keeps
     nothing outside its tables that it cannot compute from them. It must not do I/O.
     """
 
@@ -32,11 +32,11 @@ class Processor(ABC):
     def save(self) -> None:  # noqa: B027  # most processors write their tables as they go
         """Write what changed to the tables; called once before each commit.
 
-        So what changes many times between two commits is encoded once.
+        This way a value that changes many times between two commits is encoded once.
         """
 
     def tick(self, now: int, out: Outbox) -> None:  # noqa: B027  # most processors have no clock
-        """Act on time passing, `now` in milliseconds; called only while all inputs are read up."""
+        """Act on time passing, `now` in milliseconds; called only when no input is left to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +70,5 @@ class AgentSpec:
     """A digest, by settings key, of what stored rows and records under way depend on: state that
     was written under others is refused (see `streams.engine.changelogs.origin`)."""
     leader: str | None = None
-    """The input whose records the others are about; where old ones are read, these do not overtake
-    it (see `streams.engine.tasks.inbox`)."""
+    """The input that the records of the others refer to; during a catch-up, the others do not
+    overtake it (see `streams.engine.tasks.inbox`)."""

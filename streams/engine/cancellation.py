@@ -1,7 +1,7 @@
 """Work that is allowed to finish before a cancellation takes effect.
 
-Cancelling aiokafka while it connects leaks the connection, and what runs in a thread cannot be
-cancelled at all.
+Cancelling aiokafka while it connects leaks the connection, and work in a thread cannot be cancelled
+at all.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ _LINGER = 5.0
 
 
 async def shielded(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; if cancelled meanwhile, let it finish first, within bounds."""
+    """Await `work`; if cancelled meanwhile, let it finish first, for a limited time."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

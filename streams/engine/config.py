@@ -13,8 +13,8 @@ from streams.kafka.client.reader import committed_reader
 class Pace:
     """How batches are cut and how long they wait for others.
 
-    chunk      the most records of one piece
-    room       bytes of a topic that may be here before no more is fetched
+    chunk      the maximum number of records in one piece
+    room       bytes of a topic that may be buffered before fetching pauses
     slack      how far one topic may be ahead of another, in milliseconds of the stream
     patience   seconds, of wall-clock time
     """
@@ -34,10 +34,10 @@ class EngineConfig:
     security). `max_records` is the most records in one transaction, `chunk_records` the most that
     are processed before the event loop gets a turn; with fewer than `ahead_records` at hand a task
     waits for its commit before it processes more. `changelog_bytes` is the most that one row of
-    a table may take, and the changelogs are made for it. `backlog_bytes` bounds what a task holds
-    undone. `linger` is how long work that nobody waits for (it sends nothing urgent) waits for some
-    that is urgent, to share its transaction. `slack` (of the stream's time) and `patience` say how
-    a task that catches up keeps its inputs together; see `streams.engine.tasks.inbox`. A worker is
+    a table may take, and the changelogs are created for it. `backlog_bytes` bounds what a task has
+    fetched and not processed. `linger` is how long work that sends nothing urgent waits for urgent
+    work, to share its transaction. `slack` (in stream time) and `patience` control how a task that
+    is catching up keeps its inputs together; see `streams.engine.tasks.inbox`. A worker is
     not ready if a commit or a rebalance takes longer than `stuck_after`, or if a broker has left it
     without an answer for `silent_after`; it hangs if a loop has not turned for `hung_after`. Every
     `topics_every` a task asks whether its topics are still the same.
@@ -82,19 +82,19 @@ class EngineConfig:
         return addresses[0]
 
     def transactional_id(self, agent: str, partition: int) -> str:
-        """Return the name under which a task writes: a new owner of the name fences the old one."""
+        """Return the transactional id of a task: a new owner of the id fences the old one."""
         return f"{self.prefix}{agent}.{partition}"
 
     def changelog(self, agent: str) -> str:
-        """Return the topic that keeps what only the task itself reads."""
+        """Return the topic for state that only the task itself reads."""
         return f"{self.prefix}{agent}.changelog"
 
     def shared_changelog(self, agent: str) -> str:
-        """Return the topic that keeps what other partitions read too."""
+        """Return the topic for state that other partitions read too."""
         return f"{self.prefix}{agent}.shared"
 
     def reader(self, name: str, wait_ms: int = 20) -> Any:
-        """Return a consumer outside any group that reads what is committed."""
+        """Return a consumer outside any group that reads committed records."""
         return committed_reader(
             self.client,
             name,
@@ -114,7 +114,7 @@ class EngineConfig:
         )
 
     def pace(self, inputs: int) -> Pace:
-        """Return how a task with so many inputs takes them in."""
+        """Return the buffering limits of a task with this many inputs."""
         room = self.backlog_bytes // inputs
         return Pace(self.chunk_records, room, int(1000 * self.slack), self.patience)
 

@@ -1,14 +1,14 @@
-"""Errors that stop a task: trying again would end the same way."""
+"""Errors that stop a task: a retry would fail the same way."""
 
 from settings.errors import HbError
 
 
 class FinalError(HbError):
-    """The task stops, with this sentence as its reason, until somebody has acted on it."""
+    """The task stops, with this sentence as its reason, until an operator has acted on it."""
 
 
 class RecordTooLargeError(FinalError):
-    """A record that a task has to write is larger than its topic takes."""
+    """A record that a task has to write is larger than its topic accepts."""
 
     def __init__(self, topic: str, size: int | None = None, limit: int | None = None) -> None:
         if size is None:

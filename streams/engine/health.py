@@ -1,8 +1,8 @@
-"""Whether something is well, and if not, why: as `/readyz`, the console and `hb status` tell it.
+"""Whether something is healthy, and if not, why, for `/readyz`, the console and `hb status`.
 
 A symptom is one thing that is wrong. A verdict names the gravest symptom, which usually explains
-the others: while the broker does not answer, tasks do not open either. Whoever shows how a worker
-or the whole system is doing collects symptoms and asks `verdict`, so all tell the same story.
+the others: while the broker does not answer, tasks do not open either. Every display of a worker's
+or the whole system's health collects symptoms and calls `verdict`, so that all of them agree.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ class Level(StrEnum):
 
     WELL = "well"
     STARTING = "starting"
-    """It is not working yet, or partitions move; this passes."""
+    """It is not working yet, or partitions are moving; this passes."""
     TROUBLE = "trouble"
 
 
@@ -66,7 +66,7 @@ class Symptom:
 
     @classmethod
     def read(cls, line: str) -> "Symptom | None":
-        """Return the symptom that a line holds, None if it holds none.
+        """Return the symptom written on a line, None if there is none.
 
         >>> Symptom.read(Symptom(Cause.TASK_FAILED, "task a/0 is failed: a bug").written())
         Symptom(cause=<Cause.TASK_FAILED: 'task_failed'>, text='task a/0 is failed: a bug')
@@ -92,7 +92,7 @@ class Verdict:
 
     @property
     def troubled(self) -> bool:
-        """Tell whether something is wrong that does not pass by itself."""
+        """Tell whether something is wrong that will not pass by itself."""
         return self.level is Level.TROUBLE
 
     def report(self) -> dict[str, Any]:
@@ -124,5 +124,5 @@ def verdict(symptoms: Iterable[Symptom]) -> Verdict:
 
 
 def broker_away(address: str) -> Symptom:
-    """Return the symptom of a broker that nobody hears from."""
+    """Return the symptom of a broker that does not answer."""
     return Symptom(Cause.BROKER_AWAY, f"the broker at {address} does not answer")

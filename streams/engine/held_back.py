@@ -1,19 +1,19 @@
 """Partitions that an open transaction holds back.
 
-A reader of committed records gets nothing from the first record of an undecided transaction on,
-whoever wrote it. Lag does not show this: it ends where committed records end.
+A reader of committed records gets nothing beyond the first record of an undecided transaction,
+whichever producer wrote it. Lag does not show this: it is measured up to the last committed record.
 """
 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 HELD_BACK_AFTER = 5.0
-"""From so many seconds on it is told; transactions that are under way are nothing unusual."""
+"""Reported only after this many seconds, because open transactions are normal for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A partition with so many records that nobody may read yet, and for how long none could be."""
+    """A partition, how many of its records cannot be read yet, and for how long."""
 
     topic: str
     partition: int
@@ -22,13 +22,13 @@ class HeldBack:
 
 
 class Standstill:
-    """Notes since when the committed records of partitions end at the same offset."""
+    """Tracks how long the committed records of partitions have ended at the same offset."""
 
     def __init__(self) -> None:
         self._since: dict[Hashable, tuple[int, float]] = {}
 
     def seconds(self, place: Hashable, end: int, written: int, now: float) -> float:
-        """Return for how long nothing was decided although more is written; 0 if nothing is.
+        """Return for how long records have been written but undecided; 0 if there are none.
 
         >>> still, seen = Standstill(), [(4, 0.0), (4, 5.0), (6, 7.0), (9, 9.0)]
         >>> [still.seconds("p", end, written=9, now=now) for end, now in seen]
@@ -43,5 +43,5 @@ class Standstill:
         return now - since
 
     def forget(self, but: Collection[Hashable]) -> None:
-        """Drop what was noted of all other partitions."""
+        """Forget all other partitions."""
         self._since = {place: noted for place, noted in self._since.items() if place in but}

@@ -1,7 +1,7 @@
-"""What a processor wants to have measured, kept until its batch is committed.
+"""What a processor wants measured, kept until its batch is committed.
 
-A processor runs ahead of the commit, and what it did may be thrown away and done again. So it only
-notes what it did; whoever measures hears of it together with the commit, or never.
+A processor runs ahead of the commit, and its work may be discarded and redone. So it only takes
+notes; observers get them together with the commit, or never.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Notes:
         self.counts[name] = self.counts.get(name, 0) + amount
 
     def observe(self, name: str, values: Numbers) -> None:
-        """Note some observations."""
+        """Record some observations."""
         self.values.setdefault(name, []).append(values)
 
     def keep(self, name: str, records: Sequence[bytes]) -> None:

@@ -1,7 +1,7 @@
 """What metrics are made of: descriptions, counters and histograms that take a whole batch at once.
 
-prometheus-client's own histogram takes one observation per call; a batch of delays would cost as
-many calls as it has records. Here it costs three.
+prometheus-client's own histogram takes one observation per call, so a batch of delays would need as
+many calls as it has records. Here it needs three.
 """
 
 from bisect import bisect_left
@@ -29,7 +29,7 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Spec:
-    """A metric as it is described: its name in full, its help text, its labels."""
+    """The description of a metric: its full name, its help text, its labels."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -38,7 +38,7 @@ class Spec:
     buckets: Sequence[float] = ()
 
     def family(self) -> "CounterMetricFamily | GaugeMetricFamily":
-        """Return an empty family, for values that are put together at each scrape."""
+        """Return an empty family, for values that are computed at each scrape."""
         made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         return made(self.name, self.help, labels=self.labels)
 
@@ -51,7 +51,7 @@ class Counter(Collector):
         self._counts: dict[Labels, float] = {}
 
     def add(self, amount: float, *labels: str) -> None:
-        """Count; an amount of 0 makes the series known."""
+        """Count; an amount of 0 creates the series."""
         self._counts[labels] = self._counts.get(labels, 0.0) + amount
 
     def collect(self) -> Iterator[Metric]:

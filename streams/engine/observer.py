@@ -1,4 +1,4 @@
-"""What tasks tell whoever measures: called at the moment something is certain, never before."""
+"""What tasks report to observers: called as soon as something is certain, never before."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from streams.engine.measurements import Notes
 from streams.engine.state.table import Change
 
 Rows = Callable[[], Iterable[tuple[bytes, bytes]]]
-"""Gives stored keys and values."""
+"""Returns stored keys and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class At:
     """How far a task's state reaches, by topic.
 
     positions  where each input is read next
-    offsets    where each changelog goes on after it
+    offsets    where each changelog continues after it
     """
 
     positions: Mapping[str, int] = field(default_factory=dict)
@@ -24,9 +24,9 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A task that is open, after so many seconds and changelog records.
+    """A task that has opened, after this many seconds and changelog records.
 
-    `rows` gives what is stored, by table; it may be asked while this is told, not later.
+    `rows` returns what is stored, by table; it may be called during this report, not later.
     """
 
     agent: str
@@ -42,8 +42,8 @@ class Committed:
     """One transaction that is committed and stored; times in seconds.
 
     `seconds` is the transaction itself, `waited` the time from the first record's processing to the
-    end of the commit. `changes` are the new values by table, `notes` what the processor wants to
-    have measured.
+    end of the commit. `changes` are the new values by table, `notes` what the processor wants
+    measured.
     """
 
     agent: str
@@ -59,44 +59,44 @@ class Committed:
 
 
 class Observer:
-    """Hears what tasks do; this one does nothing with it."""
+    """Receives what tasks report; this one ignores it."""
 
     def opened(self, opened: Opened) -> None:
-        """Hear that a task is open."""
+        """A task has opened."""
 
     def committed(self, done: Committed) -> None:
-        """Hear of a commit."""
+        """A transaction was committed."""
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:
-        """Hear that a task was closed by an error; it opens again unless that is final."""
+        """A task was closed by an error; it opens again unless the error is final."""
 
     def closed(self, agent: str, partition: int) -> None:
-        """Hear that a task is not open any more, for whatever reason: others may go on with it."""
+        """A task is no longer open, for whatever reason: another worker may continue it."""
 
 
 class Observers(Observer):
-    """Tells all who listen, in their order."""
+    """Forwards everything to several observers, in their order."""
 
     def __init__(self, *listeners: Observer) -> None:
         self.listeners = list(listeners)
 
     def opened(self, opened: Opened) -> None:
-        """Tell them."""
+        """Forward to all observers."""
         for each in self.listeners:
             each.opened(opened)
 
     def committed(self, done: Committed) -> None:
-        """Tell them."""
+        """Forward to all observers."""
         for each in self.listeners:
             each.committed(done)
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:
-        """Tell them."""
+        """Forward to all observers."""
         for each in self.listeners:
             each.interrupted(agent, partition, reason, final)
 
     def closed(self, agent: str, partition: int) -> None:
-        """Tell them."""
+        """Forward to all observers."""
         for each in self.listeners:
             each.closed(agent, partition)
 

@@ -1,4 +1,4 @@
-"""Collects what a transaction will send, as ready record batches.
+"""Collects what a transaction will send, as finished record batches.
 
 Records are encoded when they are emitted, while the last transaction is still being committed, so
 that sending is only a matter of handing buffers to the sockets.
@@ -17,14 +17,14 @@ from streams.kafka.batch import Batch
 from streams.kafka.client.builders import Record, fill, size_of
 
 LARGEST = 1_000_000
-"""Bytes that one output may take; a broker's own default lets some more pass."""
+"""Bytes that one output may take; a broker's default limit is slightly higher."""
 
 
 class Outbox:
     """Outputs of one transaction, by topic and partition.
 
     `create` makes an empty record batch of the producer. Outputs go to the task's own partition
-    number, because one partition follows the patient. A record of more than `largest` bytes raises
+    number, because a patient stays in one partition. A record of more than `largest` bytes raises
     RecordTooLargeError.
     """
 
@@ -42,10 +42,10 @@ class Outbox:
         self.batches: dict[tuple[str, int], list[Any]] = {}
         self.records = 0
         self.urgent = False
-        """Whether somebody waits for what it sends."""
+        """Whether any of its outputs is urgent."""
         self.dead_reasons: dict[str, int] = {}
         self.notes = Notes()
-        """What shall be measured when this is committed."""
+        """What to measure once this is committed."""
 
     def emit_many(
         self,
@@ -56,16 +56,16 @@ class Outbox:
         *,
         urgent: bool = True,
     ) -> None:
-        """Send records in their order; if not `urgent`, they may wait a little for company."""
+        """Send records in order; if not `urgent`, they may wait a little to share a transaction."""
         self.urgent |= urgent
         self._append(topic, zip(timestamps, keys, values, strict=True), [])
 
     def dead(self, batch: Batch, index: int, error: RecordError) -> None:
         """Send a record that cannot be used to the dead letters, and say why.
 
-        It goes as it came, or, where it is too large for that, with a digest for its value.
+        It is sent as it came or, if it is too large for that, with a digest in place of its value.
         """
-        # What an earlier refusal said of a record that is tried again is no longer true.
+        # If the record was refused before and tried again, the earlier reason no longer applies.
         own = [pair for pair in batch.headers.get(index, ()) if not pair[0].startswith(PREFIX)]
         self.dead_record(
             error,
@@ -88,7 +88,7 @@ class Outbox:
     ) -> None:
         """Send a record of this partition that was read, perhaps long ago, to the dead letters.
 
-        It gets the time of its refusal: by its own, retention might remove it at once.
+        It gets the time of its refusal: with its own time, retention might remove it at once.
         """
         reason = error.reason.value
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
@@ -120,7 +120,7 @@ class Outbox:
         self.records += appended
 
     def _check_size(self, builder: Any, topic: str) -> None:
-        """Refuse a record that no request can carry; it is alone in its batch."""
+        """Refuse a record too large for any request; it is alone in its batch."""
         size = size_of(builder)
         if size > self._largest:
             raise RecordTooLargeError(topic, size, self._largest)

@@ -1,1 +1,1 @@
-"""Everything that leans on Faust: the application, its transport, its web server."""
+"""Everything that depends on Faust: the application, its transport, its web server."""

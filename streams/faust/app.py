@@ -23,7 +23,7 @@ from streams.kafka.security import client_arguments, located
 from streams.kafka.topics import Topics
 
 Reach: TypeAlias = Callable[[], Awaitable[None]]
-"""Returns when the broker answers, or raises BrokerError; at once if waiting would not help."""
+"""Returns once the broker answers, or raises BrokerError; at once if waiting would not help."""
 
 Companion = TypeVar("Companion", bound=AbstractAsyncContextManager[Any])
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """Where a worker's pages are; not served at all without a host."""
+    """The address of a worker's pages; without a host they are not served."""
 
     host: str | None = "127.0.0.1"
     port: int = 6066
@@ -53,7 +53,7 @@ class EngineApp(faust.App):
         return Web(self, self.pages.host or "127.0.0.1", self.pages.port)
 
     async def on_first_start(self) -> None:
-        """Wait for the broker before anything else starts; say why, and give up only for cause."""
+        """Wait for the broker before anything else starts; give up only if waiting cannot help."""
         if self.reach is not None:
             await self._await_broker(self.reach)
         await super().on_first_start()
@@ -61,7 +61,7 @@ class EngineApp(faust.App):
             await self.add_async_context(companion)
 
     def beside(self, companion: Companion) -> Companion:
-        """Keep something open from the start of the application to its end; before it starts."""
+        """Keep something open while the application runs; call this before it starts."""
         self.companions = (*self.companions, companion)
         return companion
 
@@ -73,15 +73,15 @@ class EngineApp(faust.App):
                 break
             except BrokerError as error:
                 if time.monotonic() - started < self.patience / 2:
-                    raise  # it did not even wait: time does not heal this
+                    raise  # raised without waiting: a retry cannot help
                 _log.warning("%s; still trying", error)
 
     def _create_directories(self) -> None:
-        self.engine.config.state.mkdir(parents=True, exist_ok=True)  # Faust makes only the last one
+        self.engine.config.state.mkdir(parents=True, exist_ok=True)  # Faust creates only the last
         super()._create_directories()
 
     def add_agent(self, spec: AgentSpec) -> None:
-        """Add a batch agent. What it does is its processor's; the agent hands batches over."""
+        """Add a batch agent, which only hands batches over to its processor."""
         self.engine.add(spec)
         topic = self.topic(*spec.inputs, schema=BatchSchema(), acks=False)
 
@@ -94,7 +94,7 @@ class EngineApp(faust.App):
 
 
 def engine_config(settings: Settings) -> EngineConfig:
-    """Return what the engine needs of the settings."""
+    """Return the engine's configuration from the settings."""
     topics, worker = Topics.of(settings), settings.worker
     client = client_arguments(settings.broker)
     client.pop("request_timeout_ms")
@@ -114,7 +114,7 @@ def engine_config(settings: Settings) -> EngineConfig:
 
 
 def create_app(settings: Settings) -> EngineApp:
-    """Return the application of these settings; add agents with `add_agent`, then start it."""
+    """Return the application for these settings; add agents with `add_agent`, then start it."""
     web = WebConfig(settings.worker.web_host, settings.worker.web_port)
     app = build_app(engine_config(settings), web)
     broker = located(settings.broker)

@@ -1,9 +1,9 @@
-"""Who gets which partitions: an agent's inputs stay together, and tasks stay where they are.
+"""Assigns partitions: an agent's inputs stay together, and tasks stay where they are.
 
 A task reads the same partition of several topics, so the worker that gets one must get all of them.
-A task that moves has to be opened again elsewhere, so each worker says what it holds and keeps as
-much of it as an even spread allows. Workers of different roles may share a group: each says which
-agents it runs.
+A task that moves has to be opened again elsewhere, so each worker reports what it holds and keeps
+as much of it as an even spread allows. Workers of different roles may share a group: each reports
+which agents it runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
         self._groups, self._held = groups, held
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """Return what this worker tells the group when it joins."""
+        """Return what this worker sends to the group when it joins."""
         metadata = {
             "groups": [list(group) for group in self._groups()],
             "held": {topic: sorted(numbers) for topic, numbers in self._held().items()},
@@ -63,11 +63,11 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
         }
 
     def on_assignment(self, assignment: Any) -> None:
-        """Need nothing."""
+        """Do nothing."""
 
 
 def _groups_of(metadata: Iterable[Any], subscribed: Iterable[set[str]]) -> list[Topics]:
-    """Return all agents' inputs, and every other topic for itself."""
+    """Return all agents' inputs, and every other topic by itself."""
     groups = {tuple(group) for member in metadata for group in member.get("groups", ())}
     known = {topic for group in groups for topic in group}
     single = {(topic,) for topics in subscribed for topic in topics if topic not in known}
@@ -77,7 +77,7 @@ def _groups_of(metadata: Iterable[Any], subscribed: Iterable[set[str]]) -> list[
 def spread(
     numbers: list[int], held: Mapping[str, Iterable[int]], load: Mapping[str, int]
 ) -> dict[str, list[int]]:
-    """Return who gets which numbers: as even as can be, moving as few as can be.
+    """Return each member's numbers: as evenly as possible, moving as few as possible.
 
     >>> spread([0, 1, 2, 3], {"a": [0, 1, 2, 3], "b": []}, {"a": 0, "b": 0})
     {'a': [0, 1], 'b': [2, 3]}

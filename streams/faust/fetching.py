@@ -1,11 +1,11 @@
 """One aiokafka consumer that reads all topics of a worker.
 
-Faust runs it in a thread with an event loop of its own and asks it for every fetch through a queue.
-With one interpreter lock nothing is gained by that, and each step between the threads waits up to
-five milliseconds for the lock. Here it runs in the worker's own loop: Faust's calls "into the
-thread" are plain calls.
+Faust runs it in a thread with its own event loop and requests every fetch through a queue. With one
+interpreter lock that gains nothing, and each step between the threads waits up to five milliseconds
+for the lock. Here it runs in the worker's own loop: Faust's calls "into the thread" are plain
+calls.
 
-It leans on Faust's `AIOKafkaConsumerThread` (which calls `_create_worker_consumer` and
+It depends on Faust's `AIOKafkaConsumerThread` (which calls `_create_worker_consumer` and
 `_fetch_records`), on mode's `ServiceThread` and on aiokafka's fetcher; tests/streams/
 test_upstream.py pins them.
 """
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class Shown(NamedTuple):
-    """What the group's offset of a partition tells: a position, and what is wrong, if anything."""
+    """What the group stores for a partition: a position, and what is wrong, if anything."""
 
     position: int
     condition: str
@@ -61,7 +61,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
     def __init__(self, consumer: Any, *, loop: Any, beacon: Any) -> None:
         super().__init__(consumer, loop=loop, thread_loop=loop, beacon=beacon)
 
-    # As a service without a thread.
+    # A service without a thread.
 
     async def start(self) -> None:
         """Connect and join the group."""
@@ -74,7 +74,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
             await Service.stop(self)
 
     async def on_stop(self) -> None:
-        """Leave the group; without the broker's help if it does not answer."""
+        """Leave the group, even if the broker does not answer."""
         leaving = asyncio.ensure_future(self.on_thread_stop())
         _, late = await asyncio.wait([leaving], timeout=self.engine.config.leave_timeout)
         if late:
@@ -115,15 +115,15 @@ class Fetching(driver.AIOKafkaConsumerThread):
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             max_poll_records=conf.broker_max_poll_records,
-            # A worker whose tasks wait for the broker polls nothing and is well; heartbeats and
-            # /readyz tell who is not.
+            # A worker whose tasks wait for the broker does not poll, and that is fine; heartbeats
+            # and /readyz detect a worker that is stuck.
             max_poll_interval_ms=_DAY_MS,
             max_partition_fetch_bytes=config.fetch_bytes,
-            # aiokafka has one fetch per broker under way: a partition that was full when it was
-            # sent waits until it is answered.
+            # aiokafka has only one fetch per broker in flight: a partition that was full when it
+            # was sent waits until it is answered.
             fetch_max_wait_ms=100,
             request_timeout_ms=int(config.request_timeout * 1000),
-            # Topics that are made after the worker started are found within this time.
+            # Topics that are created after the worker started are found within this time.
             metadata_max_age_ms=30_000,
             session_timeout_ms=int(config.session_timeout * 1000),
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
@@ -133,19 +133,19 @@ class Fetching(driver.AIOKafkaConsumerThread):
         return consumer
 
     def check(self) -> None:
-        """Raise the error that has ended a part of the client; aiokafka shows it to nobody."""
+        """Raise the error that has ended a part of the client; aiokafka does not report it."""
         if self._consumer is not None:
             check_alive(self._consumer)
 
     def symptoms(self) -> list[Symptom]:
-        """Return what keeps the broker's answers from coming."""
+        """Return what prevents the broker's answers from coming."""
         answers, config = self._answers, self.engine.config
         if answers is None:
             return []
         if answers.silent_for > config.silent_after:
             return [broker_away(config.address)]
         symptoms = []
-        # A broker that is gone leaves everything unanswered, but not since the same moment.
+        # When a broker goes away, everything goes unanswered, but not from the same moment on.
         limit = _PARTLY * config.silent_after
         if answers.unfetched_for > limit:
             text = f"no fetch was answered for {answers.unfetched_for:.0f} s"
@@ -199,7 +199,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
         return {TP(batch.topic, batch.partition): [batch] for batch in batches}
 
     def seek_all(self, positions: Mapping[Any, int]) -> None:
-        """Go on reading at these offsets; partitions that were taken away are passed over."""
+        """Continue reading at these offsets; skip partitions that were taken away."""
         consumer = self._ensure_consumer()
         for tp, offset in positions.items():
             place = TopicPartition(*tp)
@@ -207,11 +207,11 @@ class Fetching(driver.AIOKafkaConsumerThread):
                 consumer.seek(place, offset)
 
     def position_of(self, tp: Any) -> int | None:
-        """Return where a partition is read next, None if that is not known now."""
+        """Return where a partition is read next, None if unknown."""
         return position_of(self._ensure_consumer(), TopicPartition(*tp))
 
     async def confirmed(self) -> None:
-        """Return when the group's coordinator has confirmed from now on that this is a member."""
+        """Return once the group's coordinator has confirmed, after this call, our membership."""
         consumer: GroupMember = self._ensure_consumer()
         await consumer.confirmed()
 
@@ -222,7 +222,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
         return await consumer.seek_to_committed(*places)
 
     async def show_positions(self, shown: Mapping[Any, Shown]) -> None:
-        """Write the group's offsets for those who display lag or look for trouble."""
+        """Write the group's offsets, for displays of lag and of trouble."""
         consumer = self._ensure_consumer()
         await consumer.commit(
             {TopicPartition(*tp): OffsetAndMetadata(*one) for tp, one in shown.items()}

@@ -1,7 +1,7 @@
-"""`/readyz`: every part of the worker has proved lately that it works. `/healthz`: none hangs.
+"""`/readyz`: every part of the worker has recently proved that it works. `/healthz`: none hangs.
 
-While the broker does not answer, a worker is not ready, and restarting it would not help: so
-`/healthz` asks only whether its loops still turn.
+While the broker does not answer, a worker is not ready, but restarting it would not help: so
+`/healthz` checks only whether its loops still run.
 """
 
 from typing import Any

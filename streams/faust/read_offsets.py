@@ -1,4 +1,4 @@
-"""What Faust believes to have read, without what is none of its business."""
+"""Faust's record of what it has read, without batch topics."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class ReadOffsets(defaultdict[Any, int | None]):
-    """Faust's note of what it has read; it drops what it believes to be old.
+    """The offsets that Faust has read; it drops records that it believes to be old.
 
-    Batch topics are kept out of it: a seek back while a batch is on its way would otherwise make
-    Faust drop the batches after the seek, and no further record may come to show the gap.
+    Batch topics are kept out of it: otherwise a seek back while a batch is in flight would make
+    Faust drop the batches after the seek, and no further record might come to reveal the gap.
     """
 
     def __init__(self, batch_topics: Collection[str]) -> None:

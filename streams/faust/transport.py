@@ -1,4 +1,4 @@
-"""Faust's transport for batch topics: agents get whole batches, other topics work as ever.
+"""Faust's transport for batch topics: agents get whole batches, other topics work as usual.
 
 Faust finds it through the entry point `faust.transports`, by the scheme of the broker's address:
 `hb://host:port`. The application's `engine` (a `TaskGroup`) says which topics are batch topics.
@@ -7,9 +7,9 @@ What differs from Faust's aiokafka driver, for batch topics only:
 
 - Fetched records reach the agent as one event per partition whose value is a `Batch`.
 - A partition is read only while its task is open and has room, so memory is bounded by the
-  tasks' backlogs, and a slow task stops nobody else.
-- Positions come from the tasks. The group's committed offsets are written now and then for those
-  who display lag, and never read.
+  tasks' backlogs, and a slow task does not hold up the others.
+- Positions come from the tasks. The group's committed offsets are written now and then, for
+  displays of lag, and never read.
 - Before partitions are revoked, what the tasks have processed is committed.
 
 All topics are read committed, because other tasks write them in transactions.
@@ -41,12 +41,12 @@ _POLL = 0.05
 _SHOW_EVERY = 5.0
 _CHECK_EVERY = 1.0
 _OVERDUE = 3.0
-"""When a batch that Faust was given counts as lost, in seconds."""
+"""Seconds after which a batch handed to Faust counts as lost."""
 _log = logging.getLogger(__name__)
 
 
 class Consumer(driver.Consumer):
-    """Faust's consumer with batch topics; the source of the application's tasks."""
+    """Faust's consumer with batch topics; the source of batches for the application's tasks."""
 
     _thread: Fetching
 
@@ -92,10 +92,10 @@ class Consumer(driver.Consumer):
         return fetched
 
     async def _realign(self, partitions: Collection[Any]) -> None:
-        """Read on where the tasks stand; for partitions of which nothing is on its way.
+        """Align reading with the tasks' positions, for partitions with no batch in flight.
 
-        Then both are the same, unless a call was given up in a rebalance and what it had fetched
-        went nowhere.
+        Normally both agree, unless a call was cancelled in a rebalance and what it had fetched was
+        lost.
         """
         stray = {}
         for tp in partitions:
@@ -107,10 +107,10 @@ class Consumer(driver.Consumer):
             await self._seek_within(stray)
 
     async def _seek_within(self, positions: Mapping[Any, int]) -> None:
-        """Seek, but not to what retention has removed; tasks are told what they miss.
+        """Seek, but not to what retention has removed; tell tasks what they missed.
 
-        Nobody else is read meanwhile. If the broker does not answer, `_realign` will find the gap
-        again.
+        No other partition is read meanwhile. If the broker does not answer, `_realign` will find
+        the gap again.
         """
         try:
             async with asyncio.timeout(_OVERDUE):
@@ -131,7 +131,7 @@ class Consumer(driver.Consumer):
         return tp not in self._on_the_way and self.engine.wants(tp.topic, tp.partition)
 
     async def _wait_for_arrival(self) -> None:
-        """Let the agents take what is on its way: at most one batch of each partition may be."""
+        """Let the agents take what is in flight: at most one batch of each partition may be."""
         if self._on_the_way:
             self._arrived.clear()
             with contextlib.suppress(TimeoutError):
@@ -142,7 +142,7 @@ class Consumer(driver.Consumer):
             await self._fetch_again(tp)
 
     async def _fetch_again(self, tp: Any) -> None:
-        """Read on where the task stands; Faust drops events in rebalances without a word."""
+        """Continue at the task's position; Faust silently drops events in rebalances."""
         del self._on_the_way[tp]
         expected = self.engine.expected(*tp)
         if expected is not None:
@@ -183,27 +183,27 @@ class Consumer(driver.Consumer):
             return
         expected = self.engine.expected(batch.topic, batch.partition)
         if expected is not None and batch.next > expected and self.flow_active:
-            # What the task needs next was lost on the way, or is inside a batch that began earlier.
+            # What the task needs next was lost in between, or is inside a batch that began earlier.
             await self._seek_within({tp: expected})
 
     def verify_event_path(self, now: float, tp: Any) -> None:
-        """Leave Faust's watch over slow streams to normal topics; tasks are watched by /readyz."""
+        """Apply Faust's check for slow streams to normal topics only; /readyz covers tasks."""
         if tp.topic not in self.engine.topics:
             super().verify_event_path(now, tp)
 
-    # What tasks ask for (see streams.engine.tasks.source).
+    # Called by tasks (see streams.engine.tasks.source).
 
     async def rewind(self, partition: int, positions: Mapping[str, int]) -> None:
-        """Go on reading a partition of some topics at the given offsets."""
+        """Continue reading a partition of some topics at the given offsets."""
         places = {(topic, partition): offset for topic, offset in positions.items()}
         self._thread.seek_all(places)
 
     def end_of(self, topic: str, partition: int) -> int | None:
-        """Return the end of what is committed in a partition as last heard."""
+        """Return the last known end of committed records in a partition."""
         return self._known("last_stable_offset", topic, partition)
 
     def written_to(self, topic: str, partition: int) -> int | None:
-        """Return the end of all that is written in a partition as last heard."""
+        """Return the last known end of all records in a partition."""
         return self._known("highwater", topic, partition)
 
     def _known(self, what: str, topic: str, partition: int) -> int | None:
@@ -211,21 +211,21 @@ class Consumer(driver.Consumer):
         try:
             offset: int | None = getattr(consumer, what)(TopicPartition(topic, partition))
         except (KeyError, AssertionError, KafkaError, AttributeError):
-            return None  # not assigned any more
+            return None  # no longer assigned
         return offset
 
     async def confirmed(self) -> None:
-        """Return when the group's coordinator has confirmed from now on that this is a member."""
+        """Return once the group's coordinator has confirmed, after this call, our membership."""
         await self._thread.confirmed()
 
     @property
     def still_for(self) -> float:
-        """Return for how many seconds nobody has asked for batches; 0 in a rebalance."""
+        """Return how many seconds ago batches were last requested; 0 in a rebalance."""
         reading = self.engine.joined and self.flow_active
         return time.monotonic() - self._turned if reading else 0.0
 
     def symptoms(self) -> list[Symptom]:
-        """Return what keeps batches from coming."""
+        """Return what prevents batches from coming."""
         symptoms = self._thread.symptoms()
         if self.still_for > self.engine.config.silent_after:
             text = f"nothing has been read for {self.still_for:.0f} s"
@@ -241,18 +241,18 @@ class Consumer(driver.Consumer):
                 self._thread.check()
 
     def wake(self) -> None:
-        """Take note that a task has room again."""
+        """Note that a task has room again."""
         self._awake.set()
 
-    # Rebalances and the end.
+    # Rebalances and shutdown.
 
     def stop_flow(self) -> None:
-        """Read no more until `resume_flow`."""
+        """Stop reading until `resume_flow`."""
         super().stop_flow()
         self.engine.still_since = self.engine.still_since or time.monotonic()
 
     def resume_flow(self) -> None:
-        """Read on."""
+        """Continue reading."""
         super().resume_flow()
         self._turned = time.monotonic()
         self.engine.still_since = None
@@ -269,7 +269,7 @@ class Consumer(driver.Consumer):
         await super().on_partitions_assigned(assigned, generation_id)
 
     async def seek_to_committed(self) -> Any:
-        """Seek each partition to where its processing stands."""
+        """Seek each partition to the position of its task."""
         self._on_the_way.clear()
         topics = self.engine.topics
         assigned = self.assignment()
@@ -282,13 +282,13 @@ class Consumer(driver.Consumer):
 
     @Service.task
     async def _show_positions(self) -> None:
-        """Write the group's offsets now and then, and at once if a task's condition changes."""
+        """Write the group's offsets now and then, and at once if a task's health changes."""
         due = time.monotonic() + _SHOW_EVERY
         while not self.should_stop:
             await self.sleep(_CHECK_EVERY)
-            # While the group is shared out anew the broker answers nothing else on this connection,
-            # then finds that this is of the generation before, and the client leaves its place in
-            # the group for it: a rebalance more, or a session time-out.
+            # During a rebalance the broker answers nothing else on this connection, then rejects
+            # the commit as one of the previous generation, and the client gives up its membership
+            # over that: another rebalance, or a session time-out.
             if self.engine.still_since is not None:
                 continue
             conditions = {tp: shown.condition for tp, shown in self._shown.items()}
@@ -309,7 +309,7 @@ class Consumer(driver.Consumer):
     async def _to_show(self) -> dict[tuple[str, int], Shown]:
         """Return where each partition stands and what is wrong with it.
 
-        A task that is not open has no position: the one that was last written stays.
+        A task that is not open has no position: the last one written stays.
         """
         positions = {
             (topic, status.partition): position
@@ -329,7 +329,7 @@ class Consumer(driver.Consumer):
 
     async def on_stop(self) -> None:
         """Commit what the tasks have processed, close them, and only then leave the group."""
-        with contextlib.suppress(TimeoutError):  # a display of lag is not worth waiting for
+        with contextlib.suppress(TimeoutError):  # displays of lag are not worth waiting for
             async with asyncio.timeout(self.engine.config.leave_timeout):
                 await self._show()
         await self.engine.close()

@@ -1,7 +1,7 @@
-"""The worker's web server: only our own pages, only on the address that was asked for.
+"""The worker's web server: only our own pages, only on the configured address.
 
-Faust's would listen on every interface, serve its tables and their keys, and end the worker if its
-port is taken.
+Faust's would listen on every interface, serve its tables and their keys, and stop the worker if
+its port is taken.
 """
 
 import errno
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Web(driver.Web):
-    """A server with no pages but those that are added to it."""
+    """A server with only the pages that are added to it."""
 
     default_blueprints = ()
     production_blueprints = ()
@@ -39,7 +39,7 @@ class Web(driver.Web):
 
 
 def free_socket(host: str, port: int) -> socket.socket:
-    """Return a socket on the wanted port, or on the next one that is free; any for port 0."""
+    """Return a socket on the requested port, or on the next free one; any for port 0."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in range(port, min(port + _TRIES, 65536)) if port else (0,):
         made = socket.socket(family, socket.SOCK_STREAM)

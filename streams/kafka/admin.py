@@ -1,8 +1,8 @@
 """Topics on a broker: find, compare with the declaration, create, and alter only when told to.
 
 aiokafka's admin client cannot change single settings of a topic (it sends the older request, which
-replaces them all), so an alteration sends what the topic had together with what it should have. It
-cannot change the number of copies at all: Kafka's own kafka-reassign-partitions can.
+replaces them all), so an alteration sends the topic's existing settings together with the new ones.
+It cannot change the number of replicas at all: Kafka's own kafka-reassign-partitions can.
 """
 
 import asyncio
@@ -27,7 +27,10 @@ _REFUSED = (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationFaile
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a topic is not as declared; `what` is `topic`, `partitions`, `replication` or a key."""
+    """How a topic differs from its declaration; `what` is the part or settings key that differs.
+
+    The parts are `topic`, `partitions` and `replication`.
+    """
 
     topic: str
     what: str
@@ -36,12 +39,12 @@ class Difference:
 
     @property
     def alterable(self) -> bool:
-        """`alter` can put it right."""
+        """`alter` can fix it."""
         return self.what not in ("topic", "partitions", "replication")
 
     @property
     def remedy(self) -> str:
-        """What puts it right."""
+        """What fixes it."""
         return {
             "topic": "hb topics create",
             "partitions": "a new topics.prefix: in other partitions patients would be lost",
@@ -52,7 +55,7 @@ class Difference:
 async def find(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Topic]:
     """Return those of the topics that exist, with all their settings."""
     wanted = set(names)
-    # All, not only the wanted: asking for a topic by name makes some brokers create it.
+    # List all topics: asking for a topic by name makes some brokers create it.
     listed = [topic for topic in await admin.describe_topics() if topic["topic"] in wanted]
     configs = await _configs(admin, [topic["topic"] for topic in listed])
     return {
@@ -92,7 +95,7 @@ async def create(admin: AIOKafkaAdminClient, topics: Iterable[Topic]) -> list[st
 
 
 async def alter(admin: AIOKafkaAdminClient, topics: Iterable[Topic]) -> list[Difference]:
-    """Bring the settings of existing topics to their declaration; return what is then different."""
+    """Change the settings of existing topics as declared; return what still differs."""
     topics = list(topics)
     existing = await find(admin, [topic.name for topic in topics])
     wrong = {other.topic for other in compare(topics, existing) if other.alterable}
@@ -153,7 +156,7 @@ def _check(code: int, message: str | None, doing: str) -> None:
 
 
 async def _await_leaders(admin: AIOKafkaAdminClient, names: set[str]) -> None:
-    """Wait until every partition has somebody to write to, as brokers hear of topics one by one."""
+    """Wait until every partition has a leader, as brokers learn of topics one by one."""
     deadline = time.monotonic() + _SETTLING
     while True:
         listed = [topic for topic in await admin.describe_topics() if topic["topic"] in names]

@@ -1,4 +1,4 @@
-"""A run of records of one partition, as columns: lists are what the decoders and numpy want."""
+"""A run of records of one partition, as columns: the decoders and numpy work on lists."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -77,6 +77,6 @@ class Batch:
             keys=self.keys[start:stop],
             values=self.values[start:stop],
             headers={i - start: h for i, h in self.headers.items() if start <= i < stop},
-            # Shares of the whole that add up to it, whatever the cuts.
+            # Shares that add up to the whole, however it is cut.
             nbytes=self.nbytes * stop // len(self) - self.nbytes * start // len(self),
         )

@@ -1,7 +1,7 @@
-"""The first contact with a broker: wait where that helps, else say in one sentence what is wrong.
+"""The first contact with a broker: wait if that helps, else say in one sentence what is wrong.
 
 aiokafka tries all addresses, logs each failure and raises one error without the reason. So the
-first connection is made here, by hand; once it stands, the client's own retries are good enough.
+first connection is made here, by hand; after that, the client's own retries are good enough.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from streams.kafka.client.admin import PatientAdmin
 from streams.kafka.client.record_batches import install
 from streams.kafka.security import client_arguments, located
 
-# Every client of ours is made by way of this module.
+# All our clients are created through this module.
 install()
 
 _PAUSE = 0.25
@@ -33,7 +33,7 @@ _ATTEMPT = 5.0
 
 
 class BrokerAwayError(BrokerError):
-    """The broker at `address` cannot be reached, or is connected and does not answer."""
+    """The broker at `address` cannot be reached, or accepts the connection but does not answer."""
 
     def __init__(self, address: str, message: str) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class BrokerAwayError(BrokerError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a connection failed, and whether another try may fare better."""
+    """Why a connection failed, and whether a retry may succeed."""
 
     reason: str
     final: bool = False
@@ -51,8 +51,8 @@ class Refusal:
 async def await_broker(broker: BrokerSettings, patience: float | None = None) -> None:
     """Return as soon as one of the brokers answers us, or raise BrokerError.
 
-    What time does not heal, such as a wrong password, is raised at once; anything else after
-    `patience` seconds (`broker.patience` if None).
+    Errors that waiting cannot cure, such as a wrong password, are raised at once; all others
+    after `patience` seconds (`broker.patience` if None).
     """
     patience = broker.patience.total_seconds() if patience is None else patience
     arguments = client_arguments(broker)
@@ -78,7 +78,7 @@ async def await_broker(broker: BrokerSettings, patience: float | None = None) ->
 async def admin_client(
     broker: BrokerSettings, patience: float | None = None
 ) -> AsyncIterator[AIOKafkaAdminClient]:
-    """Give an admin client that is connected; errors that it raises become BrokerErrors."""
+    """Yield a connected admin client; its errors become BrokerErrors."""
     quiet_client()
     broker = located(broker)
     await await_broker(broker, patience)
@@ -107,9 +107,9 @@ def explained(error: BaseException, broker: BrokerSettings) -> BrokerError:
 
 
 def quiet_client(level: int = logging.CRITICAL) -> None:
-    """Keep aiokafka's log lines back, unless somebody has chosen a level for them.
+    """Suppress aiokafka's log lines, unless a level was chosen for them.
 
-    Its debug lines are expensive even when nobody sees them, and we report its errors better.
+    Its debug lines are expensive even when not shown, and we report its errors better.
     """
     logger = logging.getLogger("aiokafka")
     if logger.level == logging.NOTSET:
@@ -147,10 +147,10 @@ async def _try(address: str, arguments: dict[str, Any], deadline: float) -> Refu
 
 
 def _refusal(error: BaseException) -> Refusal:
-    """Read the cause from what the first bytes of a connection led to.
+    """Derive the cause from how the broker reacts to the first bytes of a connection.
 
-    Kafka closes a connection without a word where TLS or a log-in is on one side only, and while it
-    starts or stops; so that one may heal.
+    Kafka silently closes a connection if only one side uses TLS or a log-in, and also while it
+    starts or stops; so a retry may succeed.
     """
     cause = error.__cause__
     for kind, refusal in _REFUSALS.items():

@@ -1,7 +1,7 @@
-"""Which partition a key belongs to: as Kafka's own Java client chooses it, by murmur2.
+"""Which partition a key belongs to: by murmur2, as in Kafka's own Java client.
 
-Producers that choose otherwise (librdkafka does unless it is told) would send a patient's records
-to different partitions, where they never meet.
+Producers that choose differently (as librdkafka does by default) would send a patient's records to
+different partitions, where they never meet.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def all_at(keys: Sequence[bytes], partition: int, partitions: int) -> bool:
-    """Tell whether all keys belong to one partition; for many keys far faster than one by one.
+    """Tell whether all keys belong to a partition; for many keys, far faster than one by one.
 
     >>> all_at([b"a17"], 1, 4), all_at([b"a17", b"a18"], 1, 4), all_at([], 0, 4)
     (True, False, True)

@@ -25,10 +25,10 @@ def client_arguments(broker: BrokerSettings) -> dict[str, Any]:
 
 
 def located(broker: BrokerSettings) -> BrokerSettings:
-    """Return the settings with the address, and the protection, of the embedded broker if meant."""
+    """Return the settings, with the embedded broker's address and protection if it is used."""
     if not broker.embedded:
         return broker
-    from streams.broker import EmbeddedBroker  # noqa: PLC0415 - it is not light, and rarely needed
+    from streams.broker import EmbeddedBroker  # noqa: PLC0415 - slow to import, rarely needed
 
     found = EmbeddedBroker().settings()
     return found.model_copy(update={"request_timeout": broker.request_timeout})
@@ -51,9 +51,9 @@ def protection(security: SecuritySettings) -> dict[str, Any]:
 
 
 def ssl_context(security: SecuritySettings) -> ssl.SSLContext:
-    """Return how to trust the brokers and, where there is a certificate, how to show our own.
+    """Return the TLS context: which brokers to trust and, if configured, our own certificate.
 
-    With `ca_file` only its certificates count: no public authority has a say about a private
+    With `ca_file` only its certificates are trusted: public authorities cannot vouch for a private
     broker.
     """
     with _blaming("ca_file", security.ca_file):

@@ -25,13 +25,13 @@ from settings.sections.base import FOREVER, milliseconds
 from settings.sections.topics import TopicSettings
 
 ENSEMBLE = "ensemble"
-# Records leave only as a whole segment, so a segment must span less than records are kept.
+# Kafka deletes whole segments only, so a segment must span less than the retention time.
 _SEGMENTS = 10
 _SHORTEST_SEGMENT = timedelta(minutes=1)
 _LONGEST_SEGMENT = timedelta(days=1)
-# A dead letter is the record as it came plus headers: it must fit where the record just fitted.
+# A dead letter is the record as it came plus headers, so it needs more room than the record.
 _LARGE_RECORD = 2 * 2**20
-# A worker that was away for less than this still learns which keys are gone.
+# A worker that was away for less than this still learns which keys were deleted.
 _TOMBSTONES = timedelta(days=30)
 _CHANGELOG_SEGMENT = 64 * 2**20
 # A learner's model is one record; settings whose models are larger are refused (hb settings check).
@@ -63,7 +63,7 @@ class Topics:
 
     @classmethod
     def of(cls, settings: Settings) -> "Topics":
-        """Return the names that the settings lead to."""
+        """Return the names for these settings."""
         contextual = settings.ensemble.context is not None
         return cls(settings.topics.prefix, tuple(settings.learners), contextual)
 

@@ -34,7 +34,7 @@ async def worker(
 
 
 def describe(app: EngineApp) -> str:
-    """Return what is needed to see why a worker stands still."""
+    """Return the information needed to see why a worker is stuck."""
     consumer: Any = app.consumer
     plain = consumer._thread._consumer
     fetcher, assignment = plain._fetcher, plain._subscription.subscription.assignment

@@ -25,13 +25,13 @@ from streams.kafka.client.fetched import take_batches, wait_for_fetch
 
 CELLS = 50
 PATIENCE = 120.0
-"""Seconds to wait for what must come: far more than it takes, however busy the machine is."""
+"""Seconds to wait for what must happen: far more than it takes, even on a busy machine."""
 START = time.time_ns() // 1_000_000
 """The time of the first record. Brokers remove what is older than a topic's retention."""
 
 
 class Counting(Processor):
-    """Counts ids per cell, keeps each id's running number, and says both for each record."""
+    """Counts ids per cell, keeps each id's running number, and outputs both for each record."""
 
     def __init__(self, context: TaskContext, output: str) -> None:
         self.output = output
@@ -96,7 +96,7 @@ async def create_topics(
         names |= set(one.inputs)
         logs |= {config.changelog(one.name), config.shared_changelog(one.name)}
     compact = {"cleanup.policy": "compact"}
-    # The records of these tests are of 1970: with a retention the broker would soon delete them.
+    # These tests' records are from 1970: with a retention the broker would soon delete them.
     kept = {"retention.ms": "-1"}
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
@@ -129,7 +129,7 @@ def ids(numbers: Iterable[int]) -> list[bytes]:
 
 
 async def committed(address: str, topic: str) -> list[Any]:
-    """Return all committed records of a topic up to its present end."""
+    """Return all committed records of a topic up to its current end."""
     async with _reader(address, "read_committed") as consumer:
         places = [
             TopicPartition(topic, number)
@@ -155,9 +155,9 @@ def _reader(address: str, isolation: str) -> AIOKafkaConsumer:
 
 
 async def _decided(address: str, consumer: AIOKafkaConsumer, places: list[Any]) -> dict[Any, int]:
-    """Return the ends of what is committed, after a while if transactions are at their end now.
+    """Return the ends of committed records, after waiting for transactions that are just ending.
 
-    A commit is answered when it is decided; its markers are written a moment later.
+    A commit is acknowledged when it is decided; its markers are written a moment later.
     """
     async with _reader(address, "read_uncommitted") as everything:
         ends = await everything.end_offsets(places)
@@ -170,7 +170,7 @@ async def _decided(address: str, consumer: AIOKafkaConsumer, places: list[Any]) 
 
 
 class DirectSource:
-    """Feeds a group from a plain consumer, as the transport does from Faust's."""
+    """Feeds a group from a plain consumer, as the transport does from Faust's consumer."""
 
     def __init__(self, config: EngineConfig, group: TaskGroup) -> None:
         self._config, self._group = config, group
@@ -251,7 +251,7 @@ async def running(
 async def until(condition: Any, seconds: float = PATIENCE) -> None:
     """Wait until a condition holds; fail loudly if it does not in time."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # the condition is somebody else's
+        while not condition():  # noqa: ASYNC110  # the caller's condition cannot be awaited
             await asyncio.sleep(0.01)
 
 

@@ -107,7 +107,7 @@ async def arrive(
     features: Mapping[str, Any],
     times: Sequence[int] | None = None,
 ) -> None:
-    """Publish the patients to every learner; now, or as if at these times."""
+    """Publish the patients to every learner, with the current time or with these times."""
     topics = Topics.of(config)
     for name, learner in config.learners.items():
         names = [feature.name for feature in learner.features]
@@ -136,10 +136,10 @@ async def read(config: Settings, topic: str) -> list[dict[str, Any]]:
 
 
 async def await_raw(config: Settings, topic: str, n: int) -> list[Any]:
-    """Wait for n committed records of any content, and return all that are there."""
+    """Wait for n committed records with any content, and return all that are there."""
     async with asyncio.timeout(PATIENCE):
         while len(found := await committed(config.broker.bootstrap, topic)) < n:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)  # a broker tells nobody that a record came
+            await asyncio.sleep(0.1)  # brokers send no notifications
     return found
 
 
@@ -149,18 +149,18 @@ async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, An
 
 
 async def await_state(config: Settings, holds: Callable[[Overview], object]) -> Overview:
-    """Wait until something holds for the committed state of the whole system; return it then."""
+    """Wait until a condition holds for the committed state of the whole system; return it."""
     async with asyncio.timeout(PATIENCE), Watch(config) as watch:
         while not holds(found := await watch.refresh(0)):  # noqa: ASYNC110
-            await asyncio.sleep(0.1)  # a broker tells nobody that something was committed
+            await asyncio.sleep(0.1)  # brokers send no notifications
     return found
 
 
 def learned(found: Overview, n: int) -> bool:
-    """Tell whether the ensemble and every learner have learned n labels and all have read on.
+    """Tell whether the ensemble and every learner have learned n labels and none is behind.
 
-    The ends of topics are read before the positions, so that nobody is behind may be said a moment
-    too early; what was learned cannot.
+    The ends of topics are read before the positions, so "none is behind" may be true a moment too
+    early; the count of learned labels cannot be.
     """
     labels = {found.board.labelled, *found.board.learned.values()}
     return labels == {n} and not any(task.behind for task in found.tasks)

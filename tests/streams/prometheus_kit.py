@@ -1,4 +1,4 @@
-"""Runs a real Prometheus with the project's own configuration, faster, and asks it things."""
+"""Runs a real Prometheus with the project's configuration, sped up, and queries it."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ class Prometheus:
     session: aiohttp.ClientSession
 
     async def get(self, page: str, **parameters: Any) -> Any:
-        """Return the data of an answer; fail with Prometheus's own words if it is an error."""
+        """Return the data of an answer; fail with Prometheus's own message if it is an error."""
         url = f"http://{self.address}/api/v1/{page}"
         async with self.session.get(url, params=parameters) as response:
             answer = await response.json()
@@ -35,18 +35,18 @@ class Prometheus:
         return answer["data"]
 
     async def now(self, query: str) -> list[dict[str, Any]]:
-        """Return the present answer to a query, numbers only."""
+        """Return the current answer to a query, numbers only."""
         return _finite((await self.get("query", query=query))["result"])
 
     async def lately(self, query: str, seconds: int = 30) -> list[dict[str, Any]]:
-        """Return the answer over the last seconds, as a panel asks for it."""
+        """Return the answer over the last seconds, as a panel requests it."""
         end = time.time()
         span = {"start": end - seconds, "end": end, "step": 1}
         return _finite((await self.get("query_range", query=query, **span))["result"])
 
 
 def _finite(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out series that are not a number all the time: nothing of them would be seen."""
+    """Leave out series that are always NaN: a panel would show nothing of them."""
     return [
         each
         for each in series
@@ -91,7 +91,7 @@ async def prometheus(folder: Path, targets: Sequence[str]) -> AsyncIterator[Prom
 
 
 async def _address(log: Any) -> str:
-    """Return where it listens, once it is ready to answer."""
+    """Return its address once it is ready to answer."""
     address, lines = "", []
     async for line in log:
         lines.append(line.decode())

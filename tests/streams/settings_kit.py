@@ -1,4 +1,4 @@
-"""Small but whole settings for tests."""
+"""Small but complete settings for tests."""
 
 from typing import Any
 

@@ -75,7 +75,7 @@ features = [{name = "age", low = 0.0, high = 100.0}]
 
 _HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 HB = [sys.executable, "-c", f"{_HEEDING}; from cli.main import main; main()"]
-"""`hb` as a process that takes SIGINT as on a terminal, even if the tests run in the background."""
+"""Runs `hb` so that it handles SIGINT as on a terminal, even if tests run in the background."""
 
 PATIENT = {"radius": 14.2, "texture": 20.1, "age": 61.0, "site": "left"}
 

@@ -1,4 +1,4 @@
-"""The engine: a Faust agent that gets batches, exactly once."""
+"""The engine: a Faust agent that processes batches, exactly once."""
 
 import sys
 from pathlib import Path

@@ -2,7 +2,7 @@
 
     python quix.py ADDRESS PREFIX FOLDER at-least-once|exactly-once
 
-It runs in an environment of its own, so it imports nothing of this project.
+It runs in a separate environment, so it imports nothing from this project.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""aiokafka alone: what is fetched is written again; no decoding, no state, no transactions."""
+"""aiokafka alone: writes back what it fetches; no decoding, no state, no transactions."""
 
 import asyncio
 import sys

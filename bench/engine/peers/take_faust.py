@@ -1,7 +1,7 @@
 """Faust with `take`: up to 1,000 events at a time, a table, one output each.
 
-The table is in memory, to Faust's advantage: inside `take` its RocksDB store cannot be written,
-since Faust does not know there whose partition a change belongs to.
+The table is in memory, which favours Faust: inside `take` its RocksDB store cannot be written,
+since Faust does not know there which partition a change belongs to.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""The pipeline's peers, each a program of its own.
+"""The pipeline's peers, each a separate program.
 
     python -m bench.pipeline.peers.raw_relay SETTINGS
     python -m bench.pipeline.peers.plain_faust SETTINGS FOLDER ROLE
 
 The relay moves a record wherever the pipeline moves one, and does nothing else. The Faust agents do
-what the pipeline does, written as Faust's documentation has it.
+what the pipeline does, written the way Faust's documentation recommends.
 """

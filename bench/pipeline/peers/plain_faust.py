@@ -1,7 +1,7 @@
 """The pipeline as plain Faust agents: one event at a time, RocksDB tables, each role a process.
 
-It does what the pipeline does for this job, less what costs it most: no intervals and bounds with a
-prediction, no time-outs, no expiry, no checks of what comes in, no dead letters; at least once.
+It does what the pipeline does for this job, without the most expensive parts: no intervals and
+bounds with a prediction, no time-outs, no expiry, no input checks, no dead letters; at least once.
 """
 
 import math

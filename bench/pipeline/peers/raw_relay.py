@@ -1,4 +1,4 @@
-"""aiokafka alone: for each record that the pipeline moves one is moved, and that is all.
+"""aiokafka alone: moves one record for each record that the pipeline moves, and nothing else.
 
     instances.<ll>   each goes on to predictions
     predictions      one of three goes on to diagnoses: a patient has three predictions
@@ -22,7 +22,7 @@ from streams.kafka.topics import Topics
 
 
 class Relay:
-    """Moves what is fetched, batch by batch."""
+    """Moves fetched records, batch by batch."""
 
     def __init__(self, topics: Topics, producer: Any) -> None:
         self._producer = producer
@@ -36,7 +36,7 @@ class Relay:
         self._onward |= dict.fromkeys(instances, (topics.predictions,))
 
     async def move(self, topic: str, records: Sequence[Any]) -> Any:
-        """Send records on; return what tells when the last of them is written, None if none is."""
+        """Forward records; return the future of the last one's delivery, None if there is none."""
         if topic in self._onward:
             sent = [await self._send(onward, records) for onward in self._onward[topic]]
             return sent[-1] if sent else None

@@ -2,7 +2,7 @@
 
 A record's key is the table's name, a slash and the table's key; no value means deleted. One
 reserved key in the private changelog holds the input positions, the layout of all tables and the
-origin of the state, so that a restore knows where to go on and whether it can read what it
+origin of the state, so that a restore knows where to continue and whether it can read what it
 finds.
 """
 
@@ -40,7 +40,7 @@ class Changelogs:
     ) -> None:
         self._largest = largest
         self.origin = origin
-        """Of what is written from now on; the restore learns the ids of its topics."""
+        """The origin of everything written from now on; the restore fills in the topic ids."""
         self.partition = partition
         self.store = store
         self.private = private
@@ -61,13 +61,13 @@ class Changelogs:
         self._offsets = dict.fromkeys(self.topics, 0)
 
     def check_folder(self) -> None:
-        """Refuse a folder whose state these settings or these topics do not fit."""
+        """Refuse a folder whose state does not fit these settings or these topics."""
         source = f"the state folder {self.store.folder}"
         self._check_origin(Origin.parse(self.store.origin), source)
         self.check_layout(self.store.layout, source)
 
     def check_topics_now(self, ids: Mapping[str, str]) -> None:
-        """Refuse to go on if topics were recreated while the task was open."""
+        """Refuse to continue if topics were recreated while the task was open."""
         now = replace(self.origin, topics=ids)
         source = f"the state of {self.private}/{self.partition}"
         check_topics(self.origin, now, source, self.store.positions, self.private)
@@ -131,12 +131,12 @@ class Changelogs:
         )
 
     def confirm(self) -> None:
-        """Write down that the folder holds all that the changelogs hold now."""
+        """Record that the folder now holds everything in the changelogs."""
         self._store({}, {}, self.store.positions, None)
 
     @property
     def signed(self) -> bool:
-        """Tell whether the changelog says already whose it is, and what it is about."""
+        """Tell whether the changelog already states its full origin."""
         return Origin.parse(self.store.origin) == self.origin
 
     def apply(self, batch: Batch) -> None:

@@ -2,13 +2,13 @@
 
 State is bytes. They mean something only together with
 
-    owner     the ensemble that taught it: two that share topics would fence each other for ever
+    owner     the ensemble that taught it: two that share topics would keep fencing each other
     topics    the ids of the topics that were read and written: offsets say nothing about a topic
               that was recreated under the same name
     meaning   by settings key, a digest of what stored rows and records under way depend on
 
-The origin travels with the state, in the folder and in the changelog, and is held against the
-present one at every opening. State that was written before a part was known adopts it.
+The origin is stored with the state, in the folder and in the changelog, and is compared with the
+current one at every opening. State that was written before a part was known adopts it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from streams.engine.state.table import StateError
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose state it is, which topics it is about, and which settings it depends on."""
+    """The ensemble that owns the state, the topics it covers and the settings it depends on."""
 
     owner: str = ""
     topics: Mapping[str, str] = field(default_factory=dict)
@@ -28,18 +28,18 @@ class Origin:
 
     @classmethod
     def parse(cls, stored: Mapping[str, Any]) -> "Origin":
-        """Return the origin that was stored; parts that were not are empty."""
+        """Return the stored origin; parts that were not stored are empty."""
         return cls(stored.get("owner", ""), stored.get("topics", {}), stored.get("meaning", {}))
 
     def plain(self) -> dict[str, Any]:
-        """Return it as it is stored."""
+        """Return it in its stored form."""
         return {"owner": self.owner, "topics": dict(self.topics), "meaning": dict(self.meaning)}
 
 
 def changed_keys(stored: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
-    """Return the settings keys that do not mean what they did.
+    """Return the settings keys whose meaning has changed.
 
-    A key that nobody stored is new, and new is fine: what it stands for has no rows yet.
+    A key that was never stored is new, which is fine: no rows depend on it yet.
 
     >>> changed_keys({"labels": "a", "ensemble.mode": "b"}, {"labels": "c", "positive": "d"})
     ['ensemble.mode', 'labels']
@@ -56,7 +56,7 @@ def check_owner(stored: Origin, present: Origin, source: str) -> None:
 
 
 def foreign(owner: str, name: str, source: str) -> str:
-    """Say that state is another ensemble's, and what can be done."""
+    """Return the error for state of another ensemble, with the ways out."""
     return (
         f"{source} belongs to the ensemble {owner}, and these settings are called {name}: two"
         " ensembles cannot share topics; give this one a topics.prefix of its own, or the name"
@@ -65,7 +65,7 @@ def foreign(owner: str, name: str, source: str) -> str:
 
 
 def misread(keys: Iterable[str], source: str) -> str:
-    """Say that settings changed on which stored state depends, and what can be done."""
+    """Return the error for changed settings that stored state depends on, with the ways out."""
     return (
         f"{source} was taught under other settings: {', '.join(keys)} changed, so that it would be"
         " misread; undo the change, or give the new settings another name and topics.prefix, and"

@@ -1,6 +1,6 @@
-"""The origin of state that is on the broker, read before any task is opened.
+"""The origin of the state on the broker, read before any task is opened.
 
-Opening a task fences whoever has it open. A worker that would refuse the state anyway must not get
+Opening a task fences its current owner. A worker that would refuse the state anyway must not get
 that far, so it looks at the changelogs first.
 """
 
@@ -58,7 +58,7 @@ async def _last(consumer: Any, place: Any, start: int, end: int) -> Origin | Non
 
 
 def _parsed(value: bytes | None) -> Origin | None:
-    """Return the origin that a meta record holds; None if it is no such record.
+    """Return the origin in a meta record; None if it is not a meta record.
 
     >>> _parsed(b'{"origin": {"owner": "wdbc"}}').owner, _parsed(b"[]"), _parsed(b"{")
     ('wdbc', None, None)
@@ -66,7 +66,7 @@ def _parsed(value: bytes | None) -> Origin | None:
     try:
         return Origin.parse(msgspec.json.decode(value or b"", type=_Meta).origin)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None  # anybody may write to a topic
+        return None  # any client may write to a topic
 
 
 class _Meta(msgspec.Struct):

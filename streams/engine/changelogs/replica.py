@@ -1,8 +1,8 @@
-"""What all partitions of an agent counted, on every worker: sums that follow the shared changelogs.
+"""Sums over all partitions of an agent, kept on every worker by following the shared changelogs.
 
-Each partition counts only what it saw. The decider reads the sum: its own table, which is ahead
-of its changelog by what is not yet committed, and the others' as they are committed. The sum over
-all partitions is kept as it changes, so reading it costs no more than reading one table.
+Each partition counts only what it saw. Decisions use the sum: the partition's own table, including
+what is not yet committed, plus the others' as committed. The sum over all partitions is updated
+with each change, so reading it costs no more than reading one table.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from streams.kafka.client.reader import bounds, partitions_of
 _CHUNK = 1 << 20
 _PAUSE = 1.0
 _PARTLY = 1.5
-"""A broker that is gone leaves everything unanswered, but not since the same moment."""
+"""When a broker goes away, everything goes unanswered, but not from the same moment on."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +39,7 @@ class Replica:
 
     def __init__(self, config: EngineConfig, agent: str, tables: Sequence[Table]) -> None:
         self.version = 0
-        """Grows with every change, so that what was computed from the sums can be kept."""
+        """Grows with every change, so that values computed from the sums can be cached."""
         self._config = config
         self._topic = config.shared_changelog(agent)
         self._counts = {t.name: Sums(t) for t in tables if t.shared and isinstance(t, CountsTable)}
@@ -74,11 +74,11 @@ class Replica:
 
     @property
     def still_for(self) -> float:
-        """Return for how many seconds the changelog has not been read."""
+        """Return how many seconds ago the changelog was last read."""
         return time.monotonic() - self._turned if self._follower is not None else 0.0
 
     def symptoms(self) -> list[Symptom]:
-        """Return what keeps it from following."""
+        """Return what prevents it from following."""
         answers, limit = self._answers, self._config.silent_after
         if answers is None:
             return []
@@ -109,7 +109,7 @@ class Replica:
                 self._consumer.seek(place, start)
 
     async def _read(self, consumer: Any) -> None:
-        """Take in what is fetched; wait a little if there is nothing."""
+        """Apply what was fetched; wait a little if there is nothing."""
         batches = take_batches(consumer, consumer.assignment(), _CHUNK)
         for batch in batches:
             self.apply(batch)
@@ -118,7 +118,7 @@ class Replica:
             await wait_for_fetch(consumer, 0.5)
 
     def apply(self, batch: Batch) -> None:
-        """Take in a piece of a changelog."""
+        """Apply a piece of a changelog."""
         latest: dict[str, dict[bytes, bytes | None]] = {}
         for key, value in zip(batch.keys, batch.values, strict=True):
             name, rest = split_key(key or b"")
@@ -160,7 +160,7 @@ class Sums:
         self.total = like.empty()
 
     def apply(self, partition: int, changes: Mapping[bytes, bytes | None]) -> None:
-        """Take in the new rows of some cells of a partition."""
+        """Apply the new rows of some cells of a partition."""
         kept = {key: value for key, value in changes.items() if value is not None}
         if not kept:
             return

@@ -1,4 +1,4 @@
-"""Brings RocksDB up to the end of the changelogs, reading only what it lacks."""
+"""Brings RocksDB up to the end of the changelogs, reading only what is missing."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ _DAY = 24 * _HOUR
 """In milliseconds; as long as Kafka keeps the record of a deletion by default."""
 _CLOCKS_DIFFER = _HOUR
 _SAFE_SHARE = 0.9
-"""Of the time for which deletions are kept: the restore itself takes time, and clocks differ."""
+"""Fraction of the time that deletions are kept: the restore takes time, and clocks differ."""
 _log = logging.getLogger(__name__)
 
 
@@ -36,10 +36,10 @@ class Restored:
     read: dict[str, int] = field(default_factory=dict)
     """How many records of each changelog were read."""
     starts: dict[str, int] = field(default_factory=dict)
-    """Where each input begins now: what was before is gone by retention."""
+    """Where each input begins now: retention has removed what came before."""
     seconds: float = 0.0
     replaced: bool = False
-    """The folder was too old to go on from, and was set aside."""
+    """The folder was too old to continue from, and was set aside."""
 
     @property
     def records(self) -> int:
@@ -57,7 +57,7 @@ async def restore(
 ) -> Restored:
     """Read the changelogs from the offsets in RocksDB to their ends, and report progress.
 
-    The caller owns the task's transactional id already, so every transaction on the changelogs is
+    The caller already owns the task's transactional id, so every transaction on the changelogs is
     decided and their ends cannot move. The restored positions must lie within the inputs.
     """
     done = Restored()
@@ -86,10 +86,10 @@ async def restore(
 
 
 async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> bool:
-    """Set a folder aside that is older than deletions are kept: it would never hear of some.
+    """Set aside a folder that is older than deletions are kept: it would miss some of them.
 
-    A changelog keeps the record of a deletion for `delete.retention.ms` at least. A clock that was
-    set back or ahead makes a folder's age unknown, which is as bad.
+    A changelog keeps the record of a deletion for at least `delete.retention.ms`. A clock that was
+    set back or ahead makes a folder's age unknown, which is just as bad.
     """
     written = changelogs.store.written
     if written is None or not any(changelogs.offsets.values()):
@@ -116,7 +116,7 @@ async def _deletions_kept(consumer: Any, topic: str) -> int:
 
 
 async def _check_decided(consumer: Any, ends: Mapping[Any, int]) -> None:
-    """Refuse to read changelogs that someone holds back: the state would go back with them.
+    """Refuse to read changelogs held back by an open transaction: the state would be outdated.
 
     Our own transactions are all decided, so committed records must reach to the very end.
     """
@@ -148,7 +148,7 @@ def _check_bounds(changelogs: Changelogs, starts: Any, ends: Any) -> None:
 
 
 def _check_meta(changelogs: Changelogs, done: Restored) -> None:
-    """Refuse shared rows without the private record that says up to where inputs were read."""
+    """Refuse shared rows without the private record that says how far inputs were read."""
     if done.records and not done.read[changelogs.private] and not changelogs.store.positions:
         raise StateError(
             f"the changelog {changelogs.private}/{changelogs.partition} is empty, but the state has"
@@ -160,7 +160,7 @@ def _check_meta(changelogs: Changelogs, done: Restored) -> None:
 async def _check_positions(
     consumer: Any, changelogs: Changelogs, inputs: Sequence[str]
 ) -> dict[str, int]:
-    """Refuse positions beyond the inputs; say where retention has passed them; return starts."""
+    """Refuse positions beyond the inputs; log where retention has passed them; return starts."""
     positions = changelogs.store.positions
     places = [TopicPartition(topic, changelogs.partition) for topic in inputs]
     starts, ends = await bounds(consumer, places)
@@ -191,7 +191,7 @@ def say_if_removed(topic: str, partition: int, position: int, start: int) -> Non
 
 
 async def _read(consumer: Any, place: Any, end: int, changelogs: Changelogs) -> int:
-    """Apply what a changelog holds beyond the folder; return how many records that was."""
+    """Apply what a changelog holds beyond the folder; return the number of records."""
     first = changelogs.offsets[place.topic]
     if first >= end:
         return 0
@@ -207,7 +207,7 @@ async def _read(consumer: Any, place: Any, end: int, changelogs: Changelogs) -> 
 
 
 class _Progress:
-    """Says every few seconds how far a long restore is."""
+    """Logs the progress of a long restore every few seconds."""
 
     def __init__(self, place: Any, first: int, end: int) -> None:
         self._place, self._first, self._end = place, first, end
@@ -222,7 +222,7 @@ class _Progress:
             self._report("restoring", position)
 
     def finish(self) -> int:
-        """Say how much was restored, if it was more than a tail; return it."""
+        """Log how much was restored, if it was more than a tail; return it."""
         if self._reported > self._started or self._records >= 100_000:
             self._report("restored", self._end)
         return self._records

@@ -1,7 +1,7 @@
-"""A table of counts per cell, kept: the learners' table with a memory of what was touched.
+"""A persistent table of counts per cell: the learners' table plus a record of touched cells.
 
-A stored key is the cell's id, a stored value the cell's row; both as 8-byte numbers, the key with
-the most significant byte first, so that RocksDB's order is the order of the cells.
+A stored key is the cell's id, a stored value the cell's row; both as 8-byte numbers, the key
+big-endian, so that RocksDB's order is the order of the cells.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ _KEY = np.dtype(">i8")
 class CountsTable(Table, CellTable):
     """Maps a cell id to a row of `width` numbers; holds all of them in memory.
 
-    `cells` is the number of possible ids, or None if it is large or unknown. Where `adds` is False
-    what partitions hold does not add up, and followers keep no sum of it.
+    `cells` is the number of possible ids, or None if it is large or unknown. If `adds` is False,
+    rows of different partitions must not be added, and followers keep no sum of them.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class CountsTable(Table, CellTable):
         self._touched: list[Ints] = []
 
     def empty(self) -> CellTable:
-        """Return an empty table of the same shape, without a memory."""
+        """Return an empty table of the same shape that does not track changes."""
         return table_for(self._cells, self.width, self.dtype, self.initial.tolist())
 
     @property
@@ -89,14 +89,14 @@ class CountsTable(Table, CellTable):
         ]
 
     def settle(self) -> None:
-        """Need nothing: reads never go to RocksDB."""
+        """Do nothing: reads never go to RocksDB."""
 
     def rows(self, cells: Ints) -> Rows:
         """Return a copy of the rows of `cells`, (n, width)."""
         return self._table.rows(cells)
 
     def claim(self, cells: Ints) -> Ints:
-        """Return a place for each cell, made if new; valid for `bump` until the next claim."""
+        """Return a place for each cell, created if new; valid for `bump` until the next claim."""
         self._touched.append(np.array(cells, np.int64))
         return self._table.claim(cells)
 

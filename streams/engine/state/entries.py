@@ -1,8 +1,8 @@
-"""A table of opaque entries: bytes by key, for what waits (pending joins) and for models.
+"""A table of opaque entries: bytes by key, for pending joins and for models.
 
-All keys are in memory, so that a look-up of what is not there costs nothing and the size is exact.
+All keys are in memory, so that looking up a missing key costs nothing and the size is exact.
 Values are in memory while they are not yet in RocksDB, and after that up to `cache_bytes`, the
-least recently used dropped first; the rest is read from RocksDB.
+least recently used dropped first; the others are read from RocksDB.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from streams.engine.state.store import Store
 from streams.engine.state.table import Change
 
 _OVERHEAD = 150
-"""What Python needs for a key, a value and their places in the dictionaries, about, in bytes."""
+"""Python's approximate overhead for a key, a value and their dictionary slots, in bytes."""
 
 
 class EntriesTable(JournalTable):
@@ -32,7 +32,7 @@ class EntriesTable(JournalTable):
         self._cached = 0
 
     def load(self, store: Store) -> None:
-        """Start from what RocksDB holds: its keys now, its values when they are asked for."""
+        """Start from what RocksDB holds: load its keys now, its values on demand."""
         super().load(store)
         self._keys = dict.fromkeys(store.keys(self.name))
 
@@ -84,7 +84,7 @@ class EntriesTable(JournalTable):
         return iter(self._keys)
 
     def settle(self) -> None:
-        """Keep of what is in RocksDB now only as much as the cache may hold."""
+        """Trim the values that are now in RocksDB to the size of the cache."""
         for key, value in self._leaving.items():
             if value is not None and key in self._keys and key not in self._dirty:
                 self._remember(key, value)
@@ -99,7 +99,7 @@ class EntriesTable(JournalTable):
 
     @property
     def nbytes(self) -> int:
-        """Return the memory the table takes, about."""
+        """Return roughly how much memory the table takes."""
         return self._cached + len(self._keys) * _OVERHEAD + super().nbytes
 
     def _recall(self, key: bytes) -> bytes | None:

@@ -1,16 +1,16 @@
-"""Finds out whether RocksDB has lost writes from the middle of its history without noticing.
+"""Detects when RocksDB has lost writes from the middle of its history without noticing.
 
 RocksDB collects writes in a log file and in memory, and later in table files, which its manifest
-lists. A manifest that lost its end, or a log file that is gone while a later one is there, leaves a
-folder that opens without complaint: the newest writes are there, older ones are not.
+lists. A manifest that lost its end, or a log file that is missing while a later one exists, leaves
+a folder that opens without complaint: the newest writes are there, older ones are not.
 
-So every log file gets a mark of its own in every column family: a row that nothing overwrites. The
-folder's meta data say which marks there must be. Writes that are lost together were in the same log
-file, so their mark is lost with them, and the next opening sees it.
+So every log file gets its own mark in every column family: a row that is never overwritten. The
+folder's metadata lists the marks that must exist. Writes that are lost together were in the same
+log file, so their mark is lost with them, and the next opening notices it.
 
-An opening writes a new manifest: first all that the old one listed, then what it recovers from the
-log files. So what was written before the last opening but one is at the head of the manifest, which
-cannot be lost without an error, and its marks can go.
+An opening writes a new manifest: first everything the old one listed, then what it recovers from
+the log files. So what was written before the last opening but one is at the head of the manifest,
+which cannot be lost without an error, and its marks can be deleted.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _MARK = b"\x00generation/"
-"""Begins the keys of marks; no table has such keys: cells are 8 bytes, and ids are printable."""
+"""Prefix of marks' keys; no table has such keys: cells are 8 bytes, and ids are printable."""
 
 
 class Span(NamedTuple):
-    """The marks that must be there: from `first` to `last`; `opened` is the last opening's."""
+    """The marks that must exist: from `first` to `last`; `opened` is the last opening's."""
 
     first: int
     last: int
@@ -46,7 +46,7 @@ def mark(batch: Any, handles: Mapping[str, Any], number: int) -> None:
 
 
 def unmark(batch: Any, handles: Mapping[str, Any], first: int, end: int) -> None:
-    """Delete the marks from `first` up to `end`, which is kept."""
+    """Delete the marks from `first` up to, but not including, `end`."""
     for handle in handles.values():
         for number in range(first, end):
             batch.delete(_key(number), handle)

@@ -1,7 +1,7 @@
-"""A table whose owner keeps the values: only changes pass through it.
+"""A table whose values are kept by its owner: only changes pass through it.
 
-For what a processor holds in a form of its own, such as a ledger: a second copy would cost as much
-memory again, and time at every change.
+For data that a processor holds in its own form, such as a ledger: a second copy would double the
+memory and cost time at every change.
 """
 
 import heapq
@@ -69,7 +69,7 @@ class JournalTable(Table):
         return list(self._leaving.items())
 
     def settle(self) -> None:
-        """Let go of what is in RocksDB now."""
+        """Drop what is now in RocksDB."""
         self._leaving = {}
 
     def __len__(self) -> int:
@@ -78,5 +78,5 @@ class JournalTable(Table):
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that changes take which are not in RocksDB yet, about."""
+        """Return roughly how much memory the changes take that are not in RocksDB yet."""
         return sum(len(v) for v in chain(self._dirty.values(), self._leaving.values()) if v)

@@ -1,18 +1,18 @@
 """RocksDB under the tables of one task: one folder per task, one column family per table.
 
 Everything that belongs together is written together: a `WriteBatch` holds the changes of all
-tables, the changelog offsets up to which they reach, the input positions, and the origin of it all
-(`streams.engine.changelogs.origin`). So a folder always says exactly what it holds, and a restart
-reads only the changelog after those offsets.
+tables, the changelog offsets up to which they reach, the input positions, and the origin of the
+state (`streams.engine.changelogs.origin`). So a folder always knows exactly what it holds, and a
+restart reads only the changelog after those offsets.
 
 A folder is only a copy of what the changelogs hold. One that is damaged is renamed, never deleted,
-and the state is restored into a new one. RocksDB tells of most damage, but not when it is asked in
-the usual way: a scan that meets a damaged block ends early, without an error, unless its status is
-read. What RocksDB does not notice at all, `streams.engine.state.generations` does.
+and the state is restored into a new one. RocksDB detects most damage but does not always raise: a
+scan that meets a damaged block ends early, without an error, unless its status is read. What
+RocksDB does not detect at all is caught by `streams.engine.state.generations`.
 
-A folder is locked by the process that has it open. Where several workers of one machine share a
-state folder, a task takes the first of its numbered folders that is free, so that a worker that
-hangs never blocks the one that takes over.
+A folder is locked by the process that has it open. Where several workers on one machine share a
+state folder, a task takes the first of its numbered folders that is free, so that a hung worker
+never blocks the one that takes over.
 """
 
 import logging
@@ -50,7 +50,7 @@ _ORIGIN_KEY = b"origin"
 _WRITTEN_KEY = b"written"
 _GENERATIONS_KEY = b"generations"
 
-# RocksDB's errors are one class; what kind each is stands at the head of its text.
+# All RocksDB errors have the same class; the text starts with the kind of error.
 _TAKEN = re.compile(r"IO error: (While lock file: |lock hold by current process)")
 _DAMAGED = re.compile(
     r"(Corruption|NotFound|Not implemented|Invalid argument): "
@@ -58,7 +58,7 @@ _DAMAGED = re.compile(
 )
 _HEADS = re.compile(r"^((Corruption|NotFound|Not implemented|Invalid argument|IO error): )+")
 _GIST = re.compile(r": |  | in /|\n|/")
-"""Ends the first clause of an error: what follows may hold keys, and paths that are known."""
+"""Ends the first clause of an error: the rest may contain keys, and paths we know anyway."""
 _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
@@ -119,12 +119,12 @@ class Store:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Return what the state is about and comes from; empty if no version has said so yet."""
+        """Return the origin of the state; empty if it was never recorded."""
         return self._load(_ORIGIN_KEY)
 
     @property
     def written(self) -> int | None:
-        """Return when it was last written, in milliseconds; None if no version has said so yet."""
+        """Return when it was last written, in milliseconds; None if that was never recorded."""
         return self._load(_WRITTEN_KEY).get("at")
 
     def get(self, table: str, key: bytes) -> bytes | None:
@@ -152,7 +152,7 @@ class Store:
             if not is_mark(rows.key()):
                 yield row()
             rows.next()
-        # An iterator that is not valid any more is at the end, or at a block it cannot read.
+        # An iterator that is no longer valid is at the end, or at a block it cannot read.
         self._read(rows.status)
 
     # Writing.
@@ -166,7 +166,7 @@ class Store:
         layout: Mapping[str, str],
         origin: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write the changes of all tables and what they stand for, all or nothing."""
+        """Write the changes of all tables with their offsets and positions, all or nothing."""
         batch = WriteBatch(raw_mode=True)
         for name, pairs in changes.items():
             _fill(batch, self._handles[name], pairs)
@@ -187,7 +187,7 @@ class Store:
             raise self._noted(_explained(self.folder, error, "write")) from error
 
     def _begin_generation(self, *, opening: bool = False) -> None:
-        """Mark the log file that is written now; an opening drops marks that are not needed."""
+        """Mark the current log file; an opening also drops marks that are no longer needed."""
         self._logfile = newest_log(self.folder)
         batch = WriteBatch(raw_mode=True)
         first, last, opened = self._span
@@ -201,7 +201,7 @@ class Store:
         batch.put(_GENERATIONS_KEY, orjson.dumps(spans))
         self._write(batch)
 
-    # Leaving.
+    # Closing.
 
     def replace(self, kind: str) -> None:
         """Set the folder aside and start with an empty one: the changelogs hold everything."""
@@ -210,9 +210,9 @@ class Store:
         self._open()
 
     def close(self) -> None:
-        """Let go of the folder; what is not flushed is in the changelog. A damaged one is renamed.
+        """Release the folder; what is not flushed is in the changelog. A damaged one is renamed.
 
-        Whoever opens the task next finds no folder, and restores everything from the changelogs.
+        After that the next opening finds no folder, and restores everything from the changelogs.
         """
         self._release()
         if self._damage is not None:
@@ -247,7 +247,7 @@ class Store:
         return {} if raw is None else dict(orjson.loads(cast("bytes", raw)))
 
     def _read(self, read: Callable[[], _Result]) -> _Result:
-        """Return what `read` returns; damage that it meets is noted."""
+        """Return what `read` returns; record any damage it meets."""
         try:
             return read()
         except StoreError as error:
@@ -272,7 +272,7 @@ class Store:
         self._db.put(_FORMAT_KEY, b"%d" % FORMAT)
 
     def _check_generations(self) -> None:
-        """Refuse a folder that lost writes from the middle, and begin a generation."""
+        """Refuse a folder that lost writes from the middle, and start a generation."""
         spans = {name: Span(*span) for name, span in self._load(_GENERATIONS_KEY).items()}
         for name, span in spans.items():
             if name in self._families and not complete(self._families[name], span):
@@ -286,8 +286,8 @@ class Store:
 def open_free(parent: Path, tables: Iterable[str], changelog: str | None = None) -> Store:
     """Open the first folder of a task that is free, renaming those that turn out to be damaged.
 
-    A folder whose state belongs to a changelog of another name is somebody else's: settings with
-    another prefix may use the same place.
+    A folder whose state belongs to a changelog of another name is skipped: settings with another
+    prefix may use the same place.
     """
     names = list(tables)
     for number in range(MAX_FOLDERS):
@@ -344,7 +344,7 @@ def _say_damaged(folder: Path, what: str, aside: Path) -> None:
 
 
 def _explained(folder: Path, error: Exception, doing: str) -> StoreError:
-    """Return what an error of RocksDB means: somebody else's folder, damage, or another cause."""
+    """Return what an error of RocksDB means: a locked folder, damage, or another cause."""
     text = str(error)
     if _TAKEN.match(text):
         return _TakenError(f"the state folder {folder} is in use by another process")
@@ -363,7 +363,7 @@ def _open(folder: Path, tables: list[str]) -> Rdict:
             return Rdict(str(folder), _options(), column_families=families)
     except Exception as error:
         raise _explained(folder, error, "open") from error
-    # RocksDB would begin a new database, and delete the table files of the old one.
+    # RocksDB would start a new database, and delete the table files of the old one.
     raise DamagedError(folder, "its file CURRENT is missing")
 
 
@@ -371,7 +371,7 @@ def _options() -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
-    # After a power cut the log may end in the middle of a write; what precedes it is whole.
+    # After a power cut the log may end in the middle of a write; what precedes it is intact.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_keep_log_file_num(2)
     options.set_write_buffer_size(16 << 20)

@@ -57,7 +57,7 @@ class Table(ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """Take note that what the last drain returned is in RocksDB."""
+        """Note that what the last drain returned is now in RocksDB."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -66,10 +66,10 @@ class Table(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Return the memory the table takes, about."""
+        """Return roughly how much memory the table takes."""
 
 
 def split_key(key: bytes) -> tuple[str, bytes]:
-    """Return the table's name and the table's own key of a changelog key."""
+    """Split a changelog key into the table's name and the table's own key."""
     name, _, rest = key.partition(b"/")
     return name.decode("ascii"), rest

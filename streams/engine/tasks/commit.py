@@ -2,23 +2,24 @@
 
 The steps, in this order; the same numbers head the blocks of `commit`:
 
-1. **Take.** Everything processed so far leaves the task's hands as one `Work`: encoded outputs, the
-   changes of all tables, the input positions after the last record. Processing goes on at once, for
-   the next work.
+1. **Take.** Everything processed so far is handed over as one `Work`: encoded outputs, the changes
+   of all tables, the input positions after the last record. Processing continues at once, for the
+   next `Work`.
 2. **Begin** the transaction (local to the producer).
 3. **Outputs** and dead letters are sent.
 4. **Changelog** records of all changed keys are sent, and with them the input positions.
 5. **Delivered**: the brokers have acknowledged everything.
-6. **Committed**: the broker has decided the transaction. From here on it is visible to everybody
-   who reads committed records.
+6. **Committed**: the broker has decided the transaction. From here on it is visible to all readers
+   of committed records.
 7. **Stored**: the same changes, the changelog offset after them and the positions are in RocksDB,
    in one `WriteBatch`.
 8. **Done**: the tables may drop what RocksDB holds now; the committed positions move.
 
 A crash before 6 leaves nothing: the next owner's start aborts the transaction, and state and
-positions are those of the last one. A crash between 6 and 7 leaves RocksDB behind the changelog,
-never ahead: the next open reads the difference. An error whose outcome is unknown (a time-out in
-6) is treated as a crash: the task opens again and learns from the changelog what was decided.
+positions are those of the previous one. A crash between 6 and 7 leaves RocksDB behind the
+changelog, never ahead: the next opening reads the difference. An error whose outcome is unknown (a
+time-out in 6) is treated as a crash: the task opens again and finds out from the changelog what was
+decided.
 """
 
 import asyncio
@@ -71,7 +72,7 @@ class Work:
     def told(
         self, agent: str, partition: int, spent: tuple[float, float], offsets: Mapping[str, int]
     ) -> Committed:
-        """Return what observers hear of it: when the commit began and ended, how far it reaches."""
+        """Return the report for observers: when the commit began and ended, how far it reaches."""
         begun, done = spent
         return Committed(
             agent,
@@ -104,7 +105,7 @@ async def commit(work: Work, producer: Any, changelogs: Changelogs, hook: Hook) 
         for topic, batches in records.items()
     }
     await hook(Step.CHANGELOG)
-    # 5. Delivered. aiokafka would commit even if a batch failed, so all must be in before.
+    # 5. Delivered. aiokafka would commit even if a batch failed, so wait for all of them first.
     await _delivered([*zip(work.outbox.batches, sent, strict=True), *logs.items()])
     await hook(Step.DELIVERED)
     # 6. Committed.
@@ -117,12 +118,12 @@ async def commit(work: Work, producer: Any, changelogs: Changelogs, hook: Hook) 
 
 
 async def _send(producer: Any, topic: str, partition: int, batches: list[Any]) -> list[Any]:
-    """Queue record batches of one partition; a later one waits until the one before is taken."""
+    """Queue record batches of one partition; each waits until the previous one is accepted."""
     return [await producer.send_batch(batch, topic, partition=partition) for batch in batches]
 
 
 async def _delivered(sent: Iterable[tuple[Any, list[Any]]]) -> None:
-    """Wait until the brokers have everything; say which topic does not take what is too large."""
+    """Wait until the brokers have everything; name the topic if a record is too large for it."""
     futures = {future: place for place, batches in sent for future in batches}
     try:
         await asyncio.gather(*futures)
@@ -135,7 +136,7 @@ async def _delivered(sent: Iterable[tuple[Any, list[Any]]]) -> None:
 def _end(future: Any, batch: Any) -> int | None:
     """Return the offset after a delivered batch, None if the broker did not say.
 
-    A batch that was sent again although it had arrived is answered without its offset.
+    A batch that was sent again although it had arrived is acknowledged without its offset.
     """
     metadata = future.result()
     if metadata is None or metadata.offset < 0:

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class TaskGroup:
-    """The tasks of the partitions that the consumer group gave to this worker."""
+    """The tasks of the partitions assigned to this worker."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class TaskGroup:
         self._spec_of: dict[str, AgentSpec] = {}
         self.joined = False
         self.still_since: float | None = None
-        """Since when nothing is read because partitions are being shared out anew; None if not."""
+        """When the current rebalance began, during which nothing is read; None if there is none."""
         self.crashed: Callable[[BaseException], object] = _ignore
-        """Called when something that the worker cannot do without has ended."""
+        """Called when an essential part of the worker has ended."""
         self._crash: BaseException | None = None
         self.observers = Observers(observer)
-        """Who hears what the tasks do; may grow before the first assignment."""
+        """Receives the tasks' reports; observers may be added before the first assignment."""
         self._hook = hook
         self._source: Source | None = None
         self._replicas: dict[str, Replica] = {}
@@ -51,7 +51,7 @@ class TaskGroup:
             self.add(spec)
 
     def add(self, spec: AgentSpec) -> None:
-        """Add an agent; before the first assignment."""
+        """Add an agent; call this before the first assignment."""
         taken = [topic for topic in spec.inputs if topic in self._spec_of]
         if taken or spec.name in self.specs:
             raise HbError(f"agent {spec.name}: its name or an input ({taken}) is taken by another")
@@ -59,7 +59,7 @@ class TaskGroup:
         self._spec_of.update(dict.fromkeys(spec.inputs, spec))
 
     def connect(self, source: Source) -> None:
-        """Say where batches come from; before the first assignment."""
+        """Set where batches come from; call this before the first assignment."""
         self._source = source
 
     @property
@@ -68,9 +68,9 @@ class TaskGroup:
         return self._spec_of.keys()
 
     async def revoke(self) -> None:
-        """Stop processing everywhere and commit what is processed, before a rebalance.
+        """Stop all processing and commit what has been processed, before a rebalance.
 
-        A task that is still opening is given up: if it went on, it could fence the next owner.
+        Tasks that are still opening are cancelled: if one continued, it could fence the next owner.
         """
         opening = [self.tasks.pop(key) for key, task in list(self.tasks.items()) if task.opening]
         await asyncio.gather(
@@ -78,7 +78,7 @@ class TaskGroup:
         )
 
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Hold exactly the tasks of these partitions: close, keep or open what it takes."""
+        """Hold exactly the tasks of these partitions: close, keep or open tasks as needed."""
         wanted = self._tasks_of(partitions)
         self.joined = True
         gone = [self.tasks.pop(key) for key in list(self.tasks) if key not in wanted]
@@ -89,7 +89,7 @@ class TaskGroup:
             task.start().add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """Commit what is processed and close all tasks."""
+        """Commit what has been processed and close all tasks."""
         tasks = list(self.tasks.values())
         self.tasks.clear()
         await asyncio.gather(*[task.close() for task in tasks])
@@ -163,7 +163,7 @@ class TaskGroup:
         return task is not None and task.deliver(batch)
 
     def expected(self, topic: str, partition: int) -> int | None:
-        """Return where a partition has to be read on, None if its task is not open."""
+        """Return the offset to read a partition from, None if its task is not open."""
         task = self._task(topic, partition)
         if task is None or task.session is None:
             return None
@@ -181,7 +181,7 @@ class TaskGroup:
         return [task.status() for _, task in sorted(self.tasks.items())]
 
     def _ended(self, work: "asyncio.Task[None]") -> None:
-        """Take note that a loop has ended, which only happens on purpose or by a bug."""
+        """Handle the end of a loop, which happens only on purpose or because of a bug."""
         if work.cancelled() or (error := work.exception()) is None:
             return
         self._crash = self._crash or error
@@ -193,7 +193,7 @@ class TaskGroup:
         return verdict(self.symptoms())
 
     def trouble(self) -> list[str]:
-        """Return what keeps the worker from being ready, one sentence each; empty if nothing."""
+        """Return what prevents the worker from being ready, one sentence each; empty if ready."""
         return [symptom.text for symptom in self.verdict().symptoms]
 
     def symptoms(self) -> list[Symptom]:
@@ -237,7 +237,7 @@ class TaskGroup:
         return None
 
     def conditions(self) -> dict[tuple[str, int], str]:
-        """Return what is wrong with each input partition, for those who look from outside.
+        """Return what is wrong with each input partition, for display by other processes.
 
         Empty for a partition whose task is well. What is wrong with the worker as a whole is wrong
         with all its partitions.
@@ -253,7 +253,7 @@ class TaskGroup:
         return lines
 
     def hung(self) -> Verdict:
-        """Return whether a loop has stopped turning, which no broker and no patience will mend."""
+        """Return whether a loop is stuck, which neither waiting nor the broker can fix."""
         symptoms = [symptom for symptom in self.own_symptoms() if symptom.cause is Cause.CRASHED]
         still = {} if self._source is None else {Cause.NOT_READING: self._source.still_for}
         still[Cause.NOT_FOLLOWING] = max((r.still_for for r in self._replicas.values()), default=0)
@@ -268,4 +268,4 @@ class TaskGroup:
 
 
 def _ignore(_error: BaseException) -> None:
-    """Leave a crash to whoever asks for the verdict."""
+    """Do nothing about a crash: the verdict reports it."""

@@ -1,17 +1,17 @@
-"""What a task has fetched and not processed yet, handed out in the order of time.
+"""What a task has fetched and not processed yet, handed out in time order.
 
-A processor's clock is the time of the records it has seen. A task that catches up on a backlog has
-far more of one topic at hand than of another; taken as they come, the one would move the clock
-ahead of what is still unread of the other, and waits would end that should not. So:
+A processor's clock is the time of the records it has seen. A task that catches up on a backlog may
+have far more of one topic than of another; processed as they arrive, the first would move the clock
+ahead of unread records of the second, and waits would end too early. So:
 
 1. The topic with the oldest record goes first, but a leader, if there is one, before the others.
 2. A topic stays within `slack` of what others may still bring: their next record, or, if that is on
    the broker and not here yet, their last one.
-3. Nobody overtakes a leader. While the leader moves (something came from it within `patience`) it
-   is waited for even if it is read up: those who write it may be catching up themselves.
+3. No topic overtakes a leader. While the leader moves (it brought something within `patience`) it
+   is waited for even if nothing is left to read: its writers may be catching up themselves.
 
-Rules 2 and 3 hold up no record that is younger than `patience`, except for what is here already: in
-a stream that is up to date nothing waits for what may not come.
+Rules 2 and 3 never make a record younger than `patience` wait, except for records that are already
+here: in a stream that is up to date, nothing waits for records that may never come.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ _NEVER = 1 << 62
 
 @dataclass(slots=True)
 class _Shelf:
-    """The pieces of one topic, and what is known of it. `came` is by the monotonic clock."""
+    """The pieces of one topic, and what is known about it. `came` uses the monotonic clock."""
 
     expected: int
     came: float
@@ -57,7 +57,7 @@ class Inbox:
 
     @property
     def nbytes(self) -> int:
-        """Return how much is here."""
+        """Return how many bytes are here."""
         return sum(shelf.nbytes for shelf in self._shelves.values())
 
     @property
@@ -69,17 +69,17 @@ class Inbox:
         return sum(len(shelf.pieces) for shelf in self._shelves.values())
 
     def has_room(self, topic: str, share: float = 1.0) -> bool:
-        """Tell whether more of a topic may come; `share` of the room, if less should be used."""
+        """Tell whether there is room for more of a topic; `share` limits it to part of the room."""
         return self._shelves[topic].nbytes < share * self._pace.room
 
     def put(self, batch: Batch, now: float) -> bool:
-        """Take a batch in; False if it does not follow what came before, so it is not taken."""
+        """Accept a batch; False if it was refused because it does not follow the previous one."""
         shelf = self._shelves[batch.topic]
         if batch.base != shelf.expected:
             return False
         shelf.expected = batch.next
         shelf.nbytes += batch.nbytes
-        # Small batches that wait become one: each costs its agent about as much as a larger one.
+        # Small waiting batches are merged: each costs its agent about as much as a larger one.
         if shelf.pieces and len(shelf.pieces[-1]) + len(batch) <= self._pace.chunk:
             shelf.pieces[-1] = shelf.pieces[-1].join(batch)
         else:
@@ -89,17 +89,17 @@ class Inbox:
         return True
 
     def skip(self, topic: str, offset: int) -> None:
-        """Expect a topic to go on at a later offset: what was before is gone."""
+        """Expect a topic to continue at a later offset: what came before is gone."""
         self._shelves[topic].expected = max(self._shelves[topic].expected, offset)
 
     def clear(self, positions: dict[str, int]) -> None:
-        """Drop everything, and expect what follows these positions."""
+        """Drop everything, and continue from these positions."""
         for topic, shelf in self._shelves.items():
             shelf.pieces.clear()
             shelf.nbytes, shelf.expected = 0, positions[topic]
 
     def moving(self, now: float, wall: int) -> bool:
-        """Tell whether the stream is catching up: old records have come, and just now."""
+        """Tell whether the stream is catching up: old records have just come."""
         shelves = self._shelves.values()
         live = max(shelf.newest for shelf in shelves) >= self._live_since(wall)
         return not live and any(self._fresh(shelf, now) for shelf in shelves)
@@ -127,7 +127,7 @@ class Inbox:
         return None
 
     def _order(self) -> Sequence[str]:
-        """Return the topics that have something, first what goes first."""
+        """Return the topics that have something, in the order in which they go."""
         full = [topic for topic, shelf in self._shelves.items() if shelf.pieces]
         return sorted(full, key=lambda topic: (topic != self._leader, self._head(topic)))
 
@@ -136,7 +136,7 @@ class Inbox:
         for piece in self._shelves[topic].pieces:
             if len(piece):
                 return piece.timestamps[0]
-        return 0  # nothing but a step of the position
+        return 0  # only a step of the position
 
     def _bound(self, topic: str, now: float, wall: int) -> int:
         """Return the time up to which a topic's records may go."""
@@ -154,7 +154,7 @@ class Inbox:
                 yield shelf.newest + slack
 
     def _may_bring(self, topic: str, now: float) -> bool:
-        """Tell whether a topic of which nothing is here may bring older records."""
+        """Tell whether a topic with nothing here may still bring older records."""
         shelf, end = self._shelves[topic], self._end_of(topic)
         behind = end is None or shelf.expected < end
         return behind or (topic == self._leader and self._fresh(shelf, now))

@@ -25,10 +25,10 @@ async def open_session(
 ) -> Session:
     """Open a task. The order matters:
 
-    1. Start the producer. This fences whoever wrote under this id before, and aborts its unfinished
+    1. Start the producer. This fences the previous owner of this id, and aborts its unfinished
        transaction.
-    2. Open the store and read what the changelogs have beyond it; they cannot grow any more.
-    3. Load the tables, make the processor, and go to the positions that belong to that state.
+    2. Open the store and read what the changelogs have beyond it; they can no longer grow.
+    3. Load the tables, create the processor, and seek to the positions that belong to that state.
     """
     name = config.transactional_id(spec.name, partition)
     producer = config.producer(name)

@@ -1,4 +1,4 @@
-"""Which time a record counts with: its own, unless no sound producer can have meant it.
+"""The time a record counts with: its own timestamp, unless that is implausible.
 
 A record's timestamp is whatever its producer wrote. The join's clock moves by these times, and so
 does the expiry of what waits for a label, so one stray stamp must not decide about other patients.
@@ -16,7 +16,7 @@ from streams.clock import TOLERANCE
 from streams.kafka.batch import Batch
 
 AHEAD, MISSING = "times ahead", "times missing"
-"""What a task notes of the times that it corrected."""
+"""The names under which a task counts corrected times."""
 
 
 class RecordTimes:
@@ -47,6 +47,6 @@ class RecordTimes:
             yield before
 
     def counted(self) -> tuple[int, int]:
-        """Return how many were ahead and how many had none since it was last asked."""
+        """Return how many were ahead and how many had none since the last call."""
         counts, self.ahead, self.missing = (self.ahead, self.missing), 0, 0
         return counts

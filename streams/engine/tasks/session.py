@@ -1,12 +1,12 @@
-"""One life of a task: from opening to the first error or to the closing.
+"""One session of a task: from its opening to the first error or to its closing.
 
-A session owns everything that must be thrown away together: the transactional producer, the store,
+A session owns everything that must be discarded together: the transactional producer, the store,
 the tables and the processor in memory. After any error whose outcome is not certain the session
 ends, and a new one starts from what the broker says was committed.
 
-Two loops share it. One processes batches as they come and piles the results up; the other commits
-the pile, one transaction after the other. So the next batches are decoded, processed and encoded
-while the last transaction is under way, and transactions grow with the load.
+Two loops share it. One processes batches as they come and accumulates the results; the other
+commits them, one transaction after the other. So the next batches are decoded, processed and
+encoded while a transaction is under way, and transactions grow with the load.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from streams.kafka.client.topic_facts import topic_ids
 
 
 class Session:
-    """A task while it is open. Make it with `streams.engine.tasks.opening.open_session`."""
+    """A task while it is open. Create it with `streams.engine.tasks.opening.open_session`."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Session:
         self._interruption: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     async def restore(self, others: Any) -> None:
-        """Bring store and tables up to date, and make the processor."""
+        """Bring store and tables up to date, and create the processor."""
         name = self._config.transactional_id(self.spec.name, self.partition)
         self.restored = await restore(self._changelogs, self._config, name, self.spec.inputs)
         await in_thread(lambda: [table.load(self._store) for table in self._tables])
@@ -109,19 +109,19 @@ class Session:
             self._pile(0)
 
     def opened(self, seconds: float) -> Opened:
-        """Return what observers hear when it is open."""
+        """Return the report for observers that it is open."""
         at, read = At(dict(self.positions), self._changelogs.offsets), self.restored.records
         rows = {table.name: partial(self._store.items, table.name) for table in self._tables}
         return Opened(self.spec.name, self.partition, seconds, read, at, rows)
 
-    # Taking batches in.
+    # Accepting batches.
 
     def wants(self, topic: str) -> bool:
         """Tell whether there is room for more of a topic."""
         return not self._paused and self._inbox.has_room(topic)
 
     def deliver(self, batch: Batch) -> bool:
-        """Take a batch in; False if it does not follow what came before, so it is not taken."""
+        """Accept a batch; False if it was refused because it does not follow the previous one."""
         if self._paused:
             return False
         batch = self._record_times.corrected(batch, wall())
@@ -133,11 +133,11 @@ class Session:
         return True
 
     def expected(self) -> dict[str, int]:
-        """Return, per topic, the offset of the next batch that `deliver` takes."""
+        """Return, per topic, the offset of the next batch that `deliver` accepts."""
         return self._inbox.expected
 
     def skip(self, topic: str, offset: int) -> None:
-        """Expect a topic to go on at a later offset: what was before is gone."""
+        """Expect a topic to continue at a later offset: what came before is gone."""
         self._inbox.skip(topic, offset)
 
     @property
@@ -169,10 +169,10 @@ class Session:
             raise first from first.__cause__
 
     async def _watch_topics(self) -> None:
-        """End the session when one of its topics was recreated: offsets mean nothing there."""
+        """End the session if one of its topics was recreated: its offsets mean nothing there."""
         while True:
             await asyncio.sleep(self._config.topics_every)
-            with contextlib.suppress(KafkaError, BrokerError):  # it is asked again
+            with contextlib.suppress(KafkaError, BrokerError):  # asked again later
                 topics = [*self._changelogs.topics, *self.spec.inputs]
                 self._changelogs.check_topics_now(await topic_ids(self._producer, topics))
 
@@ -197,7 +197,7 @@ class Session:
                 await asyncio.sleep(0)
 
     def _better_later(self) -> bool:
-        """Tell whether to wait for the commit under way: more may come until the next can begin."""
+        """Tell whether to wait for the current commit: more may come before the next can begin."""
         return self._flying_since is not None and self._inbox.records < self._config.ahead_records
 
     async def _wait_for_batch(self) -> None:
@@ -255,14 +255,14 @@ class Session:
                 await self._commit()
 
     async def _await_company(self) -> None:
-        """Let work that nobody waits for wait a little for some that is urgent."""
+        """Let work that is not urgent wait a little for urgent work."""
         if not self._urgent.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.linger):
                     await self._urgent.wait()
 
     async def _commit(self) -> None:
-        # 1. Take. Nothing below may run between two of these lines.
+        # 1. Take. No other coroutine may run between these lines.
         self._call(lambda _: self._need().save())
         work = Work(
             self._outbox,
@@ -298,17 +298,17 @@ class Session:
 
     @property
     def oldest(self) -> float | None:
-        """Return since when the oldest processed record waits for its commit, None if none does."""
+        """Return since when the oldest processed record has waited for its commit, if any does."""
         return self._flying_since if self._flying_since is not None else self._pending_since
 
     def pause(self) -> None:
-        """Process no more; what is processed is still committed."""
+        """Stop processing; what has been processed is still committed."""
         self._paused = True
         self._urgent.set()
         self._inbox.clear(self.positions)
 
     def resume(self) -> None:
-        """Take batches in again, from the position that `expected` returns."""
+        """Accept batches again, from the position that `expected` returns."""
         self._paused = False
 
     async def flush(self) -> None:
@@ -316,7 +316,7 @@ class Session:
         await self._idle.wait()
 
     async def close(self, *, clean: bool) -> None:
-        """Let go of the producer and the folder."""
+        """Release the producer and the folder."""
         self._paused = True
         try:
             if clean:

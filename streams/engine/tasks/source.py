@@ -10,26 +10,26 @@ class Source(Protocol):
     """Delivers batches to tasks; lives longer than any of them."""
 
     async def rewind(self, partition: int, positions: Mapping[str, int]) -> None:
-        """Go on reading partition `partition` of each topic at the given offset."""
+        """Continue reading partition `partition` of each topic at the given offset."""
 
     def end_of(self, topic: str, partition: int) -> int | None:
-        """Return the end of what is committed in a partition as last heard, None if not heard."""
+        """Return the last known end of committed records in a partition, None if unknown."""
 
     def written_to(self, topic: str, partition: int) -> int | None:
-        """Return the end of all that is written, as last heard, decided or not."""
+        """Return the last known end of all records in a partition, decided or not."""
 
     async def confirmed(self) -> None:
-        """Return when it is certain, from now on, that this worker holds its partitions.
+        """Return once it is confirmed, after this call, that this worker holds its partitions.
 
-        The coordinator of the consumer group has to say so in the group's present generation.
+        The coordinator of the consumer group has to confirm it in the group's current generation.
         """
 
     def symptoms(self) -> Sequence[Symptom]:
-        """Return what keeps batches from coming."""
+        """Return what prevents batches from coming."""
 
     @property
     def still_for(self) -> float:
-        """Return for how many seconds nobody has asked for batches; 0 while nobody should."""
+        """Return how many seconds ago batches were last requested; 0 while none should be."""
 
     def wake(self) -> None:
-        """Take note that a task has room again."""
+        """Note that a task has room again."""

@@ -1,15 +1,15 @@
-"""A task: one partition of one agent, kept alive over sessions.
+"""A task: one partition of one agent, kept alive across sessions.
 
     OPENING ──> RUNNING ──> CLOSED
        ^           │
        └─ WAITING <┘ (an error whose outcome is unknown, or a bug that is tried again)
              └─────> FAILED (a bug, or state that cannot be read: it would fail again)
 
-An error of the broker or of the disk is tried again for as long as it lasts, with growing pauses:
-the task recovers by itself when the cause is gone. It opens again only after the coordinator of the
-consumer group has confirmed that this worker still holds the partition: opening fences whoever
-writes for the partition now, and that must not be the rightful owner. A bug is tried again a few
-times and then stops the task, loudly, with the positions where they were; other tasks go on.
+After an error of the broker or of the disk the task retries for as long as it lasts, with growing
+pauses, and recovers by itself when the cause is gone. It opens again only after the coordinator of
+the consumer group has confirmed that this worker still holds the partition: opening fences the
+partition's current writer, and that must not be the rightful owner. After a bug the task retries a
+few times and then stops, loudly, with the positions where they were; other tasks continue.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from streams.engine.tasks.source import Source
 from streams.kafka.batch import Batch
 
 _ABOUT_DATA = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors whose text may hold values of records: only where they happened is told."""
+"""Errors whose text may contain values of records: only where they happened is reported."""
 _log = logging.getLogger(__name__)
 
 
@@ -68,11 +68,11 @@ class TaskStatus:
     oldest: float | None
     """Seconds for which the oldest processed record has waited for its commit."""
     ends: dict[str, int | None] = field(default_factory=dict)
-    """Where each input ends, as far as the broker has told."""
+    """Where each input ends, as far as known."""
     times: dict[str, int] = field(default_factory=dict)
     """When the last committed record of each input was written, in milliseconds."""
     written: dict[str, int | None] = field(default_factory=dict)
-    """Where each input ends with the transactions that are not decided yet."""
+    """Where each input ends, including transactions that are not decided yet."""
 
 
 class Task:
@@ -174,7 +174,7 @@ class Task:
         self._observer.interrupted(self.spec.name, self.partition, self.reason, final)
         if final:
             self.phase = Phase.FAILED
-            # The cause of a bug may hold values of a record, so only where it happened is told.
+            # The cause of a bug may contain values of a record, so report only where it happened.
             _log.error(
                 "task %s stops: %s; its positions stay where they were", self.name, self.reason
             )
@@ -186,7 +186,7 @@ class Task:
         await asyncio.gather(asyncio.sleep(pause), self._await_confirmation())
 
     async def _await_confirmation(self) -> None:
-        """Wait until it is certain that this worker holds the partition."""
+        """Wait until it is confirmed that this worker holds the partition."""
         try:
             async with asyncio.timeout(self._config.session_timeout):
                 await self._source.confirmed()
@@ -195,7 +195,7 @@ class Task:
             self._unconfirmed()
             await self._source.confirmed()
 
-    # What the group asks for.
+    # Called by the group.
 
     @property
     def opening(self) -> bool:
@@ -213,11 +213,11 @@ class Task:
             self.session.interrupt(BrokerError(SILENCE))
 
     def deliver(self, batch: Batch) -> bool:
-        """Take a batch in; False if it was not taken."""
+        """Accept a batch; False if it was refused."""
         return self.session is not None and self.session.deliver(batch)
 
     async def pause(self) -> None:
-        """Stop processing and commit what is processed, within bounds."""
+        """Stop processing and commit what has been processed, within a time limit."""
         session = self.session
         if session is None:
             return
@@ -231,7 +231,7 @@ class Task:
             )
 
     async def resume(self) -> None:
-        """Go on after `pause`."""
+        """Continue after `pause`."""
         session = self.session
         if session is not None:
             await self._source.rewind(self.partition, session.expected())
@@ -239,7 +239,7 @@ class Task:
             self._source.wake()
 
     async def close(self) -> None:
-        """Commit what is processed, and let go of everything."""
+        """Commit what has been processed, and release everything."""
         await self.pause()
         self._leaving = True
         if self._life is not None:

@@ -1,7 +1,7 @@
 """Metrics of the engine: what its tasks do, and how far they are behind.
 
-They are of this process, and begin anew with it. What is counted is heard from tasks after their
-commits (`Observer`); what is a state is asked for at each scrape.
+They belong to this process, and start from zero with it. Counters are fed by tasks after their
+commits (`Observer`); gauges are read from the tasks at each scrape.
 """
 
 import platform
@@ -132,7 +132,7 @@ _WHY = {"ahead": AHEAD, "missing": MISSING}
 
 
 class EngineObserver(Observer):
-    """Counts what tasks tell."""
+    """Counts what tasks report."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counters = {spec: Counter(spec) for spec in COUNTED}
@@ -150,7 +150,7 @@ class EngineObserver(Observer):
         for why in _WHY:
             self._counters[TIMES].add(0, agent, why)
         for reason in Reason:
-            # Known before the first: a series that begins at 500 has not risen, to Prometheus.
+            # Created at 0: to Prometheus, a series that begins at 500 has not risen.
             self._counters[DEAD].add(0, agent, reason.value)
 
     def committed(self, done: Committed) -> None:
@@ -165,13 +165,13 @@ class EngineObserver(Observer):
             self._counters[TIMES].add(done.notes.counts.get(name, 0), done.agent, why)
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:  # noqa: ARG002
-        """Count an interruption that another opening follows."""
+        """Count an interruption that is followed by another opening."""
         if not final:
             self._counters[REOPENINGS].add(1, agent, str(partition))
 
 
 class EngineCollector(Collector):
-    """Asks the tasks at each scrape."""
+    """Reads the tasks' state at each scrape."""
 
     def __init__(self, engine: TaskGroup) -> None:
         self._engine = engine
@@ -196,10 +196,10 @@ class EngineCollector(Collector):
         yield filled(BUILD, [(_versions(), 1.0)])
 
     def _lags(self, status: TaskStatus, now: float) -> Iterable[tuple[Labels, float, float]]:
-        """Return records and seconds behind, of each input whose end is known.
+        """Return how many records and seconds each input whose end is known is behind.
 
-        What is not committed came after the last record that is, and after the last time that
-        there was nothing: the later of the two is where the wait can have begun.
+        Uncommitted records came after the last committed one, and after the last time that nothing
+        was left to do: the wait can have begun at the later of the two.
         """
         for topic, position in status.positions.items():
             end = status.ends.get(topic)
@@ -231,7 +231,7 @@ class EngineCollector(Collector):
         return max(known, default=heard)
 
     def _forget(self, but: set[Labels]) -> None:
-        """Drop what was noted of partitions that others hold now."""
+        """Forget partitions that other workers hold now."""
         self._level = {place: at for place, at in self._level.items() if place in but}
         self._heard = {place: at for place, at in self._heard.items() if place in but}
         self._still.forget(but)
@@ -246,6 +246,6 @@ def _versions() -> Labels:
 
 
 def observe(registry: CollectorRegistry, engine: TaskGroup) -> None:
-    """Put an engine's metrics into a registry; before the first assignment."""
+    """Register an engine's metrics; call this before the first assignment."""
     engine.observers.listeners.append(EngineObserver(registry))
     registry.register(EngineCollector(engine))

@@ -1,1 +1,1 @@
-"""Everything that leans on private parts of aiokafka."""
+"""Everything that depends on private parts of aiokafka."""

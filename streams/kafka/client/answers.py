@@ -1,7 +1,7 @@
-"""When the broker last answered a client: the proof that its connections still carry something.
+"""When the broker last answered a client: the proof that its connections still work.
 
-aiokafka retries on its own and tells nobody for how long it has been retrying in vain. All requests
-of a client pass through its `send`, so that is where questions and answers are noted.
+aiokafka retries on its own and does not report for how long it has been retrying in vain. All
+requests of a client pass through its `send`, so that is where requests and answers are recorded.
 tests/streams/test_upstream.py pins this.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 _GROUP = ("Heartbeat", "JoinGroup", "SyncGroup")
 _MAY_TAKE_LONG = ("JoinGroup", "SyncGroup")
-"""The coordinator answers these when all members have come, which may take minutes."""
+"""The coordinator answers these once all members have joined, which may take minutes."""
 _FETCH = "Fetch"
 _GIVEN_UP = 2.0
-"""Seconds after which a failed request that was not repeated no longer counts: the client asks
-another node by now."""
+"""Seconds after which a failed request that was not repeated no longer counts: by then the client
+is asking another node."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class _Question:
 
 
 class Answers:
-    """Notes the answers that one aiokafka client gets."""
+    """Records the answers that one aiokafka client gets."""
 
     def __init__(self, client: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -72,7 +72,7 @@ class Answers:
 
     @property
     def silent_for(self) -> float:
-        """Return for how many seconds nothing at all was answered; 0 if nothing was asked."""
+        """Return for how many seconds no request was answered; 0 if there was none."""
         return 0.0 if self._unanswered is None else self._clock() - self._unanswered
 
     @property

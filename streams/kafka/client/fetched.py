@@ -1,8 +1,8 @@
 """Reads what aiokafka has fetched as columns, six times faster than as record objects.
 
-aiokafka unpacks fetched bytes lazily, in `PartitionRecords._unpack_records`, and makes one object
+aiokafka unpacks fetched bytes lazily, in `PartitionRecords._unpack_records`, and creates one object
 per record there. This module walks the same compiled record batches itself, with the same rules:
-aborted transactions and control batches are skipped, the position moves past them. It leans on
+aborted transactions and control batches are skipped, the position moves past them. It depends on
 these parts of aiokafka 0.14, which tests/streams/test_upstream.py pins: `Fetcher._records`,
 `FetchResult` with `check_assignment` and `_update_position`, `PartitionRecords` with its fields,
 `_wait_consume_future`.
@@ -23,7 +23,7 @@ install()
 
 
 def take_batches(consumer: Any, wanted: Collection[Any], max_bytes: int) -> list[Batch]:
-    """Take what is fetched for the `wanted` partitions, about `max_bytes` of each at most.
+    """Take what was fetched for the `wanted` partitions, at most about `max_bytes` of each.
 
     Raises the error that a fetch of a wanted partition met, as aiokafka's own reading does.
     """
@@ -48,7 +48,7 @@ def take_batches(consumer: Any, wanted: Collection[Any], max_bytes: int) -> list
 
 
 def is_closed(consumer: Any) -> bool:
-    """Tell whether a consumer reads no more."""
+    """Tell whether a consumer has stopped reading."""
     return bool(consumer._closed or consumer._fetcher._closed)
 
 
@@ -64,7 +64,7 @@ def check_alive(consumer: Any) -> None:
 
 
 def is_reassigning(consumer: Any) -> bool:
-    """Tell whether the partitions of a consumer are being shared out anew."""
+    """Tell whether the partitions of a consumer are being rebalanced."""
     return bool(consumer._fetcher._subscriptions.reassignment_in_progress)
 
 
@@ -77,7 +77,7 @@ async def take_records(
 
 
 def position_of(consumer: Any, place: Any) -> int | None:
-    """Return where a partition is read next, None if that is not known now."""
+    """Return where a partition is read next, None if unknown."""
     assignment = consumer._subscription.subscription.assignment
     if assignment is None or place not in assignment.tps:
         return None

@@ -1,8 +1,8 @@
-"""A member of a consumer group that knows when the coordinator has last confirmed it.
+"""A member of a consumer group that knows when the coordinator last confirmed it.
 
-aiokafka keeps that to itself. All requests to the coordinator of a group pass `_send_req`; a
-heartbeat that is answered without an error says that the group's present generation holds the
-member, and with it the partitions that it was given.
+aiokafka does not expose that. All requests to the coordinator of a group pass through `_send_req`;
+a heartbeat answered without an error means that the member belongs to the group's current
+generation, and so still holds its partitions.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 
 
 class GroupMember(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is untyped
-    """A consumer that takes note of the answers to its heartbeats."""
+    """A consumer that records the answers to its heartbeats."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -40,7 +40,7 @@ class GroupMember(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is untype
         coordinator._send_req = send_and_note
 
     async def confirmed(self) -> None:
-        """Return when a heartbeat that was sent from now on is answered without an error."""
+        """Return once a heartbeat sent after this call is answered without an error."""
         asked = time.monotonic()
         while self._confirmed_at < asked:
             self._answered.clear()

@@ -1,4 +1,4 @@
-"""A transactional producer that begins quickly after a commit and can be dropped at any moment.
+"""A transactional producer that starts quickly after a commit and can be dropped at any moment.
 
 Three things differ from aiokafka's own producer:
 
@@ -37,11 +37,11 @@ _CLOSE_TIMEOUT = 2.0
 
 
 class UnknownOutcomeError(BrokerError):
-    """A request about a transaction whose outcome is not known; its producer is at its end."""
+    """A transaction request with an unknown outcome; its producer can no longer be used."""
 
 
 class _SentOnce(BaseHandler):  # type: ignore[misc]  # aiokafka is untyped
-    """A request about a transaction: not sent again unless the broker has answered it."""
+    """A transaction request: not sent again unless the broker has answered it."""
 
     name: str
 
@@ -87,7 +87,7 @@ class _EndTxn(_SentOnce, EndTxnHandler):  # type: ignore[misc]  # as above
 
 
 class _Sender(Sender):  # type: ignore[misc]  # aiokafka is untyped
-    """Knows the requests that are under way, so that they can be given up."""
+    """Tracks the requests in flight, so that they can be cancelled."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -108,10 +108,10 @@ class _Sender(Sender):  # type: ignore[misc]  # aiokafka is untyped
         request.add_done_callback(self._requests.discard)
 
     def fail(self, error: Exception) -> None:
-        """Fail what is queued and under way, and send nothing more."""
+        """Fail everything queued or in flight, and send nothing more."""
         self._message_accumulator.fail_all(error)
         self._txn_manager.fatal_error(error)
-        # Else the loop would send what is queued: nothing keeps it back any more.
+        # Otherwise the loop would send what is queued: nothing would hold it back.
         self.sender_task.cancel()
 
     async def give_up(self, seconds: float) -> None:
@@ -175,12 +175,12 @@ class TransactionalProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka
         )
 
     async def abandon(self) -> None:
-        """Close without delivering: what is open is aborted by the next owner of the id."""
+        """Close without delivering: the next owner of the id aborts the open transaction."""
         if self._closed:
             return
         self._closed = True
         self._message_accumulator._closed = True
-        # Requests first: one that is tried again would open a connection anew.
+        # Requests first: a retry would open a new connection.
         await self._sender.give_up(_CLOSE_TIMEOUT)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT):

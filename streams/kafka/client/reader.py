@@ -1,4 +1,4 @@
-"""A consumer outside any group: reads what is committed, wherever it is told to."""
+"""A consumer outside any group that reads committed records from any position."""
 
 import copy
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -32,10 +32,10 @@ def committed_reader(
         client_id=name,
         isolation_level="read_committed",
         enable_auto_commit=False,
-        # A position that the log no longer has must be seen, not silently moved.
+        # A position that the log no longer has must raise, not silently move.
         auto_offset_reset="none",
         max_partition_fetch_bytes=fetch_bytes,
-        # aiokafka has one fetch per broker under way; a seek waits until it is answered.
+        # aiokafka has only one fetch per broker in flight; a seek waits until it is answered.
         fetch_max_wait_ms=wait_ms,
         request_timeout_ms=int(request_timeout * 1000),
     )
@@ -56,10 +56,10 @@ async def bounds(consumer: Any, places: list[Any]) -> tuple[dict[Any, int], dict
 
 
 async def high_watermarks(consumer: Any, places: Collection[Any]) -> dict[Any, int]:
-    """Return where partitions end with what is written in transactions that are not decided yet.
+    """Return where partitions end, including transactions that are not decided yet.
 
-    A reader of committed records is told where committed records end, so a copy of its fetcher
-    asks in the place of a reader who sees everything.
+    Brokers tell a reader of committed records where committed records end, so a copy of its fetcher
+    asks as a reader of uncommitted records.
     """
     fetcher = copy.copy(consumer._fetcher)
     fetcher._isolation_level = READ_UNCOMMITTED
@@ -69,7 +69,7 @@ async def high_watermarks(consumer: Any, places: Collection[Any]) -> dict[Any, i
 
 
 async def check_exist(consumer: Any, places: list[Any]) -> None:
-    """Name a topic that is not there; aiokafka would wait for it without a word."""
+    """Raise an error that names a missing topic; aiokafka would silently wait for it."""
     for place in places:
         known = await _known(consumer, place.topic, place.partition)
         if not known:
@@ -81,7 +81,7 @@ async def check_exist(consumer: Any, places: list[Any]) -> None:
 
 
 async def _known(consumer: Any, topic: str, partition: int) -> set[int]:
-    """Return the partitions that the client knows of, after asking again if one is missing."""
+    """Return the partitions that the client knows, after asking again if one is missing."""
     client = consumer._client
     await client.add_topic(topic)
     known: set[int] = client.cluster.partitions_for_topic(topic) or set()
@@ -94,7 +94,7 @@ async def _known(consumer: Any, topic: str, partition: int) -> set[int]:
 async def read_to(
     consumer: Any, place: Any, first: int, end: int, use: Callable[[Batch], Awaitable[None]]
 ) -> None:
-    """Hand the committed records of one partition from `first` to `end` to `use`."""
+    """Pass the committed records of one partition from `first` to `end` to `use`."""
     consumer.assign([place])
     consumer.seek(place, first)
     position = first

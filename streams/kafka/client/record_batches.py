@@ -1,8 +1,8 @@
-"""Fetched record batches, read whatever is in them: aiokafka's own reading ends at some.
+"""Reads fetched record batches whatever they contain: aiokafka's own reader fails at some.
 
 Brokers check the frame of a batch and not its contents. A header key that is not UTF-8 makes
-aiokafka's compiled reader raise, and a kilobyte that unpacks to gigabytes takes the process with
-it; either would come again at every attempt, and nothing behind it would ever be read. So:
+aiokafka's compiled reader raise, and a kilobyte that unpacks to gigabytes kills the process; either
+would happen again at every attempt, and nothing after it would ever be read. So:
 
 - A batch is read by aiokafka's compiled reader; if that fails over text, by the one below, which
   writes such header keys with escapes.
@@ -10,9 +10,9 @@ it; either would come again at every attempt, and nothing behind it would ever b
   place of a larger one there is one record, at its last offset, with an `Unread` value, which
   readers refuse as too large.
 
-`install` puts this in the place of aiokafka's `MemoryRecords`, for every consumer of the process.
-It leans on aiokafka 0.14: on the name `fetcher.MemoryRecords` and on what `PartitionRecords` asks
-of a batch; tests/streams/test_upstream.py pins both.
+`install` replaces aiokafka's `MemoryRecords` with this, for every consumer of the process. It
+depends on aiokafka 0.14: on the name `fetcher.MemoryRecords` and on what `PartitionRecords` calls
+on a batch; tests/streams/test_upstream.py pins both.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from aiokafka.record.util import decode_varint
 MOST_UNPACKED = 64 << 20
 MOST_RECORDS = 250_000
 UNREAD_BYTES = 1 << 20
-"""How long an unread value claims to be: longer than any reader takes."""
+"""The length that an unread value claims: more than any reader accepts."""
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_AT, _LENGTH_END, _MAGIC_AT, _ATTRIBUTES_AT = 8, 12, 16, 21
@@ -61,7 +61,7 @@ class ReadRecord(NamedTuple):
 
 
 def install() -> None:
-    """Let all consumers of this process read with `ReadableRecords`."""
+    """Make all consumers of this process read with `ReadableRecords`."""
     fetcher.MemoryRecords = ReadableRecords
 
 
@@ -94,7 +94,7 @@ class ReadableRecords:
 
 
 class ReadableBatch:
-    """One batch: asked for its frame it answers as aiokafka's own, and its records can be read."""
+    """One batch: its frame as in aiokafka's own class, with records that can always be read."""
 
     def __init__(self, compiled: Any, raw: memoryview) -> None:
         self._compiled, self._raw = compiled, raw
@@ -132,7 +132,7 @@ class ReadableBatch:
 
 
 def _unpacked(codec: int, data: memoryview) -> bytes | None:
-    """Return what a batch was compressed from, None if that is too large."""
+    """Return the uncompressed bytes of a batch, None if they are too large."""
     if codec == _GZIP:
         return _gunzipped(data)
     if codec == _SNAPPY:  # never unpacks to more than some twenty times its size
@@ -149,7 +149,7 @@ def _unpacked(codec: int, data: memoryview) -> bytes | None:
 
 @cache
 def _room() -> bytearray:
-    """Return where batches are unpacked; the system gives it memory only as far as it is used."""
+    """Return the buffer for unpacking; the system allocates its memory only as far as used."""
     return bytearray(MOST_UNPACKED)
 
 
@@ -166,9 +166,9 @@ def _gunzipped(data: memoryview) -> bytes | None:
 
 
 def _unread(raw: memoryview) -> ReadRecord:
-    """Return what stands for all records of a batch that is too large to be unpacked.
+    """Return the stand-in for all records of a batch that is too large to unpack.
 
-    At its last offset: a reader that has read some of the batch before passes over what is earlier.
+    It is at the last offset, because a reader that has read part of the batch skips earlier ones.
     """
     head = _HEAD.unpack_from(raw)
     base, last, newest = head[0], head[6], head[8]

@@ -1,6 +1,6 @@
-"""What a broker knows of topics that aiokafka's consumer does not ask for: ids and settings.
+"""Facts about topics that aiokafka's consumer does not request: ids and settings.
 
-Kafka gives every topic an id, and another one when a topic is recreated under the same name.
+Kafka gives every topic an id, and a new one when a topic is recreated under the same name.
 aiokafka asks for metadata in a version that has no ids yet, so the request and its answer are
 described here, by Kafka's protocol: Metadata, version 12.
 """
@@ -28,9 +28,9 @@ from aiokafka.protocol.types import (
 from settings.errors import BrokerError
 
 _TOPIC = 2
-"""A topic among the kinds of resources that have settings."""
+"""The resource type of a topic, in requests about settings."""
 _UNKNOWN = UUID(int=0)
-"""Stands for no id: in a question by name, and in the answers of brokers that keep none."""
+"""Stands for no id: in a request by name, and in responses of brokers that keep none."""
 
 
 class _Id(AbstractType[UUID]):  # type: ignore[misc]  # aiokafka is untyped
@@ -109,7 +109,7 @@ class _MetadataRequest(Request[_MetadataQuestion]):  # type: ignore[misc]  # aio
 
 
 async def topic_ids(client: Any, topics: Collection[str]) -> dict[str, str]:
-    """Return the id of each topic; without those that the broker keeps no id of.
+    """Return the id of each topic, without topics for which the broker keeps no id.
 
     `client` is a consumer or a producer, whose connections are used.
     """
@@ -122,7 +122,7 @@ async def topic_ids(client: Any, topics: Collection[str]) -> dict[str, str]:
 
 
 async def topic_setting(client: Any, topic: str, key: str) -> str | None:
-    """Return one setting of a topic, None if we may not see it."""
+    """Return one setting of a topic, None if we are not allowed to see it."""
     answer = await _ask(client, DescribeConfigsRequest([(_TOPIC, topic, [key])]))
     for error, _, _, _, entries in answer.resources:
         if not error:
@@ -131,7 +131,7 @@ async def topic_setting(client: Any, topic: str, key: str) -> str | None:
 
 
 async def _ask(client: Any, request: Any) -> Any:
-    """Return the answer of any broker that gives one."""
+    """Return the first answer from any broker."""
     inner = client._client if hasattr(client, "_client") else client.client
     brokers = [broker.nodeId for broker in inner.cluster.brokers()]
     random.shuffle(brokers)
