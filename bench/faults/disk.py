@@ -12,7 +12,7 @@ from typing import TypeAlias
 Draw: TypeAlias = random.Random
 _SHARE = 0.5
 _BLOCK = 64
-"""How many bytes a flip inverts: more than any error-correcting code could repair."""
+"""How many bytes a flip inverts: more than a code that corrects single bits could repair."""
 
 
 def damage(folder: Path, seed: int, kind: str | None = None) -> str | None:

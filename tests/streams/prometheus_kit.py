@@ -46,7 +46,7 @@ class Prometheus:
 
 
 def _finite(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out series that are always NaN: a panel would show nothing of them."""
+    """Leave out series without any finite value: a panel would show nothing of them."""
     return [
         each
         for each in series

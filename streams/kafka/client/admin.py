@@ -14,8 +14,8 @@ _PAUSE = 0.25
 class PatientAdmin(AIOKafkaAdminClient):  # type: ignore[misc]  # aiokafka is untyped
     """Asks again for `patience` seconds.
 
-    aiokafka's own client picks any broker and gives up if that one is down. Whatever is asked here
-    may be asked twice.
+    aiokafka's own client picks any broker and gives up if that one is down. Every request made
+    here may be sent twice.
     """
 
     def __init__(self, patience: float, client: Mapping[str, Any]) -> None:

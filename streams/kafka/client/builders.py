@@ -1,6 +1,6 @@
 """Record batches under construction, filled without aiokafka's wrapper around each record.
 
-The wrapper costs as much again as the encoding. This leans on `BatchBuilder._builder` and
+The wrapper costs as much again as the encoding. This depends on `BatchBuilder._builder` and
 `BatchBuilder._relative_offset`, which tests/streams/test_upstream.py pins.
 """
 
