@@ -40,13 +40,20 @@ END_TO_END = Spec(
     "Time from an instance's record to the commit of its diagnosis.",
     buckets=SECONDS,
 )
-PROCESS = (INSTANCES, PREDICTIONS, DIAGNOSES, LABEL_DELAY, END_TO_END)
+SHRUNK_RECORDS = Spec(
+    "hb_early_records_shrunk_total",
+    "counter",
+    "Labels and contexts that came before their diagnosis and of which only a digest is kept,"
+    " because the records of others fill the space for them.",
+)
+PROCESS = (INSTANCES, PREDICTIONS, DIAGNOSES, LABEL_DELAY, END_TO_END, SHRUNK_RECORDS)
 
 # The names of what agents note. Times are in milliseconds.
 READ, SAID = "read", "said"
 COMPLETE, INCOMPLETE = "complete", "incomplete"
 DELAYS, ARRIVED = "delays", "arrived"
 DIAGNOSED = "diagnosed"
+SHRUNK = "shrunk"
 
 
 class PipelineObserver(Observer):
@@ -56,8 +63,9 @@ class PipelineObserver(Observer):
         self._instances, self._predictions = Counter(INSTANCES), Counter(PREDICTIONS)
         self._diagnoses = Counter(DIAGNOSES)
         self._delays, self._ends = Histogram(LABEL_DELAY), Histogram(END_TO_END)
-        meters = self._instances, self._predictions, self._diagnoses, self._delays, self._ends
-        for meter in meters:
+        self._shrunk = Counter(SHRUNK_RECORDS)
+        counters = self._instances, self._predictions, self._diagnoses, self._shrunk
+        for meter in (*counters, self._delays, self._ends):
             registry.register(meter)
 
     def committed(self, done: Committed) -> None:
@@ -69,6 +77,8 @@ class PipelineObserver(Observer):
         for name, complete in ((COMPLETE, "true"), (INCOMPLETE, "false")):
             if name in counts:
                 self._diagnoses.add(counts[name], complete)
+        if SHRUNK in counts:
+            self._shrunk.add(counts[SHRUNK])
         values = done.notes.values
         if DELAYS in values:
             self._delays.observe_all(_joined(values[DELAYS]) / 1000)

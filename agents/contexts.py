@@ -8,7 +8,7 @@ import numpy as np
 from agents.local_learner import readable
 from learners.join import Context, Event
 from learners.payloads import ContextPayload
-from schemas.deadletters import kept
+from schemas.deadletters import digest
 from schemas.reading import Check
 from schemas.rows import RowReader
 from settings.model import Settings
@@ -29,11 +29,11 @@ class ContextReader:
         read = self._reader.read(batch.values)
         if not read.ids:
             return [], read.errors
-        unit = self._partition.space.unit(np.array(read.rows, np.float64))
-        cubes = self._partition.cells(unit).tolist()
+        cubes = self._partition.context_cells(np.array(read.rows, np.float64)).tolist()
         values, offsets, times = batch.values, batch.offsets, batch.timestamps
         events: list[Event] = [
-            Context(times[i], name, ContextPayload(cube, offsets[i], kept(values[i])))
+            # Of the values themselves nothing is kept, only what identifies the record.
+            Context(times[i], name, ContextPayload(cube, offsets[i], digest(values[i] or b"")))
             for i, name, cube in zip(read.positions, read.ids, cubes, strict=True)
         ]
         return events, read.errors

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE
+from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE, SHRUNK
 from agents.contexts import ContextReader
 from agents.ensemble_outputs import EnsembleOutputs
 from agents.live_learners import LiveLearners, Liveness
@@ -18,16 +18,16 @@ from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
 from agents.state_encoding import ENTRIES, pack, unpack
 from agents.totals import EnsembleTotals
-from learners.arrays.types import Ints
+from learners.arrays.types import ABSTAINED, Ints
 from learners.ensemble import EnsembleLearner, Outcome
 from learners.join import Codec, Event, JoinRules, Label, Prediction, Reject
-from learners.payloads import PredictionPayload
+from learners.payloads import ContextPayload, LabelPayload, PredictionPayload
 from schemas.deadletters import Digest, kept
 from schemas.errors import RecordError
 from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
 from schemas.records import Prediction as PredictionRecord
-from settings.building import fusion
+from settings.building import assessment, fusion
 from settings.fingerprint import ensemble_meaning
 from settings.model import Settings
 from settings.sections.base import milliseconds
@@ -65,7 +65,13 @@ def ensemble_learner(settings: Settings, codec: Codec = ENTRIES) -> EnsembleLear
     """Return the untaught ensemble learner of the settings; `codec` where payloads are others."""
     context = settings.ensemble.context
     unheard = context.partition().size if context else 0
-    return EnsembleLearner(fusion(settings), join_rules(settings), unheard=unheard, codec=codec)
+    return EnsembleLearner(
+        fusion(settings),
+        join_rules(settings),
+        assessment=assessment(settings),
+        unheard=unheard,
+        codec=codec,
+    )
 
 
 def spec(settings: Settings) -> AgentSpec:
@@ -91,6 +97,9 @@ def spec(settings: Settings) -> AgentSpec:
             ),
             CountsTable("scores", probe.scores.width),
             CountsTable("regret", probe.regret.width),
+            # What FNR control counted in earlier versions: read, so that their state opens.
+            CountsTable("fusion_fnr_control", 2),
+            CountsTable("assessment", probe.assessment.table.width),
             CountsTable("totals", EnsembleTotals.width(settings), cells=1),
             CountsTable("latest", probe.latest.width, cells=1, adds=False),
             CountsTable("window", window.page_width, cells=window.pages, adds=False),
@@ -117,8 +126,11 @@ class EnsembleProcessor(Processor):
     def __init__(self, settings: Settings, context: TaskContext) -> None:
         self.learner = ensemble_learner(settings)
         self._topics = Topics.of(settings)
-        self._labels = settings.labels
-        self._label_index = {label: i for i, label in enumerate(settings.labels)}
+        self._every_label = np.arange(len(settings.labels))
+        self._label_index: dict[str | None, int] = {
+            **{label: i for i, label in enumerate(settings.labels)},
+            None: ABSTAINED,
+        }
         self._log_odds = LogOddsFormat(settings)
         self._names = list(settings.learners)
         self._name_index = {name: i for i, name in enumerate(self._names)}
@@ -135,20 +147,22 @@ class EnsembleProcessor(Processor):
         self._live = LiveLearners(len(self._names))
         self._batch: Batch | None = None
         self._moved = self._diagnosed = False
-        self._settled = 0
+        self._settled = self._shrunk = 0
         self._learned: list[Ints] = []
         self._restore()
         if context.others is not None:
             self._others: Others = context.others
             self.learner.judge = fusion(settings)
             self.learner.refresh = self._pool
+            self.learner.experience = self._experience
 
     # State.
 
     def _counted(self) -> dict[str, Any]:
         learner = self.learner
         named = {_fused(name): table for name, table in learner.fusion.tables().items()}
-        return {**named, "scores": learner.scores, "regret": learner.regret}
+        sure = learner.assessment.table
+        return {**named, "scores": learner.scores, "regret": learner.regret, "assessment": sure}
 
     def _restore(self) -> None:
         for name, table in self._counted().items():
@@ -184,14 +198,16 @@ class EnsembleProcessor(Processor):
         tables["totals"].put(_ONLY, totals.row[None])
         if self._diagnosed:
             tables["latest"].put(_ONLY, learner.latest.rows(_ONLY))
+            tables["assessment"].put(self._every_label, learner.assessment.rows)
 
     def _save_learned(self) -> None:
         learner, tables = self.learner, self._tables
         pages = learner.window.changed(self._settled)
         tables["window"].put(pages, learner.window.read_pages(pages))
-        scopes, learned = np.arange(1 + len(self._names)), np.unique(np.concatenate(self._learned))
+        learned = np.unique(np.concatenate(self._learned))
+        known = {"scores": np.arange(1 + len(self._names)), "assessment": self._every_label}
         for name, table in self._counted().items():
-            cells = scopes if name == "scores" else learned
+            cells = known.get(name, learned)
             tables[name].put(cells, table.rows(cells))
 
     def _pool(self, cells: Ints) -> None:
@@ -200,6 +216,13 @@ class EnsembleProcessor(Processor):
         for name, table in judge.tables().items():
             rows = [own[name].rows(cells), *self._others.parts(_fused(name), cells)]
             table.put(cells, judge.pooled(name, np.stack(rows)))
+
+    def _experience(self) -> tuple[int, Ints]:
+        """Return how many labels all partitions have learned, and what they know of diagnoses."""
+        learned, rows = self.learner.own_experience()
+        others = self._others
+        learned += int(others.rows("scores", _ONLY).sum())
+        return learned, rows + others.rows("assessment", self._every_label)
 
     # Work.
 
@@ -238,6 +261,9 @@ class EnsembleProcessor(Processor):
         outcome = self.learner.take(events, now, live=present.live, awaited=present.awaited)
         self._note(outcome, events, out)
         self._moved = True
+        shrunk, self._shrunk = self._shrunk, self.learner.ledger.shrunk
+        if self._shrunk > shrunk:
+            out.notes.count(SHRUNK, self._shrunk - shrunk)
         self._diagnosed |= bool(outcome.diagnoses)
         self._outputs.send_diagnoses(outcome, out)
         others = self.learner.others(outcome.settled) if self._outputs.joint else None
@@ -282,6 +308,7 @@ class EnsembleProcessor(Processor):
                 r.low,
                 r.high,
                 r.epsilon,
+                r.missing,
             )
             events.append(
                 Prediction(
@@ -292,8 +319,9 @@ class EnsembleProcessor(Processor):
 
     def _labelled(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_labels.read(batch.values)
+        values, offsets, times = batch.values, batch.offsets, batch.timestamps
         events: list[Event] = [
-            Label(batch.timestamps[i], name, label, (batch.offsets[i], kept(batch.values[i])))
+            Label(times[i], name, label, LabelPayload(offsets[i], kept(values[i])))
             for i, name, label in zip(read.positions, read.ids, read.labels, strict=True)
         ]
         return events, read.errors
@@ -309,8 +337,12 @@ class EnsembleProcessor(Processor):
             assert self._batch is not None  # noqa: S101 - time alone rejects no prediction
             out.dead(self._batch, event.reference, error)
             return
-        topic = self._topics.labels if isinstance(event, Label) else self._topics.contexts
-        offset, value = event.payload[-2:]
+        payload: LabelPayload | ContextPayload
+        if isinstance(event, Label):
+            topic, payload = self._topics.labels, LabelPayload(*event.payload)
+        else:
+            topic, payload = self._topics.contexts, ContextPayload(*event.payload)
+        value = payload.value
         if value is not None and not isinstance(value, bytes):
             value = Digest(*value)  # of a large one no more was kept
-        out.dead_record(error, topic, offset, key=event.id.encode(), value=value)
+        out.dead_record(error, topic, payload.offset, key=event.id.encode(), value=value)

@@ -1,20 +1,31 @@
 """What the ensemble learner sends: diagnoses to whoever reads them, feedback to local learners."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+
+import numpy as np
 
 from agents.agent_metrics import DIAGNOSED
 from agents.log_odds import LogOddsFormat
 from learners.arrays.shares import UNIT
 from learners.arrays.types import Floats
+from learners.assessment.assessment import Assessed
+from learners.assessment.bins import MILLION
 from learners.ensemble import Outcome
 from learners.fusion.base import Verdict
 from learners.join import Diagnose, Settle
 from learners.payloads import ContextPayload
-from schemas.records import Diagnosis, Feedback, Opinion
+from schemas.records import REFER, Diagnosis, Feedback, Opinion, TrackRecord
 from schemas.writing import encode_all
 from settings.model import Settings
 from streams.engine.outbox import Outbox
 from streams.kafka.topics import Topics
+
+
+def _bases(verdict: Verdict) -> list[tuple[int, ...] | None]:
+    if verdict.basis is None:
+        return [None] * len(verdict.labels)
+    return list(map(tuple, verdict.basis.tolist()))
 
 
 class EnsembleOutputs:
@@ -40,11 +51,18 @@ class EnsembleOutputs:
             return
         labels, names, experts, mode = self._labels, self._names, self._experts, self._mode
         opinions = self._opinions
+        sure = outcome.assessed
         decided = zip(
             outcome.diagnoses,
-            outcome.verdict.labels.tolist(),
+            sure.labels.tolist(),
             (outcome.verdict.parts / UNIT).tolist(),
             self._votes(outcome.verdict),
+            _bases(outcome.verdict),
+            sure.answered.tolist(),
+            self._cannot_exclude(sure),
+            sure.chance.tolist(),
+            _records(sure),
+            (sure.support / MILLION).tolist(),
             strict=True,
         )
         records = [
@@ -59,8 +77,16 @@ class EnsembleOutputs:
                 case.at,
                 None if case.context is None else str(ContextPayload(*case.context).cube),
                 votes,
+                basis,
+                labels[label] if answered else REFER,
+                left,
+                dict(zip(labels, chance, strict=True)),
+                record,
+                _why(case, sure, answered, left, support),
+                sure.learned,
+                tuple(support),
             )
-            for case, label, share, votes in decided
+            for case, label, share, votes, basis, answered, left, chance, record, support in decided
         ]
         keys = [case.id.encode() for case in outcome.diagnoses]
         times = [case.at for case in outcome.diagnoses]
@@ -68,11 +94,18 @@ class EnsembleOutputs:
         out.emit_many(self._topics.diagnoses, keys, values, times)
         out.notes.keep(DIAGNOSED, values)
 
+    def _cannot_exclude(self, sure: Assessed) -> list[tuple[str, ...]]:
+        """Return what referred patients may have; nothing for the others."""
+        left: list[tuple[str, ...]] = [()] * len(sure.labels)
+        for row in np.flatnonzero(~sure.answered).tolist():
+            left[row] = tuple(compress(self._labels, sure.possible[row].tolist()))
+        return left
+
     def _opinions(self, case: Diagnose) -> dict[str, Opinion]:
         labels = self._labels
         return {
             name: Opinion(
-                labels[label],
+                labels[label] if label >= 0 else None,
                 payload.rule,
                 payload.exploring,
                 payload.trials,
@@ -80,6 +113,7 @@ class EnsembleOutputs:
                 payload.low,
                 payload.high,
                 payload.epsilon,
+                payload.missing,
             )
             for name, label, payload in zip(self._names, case.labels, case.payloads, strict=True)
             if payload is not None
@@ -125,17 +159,46 @@ class EnsembleOutputs:
     def _feedback(
         self, cases: Sequence[Settle], learner: int, others: Sequence[tuple[float, ...] | None]
     ) -> Iterator[Feedback]:
-        labels = self._labels
-        for case, said in zip(cases, others, strict=True):
+        labels, joint = self._labels, self._joint[learner]
+        for case, heard in zip(cases, others, strict=True):
             payload = case.payloads[learner]
             yield Feedback(
                 case.id,
                 labels[case.label],
-                labels[case.labels[learner]],
+                labels[label] if (label := case.labels[learner]) >= 0 else None,
                 payload.phase,
                 payload.cube,
                 payload.rule,
                 case.at,
                 payload.votes,
-                others=said,
+                others=heard,
+                log_odds=self._log_odds.shorten(payload.log_odds) if joint else None,
             )
+
+
+def _records(sure: Assessed) -> Iterable[TrackRecord]:
+    """Return the track record of each diagnosis; many share one."""
+    made = [TrackRecord(*record) for record in sure.records]
+    return [made[at] for at in sure.track.tolist()]
+
+
+def _why(
+    case: Diagnose, sure: Assessed, answered: bool, left: tuple[str, ...], support: Sequence[float]
+) -> tuple[str, ...]:
+    """Say why a diagnosis is referred, and what its reader should know."""
+    why = []
+    if not answered:
+        if sure.untaught:
+            why.append("few_labels" if sure.learned else "no_labels")
+        elif any(support):
+            why.append("several_possible" if left else "none_fits")
+    if not any(support):
+        why.append("no_opinion")
+    if case.missing:
+        why.append("learner_missing")
+    heard = [payload for payload in case.payloads if payload is not None]
+    if any([payload.missing for payload in heard]):  # noqa: C419 - for every diagnosis
+        why.append("value_missing")
+    if not all([payload.trials for payload in heard]):  # noqa: C419
+        why.append("new_cube")
+    return tuple(why)

@@ -15,19 +15,21 @@ import numpy as np
 
 from agents.agent_metrics import READ, SAID
 from agents.log_odds import LogOddsFormat
-from agents.pooling import LEARNED, OtherCounts, PhaseIds, RulePool
+from agents.pooling import FILLING, LEARNED, OtherCounts, PhaseIds, RulePool
 from agents.prediction_records import PredictionRecords
 from agents.record_checks import at_home
 from agents.state_encoding import pack_state, unpack_state
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import WaitingFeatures
 from learners.arrays.seeds import seeds_of
-from learners.arrays.types import Floats, Ints
+from learners.arrays.types import MISSING, Floats, Ints
+from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
-from learners.local.learner import Labelled, Lessons
-from learners.rules.base import Rule, RuleError
+from learners.local.learner import Labelled, Lessons, Pooled, opinion
+from learners.rules.base import LearningRule, RuleError
 from learners.rules.calls import CURRENT, RuleHangs
 from learners.rules.sifting import sift
+from learners.theory.promises import confidence
 from schemas.errors import RecordError
 from schemas.reading import Batch as ReadBatch
 from schemas.reading import Reader
@@ -48,7 +50,9 @@ from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics, local
 
 UNCOUNTABLE = RecordError(Reason.OUT_OF_RANGE, "phase, cube: expected those of a prediction")
-UNHEARD = RecordError(Reason.WRONG_DIMENSION, "others: expected one entry per label, or one of two")
+UNHEARD = RecordError(
+    Reason.WRONG_DIMENSION, "others, log_odds: expected one entry per label, or one of two"
+)
 
 
 def spec(settings: Settings, name: str) -> AgentSpec:
@@ -73,6 +77,7 @@ def spec(settings: Settings, name: str) -> AgentSpec:
         lambda context: LocalProcessor(settings, name, context),
         follow=settings.topics.partitions > 1,
         meaning=learner_meaning(settings, name),
+        deadletters=topics.deadletter_of(name),
     )
 
 
@@ -85,7 +90,10 @@ class LocalProcessor(Processor):
         self._topics = Topics.of(settings)
         self._predictions = PredictionRecords(settings, name)
         self._log_odds = LogOddsFormat(settings)
-        self._label_index = {label: i for i, label in enumerate(settings.labels)}
+        self._label_index: dict[str | None, int] = {
+            **{label: i for i, label in enumerate(settings.labels)},
+            None: MISSING,
+        }
         self._rules = list(settings.learners[name].rules)
         self._rule_index = {rule: i for i, rule in enumerate(self._rules)}
         self._full = settings.learners[name].feedback == "full"
@@ -118,15 +126,24 @@ class LocalProcessor(Processor):
         self._restore_rules()
 
     def _restore_rules(self) -> None:
+        if self._models is None:
+            return
+        filling = self._models.get(FILLING)
+        self.learner.filling.restore({} if filling is None else unpack_state(filling))
         for rule in self.learner.learning_rules:
-            assert self._models is not None  # noqa: S101 - the tables were made for these rules
             found = self._models.get(rule.name.encode())
             if found is None:
                 rule.restore(self._untaught[rule.name])
             else:
-                state = unpack_state(found)
-                self._taught = int(state.pop(LEARNED))
-                rule.restore(state)
+                self._restore_rule(rule, found)
+
+    def _restore_rule(self, rule: LearningRule, stored: bytes) -> None:
+        try:
+            state = unpack_state(stored)
+            self._taught = int(state.pop(LEARNED))
+            rule.restore(state)
+        except LearnerError as error:
+            raise FinalError(f"learner {self.name}: {error}") from None
 
     def process(self, batch: Batch, out: Outbox) -> None:
         """Handle instances or feedback."""
@@ -160,11 +177,11 @@ class LocalProcessor(Processor):
         rows = np.fromiter(chain.from_iterable(read.rows), np.float64, count * d).reshape(count, d)
         times, seeds = [batch.timestamps[i] for i in read.positions], seeds_of(read.ids)
         decided, failed = sift(
-            count, lambda part: self.learner.decide(rows[part], seeds[part], self._asked())
+            count, lambda part: self.learner.decide(rows[part], seeds[part], self._pooled())
         )
         for part, said in decided:
             ids = read.ids[part]
-            sure = self.learner.confidence(said.choices)
+            sure = confidence(self.learner, said.choices)
             values = encode_all(self._predictions.records(ids, read.at[part], said, sure))
             keys = [name.encode() for name in ids]
             out.emit_many(self._topics.predictions, keys, values, times[part])
@@ -174,9 +191,9 @@ class LocalProcessor(Processor):
         self._totals.count(FORGOTTEN, self._features.expire(times[-1]))
         self._refuse(batch, [(read.positions[row], error) for row, error in failed], out)
 
-    def _asked(self) -> Sequence[Rule] | None:
-        """Return the rules that all partitions taught together, if there are several."""
-        return None if self._pool is None else self._pool.rules(self.learner)
+    def _pooled(self) -> Pooled | None:
+        """Return what all partitions learned together, if there are several."""
+        return None if self._pool is None else self._pool.pooled(self.learner)
 
     @staticmethod
     def _refuse(batch: Batch, failed: Iterable[tuple[int, RuleError]], out: Outbox) -> None:
@@ -205,10 +222,10 @@ class LocalProcessor(Processor):
     ) -> tuple[list[int], list[Feedback]]:
         """Return the feedback that is about this learner; the rest goes to the dead letters."""
         iup = self.learner.iup
-        sizes = {n: iup.phase(n).partition.size for n in range(1, iup.current + 1)}
-        known = [int(r.cube) < sizes.get(r.phase, 0) for r in read.records]
+        grids = {n: iup.phase(n).partition.grid for n in range(1, iup.current + 1)}
+        known = [r.phase in grids and grids[r.phase].holds(int(r.cube)) for r in read.records]
         good = [
-            fine and self._log_odds.fits(r.others)
+            fine and self._log_odds.fits(r.others) and self._log_odds.fits(r.log_odds)
             for fine, r in zip(known, read.records, strict=True)
         ]
         if all(good):
@@ -229,11 +246,14 @@ class LocalProcessor(Processor):
 
     def _votes(self, records: Sequence[Feedback]) -> Ints:
         """Return (n, F) each rule's label; a bandit is told that of the chosen one only."""
+        index, rules = self._label_index, self._rules
         if not self._full:
-            predicted = np.array([self._label_index[r.predicted] for r in records], np.int64)
-            return np.repeat(predicted[:, None], len(self._rules), axis=1)
+            predicted = np.array([index[r.predicted] for r in records], np.int64)
+            return np.repeat(predicted[:, None], len(rules), axis=1)
         votes = [
-            [self._label_index[(r.votes or {}).get(rule, r.predicted)] for rule in self._rules]
+            [index[r.predicted]] * len(rules)
+            if r.votes is None
+            else [index[r.votes.get(rule)] for rule in rules]
             for r in records
         ]
         return np.array(votes, np.int64)
@@ -245,7 +265,7 @@ class LocalProcessor(Processor):
         kept = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
         d, at = self.learner.space.d, [k for k, _ in kept]
         rows = np.frombuffer(b"".join(row for _, row in kept), np.float64).reshape(len(kept), d)
-        lessons = Lessons(rows, truth[at], self._others([records[k] for k in at]))
+        lessons = self._lessons(rows, truth[at], [records[k] for k in at])
         _, failed = sift(len(at), lambda part: self._teach_rules(lessons.part(part)))
         return [(at[row], error) for row, error in failed]
 
@@ -257,16 +277,22 @@ class LocalProcessor(Processor):
             self._restore_rules()
             raise
         self._taught += len(lessons.truth)
+        assert self._models is not None  # noqa: S101 - the tables were made for these rules
+        if self.learner.filling.begun:
+            self._models.put(FILLING, pack_state(self.learner.filling.state()))
         for rule in self.learner.learning_rules:
-            assert self._models is not None  # noqa: S101 - the tables were made for these rules
             state = {**rule.state(), LEARNED: np.array(self._taught)}
             self._models.put(rule.name.encode(), pack_state(state))
 
-    def _others(self, records: Sequence[Feedback]) -> Floats | None:
-        """Return (n, K) the log-odds of the other learners, if a rule needs them; 0 for none."""
+    def _lessons(self, rows: Floats, truth: Ints, records: Sequence[Feedback]) -> Lessons:
+        """Return what the rules are taught; others that said nothing count as zero."""
         if not self.learner.joint:
-            return None
-        return np.nan_to_num(self._log_odds.hear([r.others for r in records]))
+            return Lessons(rows, truth)
+        others = np.nan_to_num(self._log_odds.hear([r.others for r in records]))
+        labels = np.array([self._label_index[r.predicted] for r in records], np.int64)
+        said = opinion(self._log_odds.hear([r.log_odds for r in records]), labels)
+        chosen = np.array([self._rule_index[r.rule] for r in records], np.int64)
+        return Lessons(rows, truth, others, said, chosen)
 
     def save(self) -> None:
         """Write the counts that changed to their table."""
@@ -282,5 +308,6 @@ class LocalProcessor(Processor):
 def readable(space: FeatureSpace) -> list[Feature]:
     """Return features in the form that readers use."""
     return [
-        Feature(feature.name, getattr(feature, "categories", None)) for feature in space.features
+        Feature(feature.name, getattr(feature, "categories", None), feature.required)
+        for feature in space.features
     ]

@@ -41,6 +41,12 @@ class LogOddsFormat:
             return sent
         return (-sent[0], sent[0]) if self._positive else (sent[0], -sent[0])
 
+    def shorten(self, log_odds: Sequence[float] | None) -> Sent:
+        """Return what travels of one number per label; the reverse of `expand`."""
+        if log_odds is None:
+            return None
+        return (log_odds[self._positive],) if self._labels == 2 else tuple(log_odds)
+
     def hear(self, sent: Sequence[Sent]) -> Floats:
         """Return (n, K) log-odds; nan where a record has none, or some that do not fit."""
         log_odds = np.full((len(sent), self._labels), np.nan)

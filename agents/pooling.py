@@ -4,19 +4,23 @@ Counts add up. Rules that learn are folds over one partition's feedback; a decis
 combination of all partitions' states (`LearningRule.average`), weighted by what each learned from.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from agents.state_encoding import unpack_state
-from learners.arrays.types import Ints
-from learners.local.learner import LocalLearner
-from learners.rules.base import LearningRule, Rule
+from learners.arrays.types import Ints, State
+from learners.local.filling import Filling
+from learners.local.learner import LocalLearner, Pooled
+from learners.local.partition import MAX_CELLS
+from learners.rules.base import LearningRule
 from settings.building import local_learner
 from settings.model import Settings
 from streams.engine.changelogs.replica import Others
 from streams.engine.state.entries import EntriesTable
 
+FILLING = b"(missing values)"
+"""The entry beside the models that holds what fills in for missing values; no rule is called so."""
 LEARNED = "learned"
 """The array of a stored model that holds the number of rows it learned from."""
 
@@ -30,31 +34,45 @@ class PhaseCubes(NamedTuple):
 
 
 class PhaseIds:
-    """One table for the cubes of all phases: each phase's ids begin where the last one's end."""
+    """One table for the cubes of all phases: each phase's ids begin where the last one's end.
+
+    Those of instances with missing values are numbered downwards from the largest id, as in each
+    phase (`learners.local.partition`).
+    """
 
     def __init__(self, learner: LocalLearner) -> None:
         self._iup = learner.iup
         self._starts = [0]
+        self._ends = [0]
 
     def _start(self, phase: int) -> int:
         while len(self._starts) < phase:
-            size = self._iup.phase(len(self._starts)).partition.size
-            self._starts.append(self._starts[-1] + size)
+            grid = self._iup.phase(len(self._starts)).partition.grid
+            self._starts.append(self._starts[-1] + grid.size)
+            self._ends.append(self._ends[-1] + grid.incomplete)
         return self._starts[phase - 1]
 
-    def join(self, phase: int, cubes: Any) -> Any:
+    def join(self, phase: int, cubes: Ints) -> Ints:
         """Return the table's ids of a phase's cubes."""
-        return cubes + self._start(phase)
+        start, size = self._start(phase), self._iup.phase(phase).partition.size
+        return np.where(cubes < size, cubes + start, cubes - self._ends[phase - 1])
 
-    def split(self, ids: Any) -> list[PhaseCubes]:
+    def split(self, ids: Ints) -> list[PhaseCubes]:
         """Return the ids phase by phase."""
+        # Ids from the top are told apart by what is nearer: no table comes near the middle.
+        down = MAX_CELLS - ids
+        complete = ids < down
         parts = []
-        phase = 1
-        while len(ids) and self._start(phase) <= ids.max():
+        phase, left = 1, len(ids)
+        while left:
             low, high = self._start(phase), self._start(phase + 1)
-            positions = np.flatnonzero((ids >= low) & (ids < high))
+            first, last = self._ends[phase - 1], self._ends[phase]
+            of = np.where(complete, (ids >= low) & (ids < high), (down >= first) & (down < last))
+            positions = np.flatnonzero(of)
             if positions.size:
-                parts.append(PhaseCubes(phase, positions, ids[positions] - low))
+                cubes = np.where(complete, ids - low, ids + first)[positions]
+                parts.append(PhaseCubes(phase, positions, cubes))
+                left -= positions.size
             phase += 1
         return parts
 
@@ -91,8 +109,8 @@ class RulePool:
         self._learner = local_learner(settings, name)
         self._seen: tuple[int, bytes | None] | None = None
 
-    def rules(self, own: LocalLearner) -> tuple[Rule, ...]:
-        """Return the rules to decide with; they are pooled again after anything new was learned."""
+    def pooled(self, own: LocalLearner) -> Pooled:
+        """Return what to decide with; it is pooled again after anything new was learned."""
         learning = [rule for rule in own.rules if isinstance(rule, LearningRule)]
         mine = self._models.get(learning[0].name.encode())
         if self._seen != (self._others.version, mine):
@@ -100,16 +118,20 @@ class RulePool:
             for mixed in self._learner.rules:
                 if isinstance(mixed, LearningRule) and mixed.averages:
                     self._mix(mixed)
-        return tuple(
+            self._learner.filling.restore(Filling.merged(self._states(FILLING)))
+        rules = [
             pooled if isinstance(pooled, LearningRule) and pooled.averages else rule
             for rule, pooled in zip(own.rules, self._learner.rules, strict=True)
-        )
+        ]
+        return Pooled(rules, self._learner.filling)
 
-    def _mix(self, rule: LearningRule) -> None:
-        key = rule.name.encode()
+    def _states(self, key: bytes) -> list[State]:
         held = [self._models.get(key)]
         held += [entries.get(key) for entries in self._others.entries("models").values()]
-        states = [unpack_state(data) for data in held if data is not None]
+        return [unpack_state(data) for data in held if data is not None]
+
+    def _mix(self, rule: LearningRule) -> None:
+        states = self._states(rule.name.encode())
         if states:
             counts = [int(state.pop(LEARNED)) for state in states]
             rule.restore(rule.average(states, counts))

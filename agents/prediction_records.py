@@ -6,7 +6,7 @@ from itertools import repeat
 import numpy as np
 
 from agents.log_odds import LogOddsFormat
-from learners.arrays.types import Floats
+from learners.arrays.types import MISSING, Floats
 from learners.local.learner import Confidence, Predictions
 from schemas.records import Prediction
 from settings.model import Settings
@@ -36,7 +36,7 @@ class PredictionRecords:
             Prediction,
             ids,
             repeat(self._name),
-            [labels[i] for i in predictions.labels.tolist()],
+            [None if i == MISSING else labels[i] for i in predictions.labels.tolist()],
             repeat(choices.phase),
             map(str, choices.cubes.tolist()),
             [rules[i] for i in choices.rules.tolist()],
@@ -49,13 +49,17 @@ class PredictionRecords:
             _known(confidence.epsilon),
             self._votes(predictions),
             self._log_odds.send(predictions.log_odds),
+            repeat(0) if predictions.missing is None else predictions.missing.tolist(),
         )
 
     def _votes(self, predictions: Predictions) -> Iterable[dict[str, str] | None]:
         if not self._full:
             return repeat(None)
-        named = [[self._labels[i] for i in row] for row in predictions.votes.tolist()]
-        return [dict(zip(self._rules, row, strict=True)) for row in named]
+        labels, rules = self._labels, self._rules
+        return [
+            {rule: labels[i] for rule, i in zip(rules, row, strict=True) if i != MISSING}
+            for row in predictions.votes.tolist()
+        ]
 
 
 def _known(column: Floats) -> list[float | None]:

@@ -1,5 +1,6 @@
 """State as bytes: named arrays, ledger entries and rows, for the tables of a task."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,12 +9,33 @@ from numpy.typing import NDArray
 
 from learners.arrays.types import State
 from learners.join import Codec
-from learners.payloads import keep_payload, load_payload
+from learners.payloads import keep_context, keep_payload, load_payload
+from schemas.deadletters import digest
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
-ENTRIES = Codec(pack=_encode, unpack=_decode, keep=keep_payload, load=load_payload)
+
+def _weigh(payload: Sequence[Any]) -> int:
+    """Return the length of the record that a label or a context brings along, its last field."""
+    return len(payload[-1]) if isinstance(payload[-1], bytes) else 0
+
+
+def _shrink(payload: Sequence[Any]) -> Sequence[Any]:
+    """Keep only a digest of that record."""
+    *fields, value = payload
+    return (*fields, digest(value) if isinstance(value, bytes) else value)
+
+
+ENTRIES = Codec(
+    pack=_encode,
+    unpack=_decode,
+    keep=keep_payload,
+    load=load_payload,
+    keep_context=keep_context,
+    weigh=_weigh,
+    shrink=_shrink,
+)
 """Ledger entries as MessagePack: half the memory, and what is written down is what is kept."""
 
 

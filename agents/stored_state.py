@@ -32,12 +32,16 @@ async def check_stored(settings: Settings) -> None:
     await check_state(settings, {name: topic.partitions for name, topic in existing.items()})
 
 
-async def check_state(settings: Settings, partitions: Mapping[str, int]) -> None:
+async def check_state(
+    settings: Settings, partitions: Mapping[str, int], agents: Collection[str] = ()
+) -> None:
     """Refuse state of another ensemble, or state that these settings would misread.
 
-    `partitions` has the number of partitions of every topic that exists.
+    `partitions` has the number of partitions of every topic that exists. Only the state of some
+    `agents` is read, if any are named: a worker may not read that of others.
     """
-    conflicts = await find_conflicts(settings, partitions)
+    mine = {Topics.of(settings).changelog(agent) for agent in agents} or partitions.keys()
+    conflicts = await find_conflicts(settings, {n: c for n, c in partitions.items() if n in mine})
     for conflict in conflicts:
         if conflict.owner is not None:
             source = f"the state in {conflict.changelog}"

@@ -134,7 +134,8 @@ class Pipeline:
         """Everything that could not be used, each with its reason."""
         return [
             from_message(batch.headers[0], batch.keys[0], batch.values[0])
-            for batch in self.published[self.topics.deadletter]
+            for topic in self.topics.deadletters
+            for batch in self.published[topic]
         ]
 
     def rule(self, learner: str, name: str) -> Any:
@@ -163,13 +164,13 @@ class Agent:
 
     def process(self, batch: Batch, deadletters: str) -> "list[Message]":
         """Process a batch; return what the agent sends."""
-        sent = Sent(deadletters)
+        sent = Sent(self.spec.deadletters or deadletters)
         self.processor.process(batch, sent)
         return sent.messages
 
     def tick(self, now: int, deadletters: str) -> "list[Message]":
         """Let time pass; return what the agent sends."""
-        sent = Sent(deadletters)
+        sent = Sent(self.spec.deadletters or deadletters)
         self.processor.tick(now, sent)
         return sent.messages
 

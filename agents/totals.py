@@ -27,7 +27,7 @@ FORGOTTEN   instances whose features were dropped because no label came
 THIN        of the instances, decided by a rule with fewer than FEW trials in the cube
 CUBES       cubes that this partition has learned about, in all phases
 LOST        estimated regret against the local oracle, in parts (`learners.theory.regret`)
-PREDICTED   instances decided by predicted label
+PREDICTED   instances decided by predicted label; the rest are those without an opinion
 """
 FEW = 10
 """Trials below which a cube is thin: with so few, the interval of an accuracy covers about half of
@@ -63,7 +63,7 @@ class LocalTotals:
         row[INSTANCES] = len(said.labels)
         row[EXPLORED] = said.choices.exploring.sum()
         row[THIN] = (said.choices.trials < FEW).sum()
-        row[PREDICTED:] = np.bincount(said.labels, minlength=len(row) - PREDICTED)
+        row[PREDICTED:] = np.bincount(said.labels[said.labels >= 0], minlength=len(row) - PREDICTED)
         columns = np.arange(len(row))
         self._table.bump(np.repeat(self._table.claim(_ONLY), len(row)), columns, row)
 

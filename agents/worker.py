@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from agents.monitor import metrics_page
+from agents.monitor import metrics_page, page_guard
 from agents.monitor.console import server as console
 from agents.monitor.watch import Watch
 from agents.roles import specs
@@ -50,6 +50,7 @@ def worker_app(settings: Settings, roles: Sequence[str] = ()) -> EngineApp:
     if watch is not None and settings.worker.metrics:
         metrics_page.register(app, watch)
     app.finalize()
+    page_guard.install(app, settings.worker)
     if watch is not None and settings.worker.console:
         console.install(app, settings, watch)
     return app
@@ -126,7 +127,8 @@ class Worker:
             topics = declared(self._settings)
             existing = await find(admin, [topic.name for topic in topics])
         sizes = {name: topic.partitions for name, topic in existing.items()}
-        await check_state(self._settings, sizes)
+        agents = [spec.name for spec in specs(self._settings, self._roles)]
+        await check_state(self._settings, sizes, agents)
         missing = [topic.name for topic in topics if topic.name not in existing]
         if missing:
             raise InputError(
@@ -140,7 +142,7 @@ class Worker:
         """Announce the address of the pages, in the log and to other processes."""
         agents, served = list(app.engine.specs), self._settings.worker.console
         address = getattr(app.web, "address", None)
-        page = "" if address is None else url(*address)
+        page = "" if address is None else url(*address, tls=app.pages.tls is not None)
         where = f", {'console' if served else 'pages'} at {page}" if page else ""
         sys.stdout.write(f"worker runs {', '.join(agents)}{where}\n")
         sys.stdout.flush()

@@ -50,7 +50,7 @@ def worker_pages(state: Path) -> list[WorkerPage]:
     return [page for page in pages if page is not None and _lives(page)]
 
 
-def url(host: str, port: int) -> str:
+def url(host: str, port: int, *, tls: bool = False) -> str:
     """Return what to type into a browser on this machine.
 
     >>> url("127.0.0.1", 6066), url("0.0.0.0", 80), url("::", 80)
@@ -58,7 +58,8 @@ def url(host: str, port: int) -> str:
     """
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not to listen on
     host = everywhere.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _read(file: Path) -> WorkerPage | None:

@@ -21,6 +21,7 @@ from learners.errors import LearnerError
 from settings.errors import HbError
 from settings.loading import load_settings
 from settings.model import Settings
+from streams.engine.state.private import UMASK
 
 try:
     from uvloop import run
@@ -49,6 +50,7 @@ def command(
 def serve(settings: Settings, roles: Sequence[str] = (), *, supervised: bool = False) -> None:
     """Run a worker until it is told to stop; raise WorkerError if it crashes."""
     log_to_terminal()
+    os.umask(UMASK)
     run(_work(Worker(settings, roles), supervised))
 
 

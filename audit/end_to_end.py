@@ -84,7 +84,9 @@ async def audit(
     Whatever the topics hold is reported, never raised: anyone may have written there.
     """
     report, parts = Report(Findings()), []
-    before = await read_pages(workers, time.time())
+    secret = settings.worker.web_token
+    token = "" if secret is None or not workers else secret.read()
+    before = await read_pages(workers, time.time(), token)
     async with opened(settings, "audit", progress, lenient=True) as recording:
         if await _of_other_settings(recording, settings, report.findings):
             return report
@@ -96,7 +98,7 @@ async def audit(
             _note_removed(report, observed)
     for topic, partition in sorted(recording.missing):
         report.findings.lost("topic partition that does not exist", f"{topic}/{partition}", 1)
-    after = await read_pages(workers, time.time())
+    after = await read_pages(workers, time.time(), token)
     pages = list(zip(before, after, strict=True))
     recomputed = [expected for expected, _ in parts if expected is not None]
     live = [actual for _, actual in parts if actual is not None]

@@ -93,14 +93,14 @@ def _read(observed: Observed, topic: str, reason: str) -> Ints:
 def _outcomes(observed: Observed, joined: Joined) -> dict[str, int]:
     """Return what became of instances; what was forgotten is known by its diagnosis only."""
     status = observed.pending.status
-    diagnosed = _diagnosed(observed, joined)
+    made = diagnosed(observed, joined)
     complete = np.zeros(observed.size, np.bool_)
     columns = observed.logs.diagnoses.columns
     complete[columns["id"]] = columns["complete"]
     settled = int(joined.settled.sum())
     expected = {
-        "diagnosed_complete": int((diagnosed & complete).sum()),
-        "diagnosed_incomplete": int((diagnosed & ~complete).sum()),
+        "diagnosed_complete": int((made & complete).sum()),
+        "diagnosed_incomplete": int((made & ~complete).sum()),
         "settled": settled,
         "label_matched+parked_label_settled": settled,
     }
@@ -132,17 +132,17 @@ def _repeated(expected: dict[str, int]) -> int:
 def _tally(observed: Observed, joined: Joined) -> Ints:
     """Count disagreements, and diagnoses by label, as `EnsembleLearner.tally`."""
     K = len(observed.settings.labels)
-    diagnoses = joined.diagnosis[_diagnosed(observed, joined) & (joined.diagnosis >= 0)]
+    diagnoses = joined.diagnosis[diagnosed(observed, joined) & (joined.diagnosis >= 0)]
     columns = observed.logs.diagnoses.columns
     said = columns["said"][diagnoses]
-    lowest = np.where(said == MISSING, K, said).min(axis=1, initial=K)
+    lowest = np.where(said < 0, K, said).min(axis=1, initial=K)
     disagreed = (lowest < said.max(axis=1, initial=MISSING)).sum()
     return np.array([disagreed, *np.bincount(columns["label"][diagnoses], minlength=K)], np.int64)
 
 
 def latest_again(observed: Observed, joined: Joined) -> Ints | None:
     """Return when the latest diagnosis was made, and its shares."""
-    diagnoses = joined.diagnosis[_diagnosed(observed, joined) & (joined.diagnosis >= 0)]
+    diagnoses = joined.diagnosis[diagnosed(observed, joined) & (joined.diagnosis >= 0)]
     if not len(diagnoses):
         return None
     columns = observed.logs.diagnoses.columns
@@ -163,7 +163,7 @@ def audit_latest(observed: Observed, again: Ints | None, findings: Findings) -> 
     )  # fmt: skip
 
 
-def _diagnosed(observed: Observed, joined: Joined) -> Bools:
+def diagnosed(observed: Observed, joined: Joined) -> Bools:
     """Mark the instances that were diagnosed when the state was read."""
     topic = observed.topics.predictions
     columns = observed.logs.predictions.columns

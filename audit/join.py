@@ -200,6 +200,10 @@ class JoinAudit:
             for field in FIELDS:
                 told = columns["predicted" if field == "label" else field]
                 wrong = wrong | (told != _take(predictions[field], at))
+            # Only joint learners are handed their log-odds back, and not by older versions.
+            odds = columns["odds"]
+            sent = predictions["odds"][at] if len(predictions["odds"]) else odds
+            wrong |= (~np.isnan(odds) & (odds != sent)).any(axis=1)
             where = self.observed.place(self.topics.feedback(name))
             self.findings.differing("contents of feedback", where, wrong & known)
 
@@ -227,7 +231,8 @@ class JoinAudit:
             return True
         columns = self.logs.diagnoses.columns
         same_label = columns["label"][at] == decision.label
-        return not (same_label and (columns["parts"][at] == decision.parts).all())
+        same_basis = not decision.basis or (columns["basis"][at] == decision.basis).all()
+        return not (same_label and same_basis and (columns["parts"][at] == decision.parts).all())
 
 
 def _places(ids: Ints, among: Ints, size: int) -> Ints:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agents.pooling import LEARNED
+from agents.pooling import FILLING, LEARNED
 from agents.state_encoding import unpack_state
 from agents.totals import FORGOTTEN
 from audit.compare import same_state
 from audit.recording.columns import firsts
 from learners.arrays.types import Bools
-from learners.local.learner import Lessons
+from learners.errors import LearnerError
+from learners.local.learner import Lessons, opinion
 from learners.rules.base import LearningRule
 from streams.kafka.topics import local
 
@@ -44,8 +45,11 @@ def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
     at = first[audit.feedback["id"][learned]]
     truth = audit.feedback["label"][learned].astype(np.int64)
     others = np.nan_to_num(audit.feedback["others"][learned])
+    said = opinion(audit.feedback["odds"], audit.feedback["predicted"])[learned]
+    chosen = audit.feedback["rule"][learned].astype(np.int64)
     known = at >= 0
-    return Taught(Lessons(audit.instances["row"][at[known]], truth[known], others[known]))
+    rows = audit.instances["row"][at[known]]
+    return Taught(Lessons(rows, truth[known], others[known], said[known], chosen[known]))
 
 
 def audit_models(audit: "LocalAudit", taught: Taught) -> None:
@@ -55,6 +59,7 @@ def audit_models(audit: "LocalAudit", taught: Taught) -> None:
         return
     _audit_features(audit)
     note = taught.unknown
+    _audit_filling(audit, taught)
     for rule in rules:
         name = f"{local(audit.name)} model {rule.name}"
         held = audit.state.entries["models"].get(rule.name.encode())
@@ -63,6 +68,20 @@ def audit_models(audit: "LocalAudit", taught: Taught) -> None:
             continue
         values, differing, why = _compare(audit, rule, held, taught)
         audit.findings.table(name, audit.where, values=values, differing=differing, note=why)
+
+
+def _audit_filling(audit: "LocalAudit", taught: Taught) -> None:
+    """Compare what fills in for missing values with what the lessons give, if any were missing."""
+    held = audit.state.entries["models"].get(FILLING)
+    again = audit.learner.filling.state()
+    if held is None and not again:
+        return
+    note = taught.unknown or ("not compared: a rule failed" if taught.failed else "")
+    differing = 0 if note else same_state({} if held is None else unpack_state(held), again)
+    audit.findings.table(
+        f"{local(audit.name)} filling", audit.where, values=len(again), differing=differing,
+        note=note,
+    )  # fmt: skip
 
 
 def _unknowable(audit: "LocalAudit") -> str:
@@ -74,7 +93,7 @@ def _unknowable(audit: "LocalAudit") -> str:
         return "not compared: the first feedback is gone"
     ids, rows = audit.instances["id"][audit.read], audit.instances["row"][audit.read]
     first = firsts(ids, observed.size)
-    if not (rows == rows[first[ids]]).all():
+    if not np.array_equal(rows, rows[first[ids]], equal_nan=True):
         return "not compared: an id came with different features, and it is not known which count"
     return ""
 
@@ -96,9 +115,12 @@ def _compare(
         return 1, 1, ""
     if rule.exact:
         return len(live), same_state(live, rule.state()), ""
-    probes = audit.instances["row"][-_PROBES:]
+    probes = audit.learner.filling.look(audit.instances["row"][-_PROBES:])
     ours = rule.judge(probes)[0]
-    rule.restore(live)
+    try:
+        rule.restore(live)
+    except LearnerError as error:
+        return 1, 1, str(error)
     return len(probes), int((rule.judge(probes)[0] != ours).sum()), "by what it predicts"
 
 

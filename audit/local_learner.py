@@ -25,7 +25,7 @@ from audit.observed import Observed
 from audit.recording.columns import count, first_of_each, occurrences
 from audit.recording.topic_logs import NONE
 from learners.arrays.tables import CellTable, table_for
-from learners.arrays.types import Bools, Floats, Ints
+from learners.arrays.types import ABSTAINED, MISSING, Bools, Floats, Ints
 from learners.local.learner import Labelled, LocalLearner
 from learners.rules.base import RuleError
 from learners.theory.regret import local_regret_parts
@@ -83,21 +83,26 @@ class LocalAudit:
 
     def _content(self) -> None:
         """Compare each prediction with what can be computed from its instance alone."""
-        rows, said = self._pairs()
-        told = {key: column[said] for key, column in self.said.items()}
-        cubes = np.full(len(said), -1, np.int64)
+        rows, at = self._pairs()
+        told = {key: column[at] for key, column in self.said.items()}
+        cubes = np.full(len(at), -1, np.int64)
         unit = self.learner.space.unit(rows)
         for phase in np.unique(told["phase"]).tolist():
             of = told["phase"] == phase
             cubes[of] = self.learner.iup.phase(phase).partition.cells(unit[of])
         self.findings.differing("cubes of predictions", self.where, cubes != told["cube"])
         self.findings.differing("rules of predictions", self.where, told["rule"] == NONE)
+        # What stood in for a missing value is known only if nothing was learned about it.
+        complete = self.learner.filling.look(rows)
+        certain = np.full(len(rows), not self.learner.learns) | ~np.isnan(rows).any(axis=1)
         for f, rule in enumerate(self.learner.rules):
-            of = np.flatnonzero(told["rule"] == f)
+            of = np.flatnonzero((told["rule"] == f) & certain)
             if rule.learns or not of.size:
                 continue  # what a learning rule predicts depends on what it had learned by then
+            blind = np.isnan(rows[of]).all(axis=1)
             try:
-                wrong = rule.predict(rows[of]) != told["label"][of]
+                said = np.where(blind, ABSTAINED, rule.predict(complete[of]))
+                wrong = said != told["label"][of]
             except RuleError:
                 wrong = np.ones(of.size, np.bool_)
             self.findings.differing("labels of predictions", self.where, wrong)
@@ -155,7 +160,8 @@ class LocalAudit:
         again[THIN] = ((said["trials"] < FEW) & early).sum()
         again[CUBES] = len(counts)
         again[LOST] = local_regret_parts(counts.items()[1], len(self.learner.rules)).sum()
-        again[PREDICTED:] = np.bincount(said["label"][early], minlength=len(again) - PREDICTED)
+        decided = said["label"][early & (said["label"] >= 0)]
+        again[PREDICTED:] = np.bincount(decided, minlength=len(again) - PREDICTED)
         return again
 
 
@@ -190,11 +196,12 @@ def learn_again(audit: LocalAudit, learned: Bools) -> Taught:
 def _votes(audit: LocalAudit, learned: Bools) -> Ints:
     """Return (n, F) the rules' labels, as far as the learner's feedback tells."""
     predicted, width = audit.feedback["predicted"][learned], len(audit.learner.rules)
-    own = np.repeat(predicted[:, None], width, axis=1)
+    own: Ints = np.maximum(np.repeat(predicted[:, None], width, axis=1), MISSING)
     if audit.observed.settings.learners[audit.name].feedback != "full" or not len(own):
         return own
-    unsent = (NONE,) * width
+    unsent = (MISSING,) * width
     known = [votes if len(votes) == width else unsent for votes in audit.observed.logs.names.votes]
-    votes = np.array([*known, unsent])[audit.feedback["votes"][learned]]
-    # A rule whose vote did not travel counts as the learner's own prediction, as in the agent.
-    return np.where(votes == NONE, own, votes)
+    codes = audit.feedback["votes"][learned]
+    # Where no votes travelled, all rules count as the learner's own prediction, as in the agent.
+    sent: Ints = np.array([*known, unsent])[codes]
+    return np.where(codes[:, None] == NONE, own, sent)

@@ -89,16 +89,16 @@ def _compare(
 # Pages.
 
 
-async def read_pages(urls: Sequence[str], since: float) -> list[Page]:
+async def read_pages(urls: Sequence[str], since: float, token: str = "") -> list[Page]:
     """Read the metrics of some workers, none of them older than `since`."""
-    return list(await asyncio.gather(*(_fresh(address(url), since) for url in urls)))
+    return list(await asyncio.gather(*(_fresh(address(url), since, token) for url in urls)))
 
 
-async def _fresh(url: str, since: float) -> Page:
+async def _fresh(url: str, since: float, token: str) -> Page:
     """Wait until a worker has read the state after `since`; a page is served at once."""
     deadline = time.monotonic() + _WITHIN
     while True:
-        page = await asyncio.to_thread(read_page, url)
+        page = await asyncio.to_thread(read_page, url, token)
         if page.at >= since:
             return page
         if time.monotonic() > deadline:
@@ -118,10 +118,12 @@ def address(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, "/metrics", "", ""))
 
 
-def read_page(url: str) -> Page:
-    """Read the metrics of one worker."""
+def read_page(url: str, token: str = "") -> Page:
+    """Read the metrics of one worker, with its token if it asks for one."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - see `address`
     try:
-        with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # noqa: S310 - see `address`
+        with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310 - as above
             text = answer.read().decode()
         now = time.time()
         metrics = list(text_string_to_metric_families(text))

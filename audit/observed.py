@@ -11,7 +11,7 @@ from audit.live_state import LiveState
 from audit.recording.columns import Columns, firsts
 from audit.recording.partition_logs import PartitionLogs
 from audit.recording.topic_logs import Log
-from learners.arrays.types import MISSING, Bools, Ints
+from learners.arrays.types import ABSTAINED, MISSING, Bools, Ints
 from learners.join import Reason
 from learners.join.entries import (
     EVICTED,
@@ -94,7 +94,7 @@ class Observed:
 
     def refused(self, topic: str, *reasons: str) -> Ints:
         """Return the offsets of a topic's records that were refused for one of some reasons."""
-        letters = self.logs.dead.reasons.get(topic, {})
+        letters = self.logs.reasons.get(topic, {})
         found = [o for o, why in letters.items() if any(each in reasons for each in why)]
         return np.array(sorted(found), np.int64)
 
@@ -171,7 +171,7 @@ def _check_entry(entry: Entry, learners: int, labels: int) -> None:
         sound = entry.outcome in known
     else:
         sound = len(entry.labels) == learners
-        sound &= all(label in (*range(labels), MISSING) for label in entry.labels)
+        sound &= all(label in (*range(labels), MISSING, ABSTAINED) for label in entry.labels)
     if isinstance(entry, OpenEntry):
         sound &= entry.label in (*range(labels), MISSING)
     if not sound:

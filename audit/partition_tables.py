@@ -14,6 +14,7 @@ from agents.totals import EnsembleTotals, local_width, summed
 from audit.observed import Observed
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Ints
+from learners.scores.change import risen
 from learners.scores.window import Window, merged
 from settings.model import Settings
 from streams.kafka.topics import ENSEMBLE, local
@@ -66,6 +67,7 @@ def sums(settings: Settings, parts: Sequence[PartitionTables]) -> Sums:
     """Return the sums over all partitions that figures are made from."""
     latest = [(int(p.latest[0]), p.partition, p.latest) for p in parts if p.latest is not None]
     windows = [part.window for part in parts if part.window is not None and len(part.window)]
+    window = merged(windows) if windows else None
     width = EnsembleTotals.width(settings)
     return Sums(
         scores=_added(part.tables["scores"] for part in parts),
@@ -77,12 +79,15 @@ def sums(settings: Settings, parts: Sequence[PartitionTables]) -> Sums:
         ensemble=EnsembleTotals(
             summed([part.ensemble for part in parts if part.ensemble is not None], width)
         ),
-        recent=merged(windows).confusion() if windows else None,
+        recent=None if window is None else window.confusion(),
+        risen=0.0 if window is None else risen(window.wrong()),
         weights=max(latest, key=lambda row: row[:2])[2][1:] if latest else None,
-        control=_added(
-            part.tables["fusion_fnr_control"]
+        assessed=_added(part.tables["assessment"] for part in parts),
+        delays=_added(
+            part.tables[name]
             for part in parts
-            if "fusion_fnr_control" in part.tables
+            for name in ("fusion_delays", "fusion_committee_delays")
+            if name in part.tables
         ),
     )
 

@@ -12,17 +12,18 @@ def audit_refusals(observed: Observed, findings: Findings) -> None:
     """Compare the dead letters with the records that the agents had to refuse."""
     for topic in observed.readers():
         _audit_topic(observed, findings, topic)
-    findings.count("dead_letters", len(observed.logs.dead))
-    unreadable = len(observed.logs.dead.bad), len(observed.logs.diagnoses.bad)
+    dead = observed.logs.dead.values()
+    findings.count("dead_letters", sum(map(len, dead)))
+    unreadable = sum(len(log.bad) for log in dead), len(observed.logs.diagnoses.bad)
     findings.differing("dead letters that cannot be read", observed.place("dead"), unreadable[0])
     findings.differing("diagnoses that cannot be read", observed.place("ensemble"), unreadable[1])
 
 
 def _audit_topic(observed: Observed, findings: Findings, topic: str) -> None:
-    log, letters = observed.log(topic), observed.logs.dead.reasons.get(topic, {})
+    log, letters = observed.log(topic), observed.logs.reasons.get(topic, {})
     bad, where = set(log.bad), observed.place(topic)
     position = observed.position(topic)
-    if not observed.cut(observed.topics.deadletter):
+    if not any(map(observed.cut, observed.topics.deadletters)):
         missing = sum(offset < position and offset not in letters for offset in bad)
         findings.lost("dead letters", where, missing)
     findings.double("dead letters", where, sum(len(why) - 1 for why in letters.values()))

@@ -13,13 +13,17 @@ import numpy as np
 
 from agents.ensemble_learner import ensemble_learner
 from audit.compare import compare_tables
+from audit.ensemble_totals import diagnosed
 from audit.findings import Findings
 from audit.join import Joined
 from audit.observed import Observed
 from audit.recording.columns import firsts
 from audit.settling_order import merged_order
+from audit.sureness import SurenessAudit
 from learners.arrays.tables import CellTable
 from learners.arrays.types import MISSING, Ints
+from learners.assessment.assessment import packed
+from learners.assessment.bins import chance_bins, support_bins
 from learners.ensemble import EnsembleLearner
 from learners.join import Settle
 from learners.payloads import NOTHING_HEARD, Decision, PredictionPayload
@@ -43,14 +47,25 @@ class SettlingAudit:
     def run(self) -> EnsembleLearner:
         """Recompute and compare; return the learner that has learned it all again."""
         order, certain = self._order()
+        sureness = SurenessAudit(self.observed, self.findings, certain=certain)
         for start in range(0, len(order), _CHUNK):
             numbers = order[start : start + _CHUNK]
             cases = [self._settle(number) for number in numbers]
             self.learner.learn(cases)
             self._others(numbers, cases)
+            sureness.follow(cases)
+        sureness.report()
+        self._note_diagnoses()
         self._tables(certain)
         self._window()
         return self.learner
+
+    def _note_diagnoses(self) -> None:
+        """Count answers and referrals; no label is needed."""
+        at = self.joined.diagnosis[diagnosed(self.observed, self.joined)]
+        columns, assessment = self.logs.diagnoses.columns, self.learner.assessment
+        at = at[(at >= 0) & (columns["learned"][at] >= 0)] if len(columns) else at[:0]
+        assessment.note(columns["label"][at].astype(np.int64), columns["answer"][at] >= 0)
 
     def _others(self, numbers: Sequence[int], cases: Sequence[Settle]) -> None:
         """Compare what joint learners were told of the others with what those had sent."""
@@ -89,14 +104,26 @@ class SettlingAudit:
             if labels[i] == MISSING and feedback >= 0:
                 labels[i] = int(log.columns["predicted"][feedback])
             payloads.append(None if labels[i] == MISSING else self._heard(i, number))
-        votes = diagnoses["votes"][at].tolist() if self.own_experts else in_time
+        spoken = [max(label, MISSING) for label in in_time]
+        votes = diagnoses["votes"][at].tolist() if self.own_experts else spoken
         label, parts = int(diagnoses["label"][at]), diagnoses["parts"][at].tolist()
-        decision = Decision(self._cell(at), label, parts, votes)
+        basis = diagnoses["basis"][at].tolist()
+        sure = self._kept(at, label)
+        decision = Decision(self._cell(at), label, parts, votes, basis, sure)
         truth = int(self.logs.labels.columns["label"][self.joined.label[number]])
         return Settle(
             self.names[number], int(self.times[number]), truth, tuple(labels), tuple(payloads), (),
             None, bool(diagnoses["complete"][at]), decision, int(diagnoses["at"][at]),
         )  # fmt: skip
+
+    def _kept(self, at: int, label: int) -> bytes:
+        """Return what was kept of how sure a diagnosis was; nothing if it does not say."""
+        columns, one = self.logs.diagnoses.columns, slice(at, at + 1)
+        support, chance = columns["support"][one], columns["chance"][one, label]
+        if support.min() < 0 or np.isnan(chance).any():
+            return b""
+        possible = columns["possible"][one, None] >> np.arange(support.shape[1]) & 1
+        return packed(support_bins(support)[0], possible > 0, chance_bins(chance))[0]
 
     @property
     def names(self) -> Sequence[str]:
@@ -162,7 +189,8 @@ def ensemble_tables(learner: EnsembleLearner) -> dict[str, CellTable]:
         "fusion_" + name.replace(".", "_").replace("-", "_"): table
         for name, table in learner.fusion.tables().items()
     }
-    return {**named, "scores": learner.scores, "regret": learner.regret}
+    sure = learner.assessment.table
+    return {**named, "scores": learner.scores, "regret": learner.regret, "assessment": sure}
 
 
 def _rows(window: Window) -> Ints:

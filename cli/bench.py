@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.dev import need_clone
-from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
+from cli.output import EXIT_FOUND, JsonOption, err, interrupt_on_sigterm, out, print_json, table
 
 group = typer.Typer(no_args_is_help=True)
 Rounds = Annotated[int, typer.Option(min=1, help="How often each rival runs; its best run counts.")]
@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
 def _need_benchmarks() -> None:
     """Measure speed and faults beside peers, in the same run."""
     need_clone("bench", "bench")
+    interrupt_on_sigterm()
 
 
 @group.command()

@@ -37,8 +37,20 @@ def up(
     ] = None,
     secure: Annotated[
         bool,
-        typer.Option("--secure", help="With TLS, and authentication by password or certificate."),
+        typer.Option(
+            "--secure",
+            help="With TLS, log-in by password or certificate, and access control: who has no"
+            " access rule may do nothing.",
+        ),
     ] = False,
+    roles: Annotated[
+        Path | None,
+        typer.Option(
+            "--roles",
+            metavar="FILE",
+            help="With --secure: also a user for each role of this settings file (hb acls).",
+        ),
+    ] = None,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The clients' port.  [default: a free one]")
     ] = None,
@@ -52,7 +64,9 @@ def up(
     from streams.broker import USER, EmbeddedBroker
 
     began = time.monotonic()
-    users = (USER,) if secure else None
+    if roles is not None and not secure:
+        raise typer.BadParameter("--roles needs --secure")
+    users = (USER, *_users(roles)) if secure else None
     with shown_progress() as progress:
         broker = EmbeddedBroker(data, brokers=brokers, users=users, port=port, progress=progress)
         if foreground and broker.running:
@@ -146,6 +160,16 @@ def reset(
         print_json({"deleted": held, "data": str(broker.data)})
     else:
         out.print("deleted" if held else "there was nothing to delete")
+
+
+def _users(file: Path | None) -> list[str]:
+    """Return the users of all roles of a settings file."""
+    if file is None:
+        return []
+    from settings.loading import load_settings
+    from streams.kafka.rights import roles
+
+    return [role.user for role in roles(load_settings(file))]
 
 
 def _report(broker: "EmbeddedBroker") -> dict[str, Any]:

@@ -50,7 +50,7 @@ def diagnoses(
         ),
     ] = False,
 ) -> None:
-    """Show the latest diagnoses: the label, the weight behind it, and each learner's opinion.
+    """Show the latest diagnoses: the answer, its chance, and each learner's opinion.
 
     With --follow and --limit, it stops after that many new ones. An opinion is the learner's
     estimated accuracy in the patient's cube with its confidence interval, preceded by the learner's
@@ -139,7 +139,7 @@ class View:
         if not diagnoses:
             return "no diagnoses yet"
         names = self._learners if self._each else ["learners"]
-        shown = table("", "time", "patient", "diagnosis", "behind", *names, right=("behind",))
+        shown = table("", "time", "patient", "diagnosis", "chance", *names, right=("chance",))
         shown.box, shown.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
         for column in shown.columns[:4]:
             column.no_wrap = True
@@ -167,7 +167,8 @@ class View:
 
     def line(self, diagnosis: "Diagnosis") -> str:
         """Return one diagnosis as a line."""
-        parts = [_time(diagnosis.at), self._id(diagnosis), diagnosis.label, _behind(diagnosis)]
+        said = f"refer ({diagnosis.label}?)" if referred(diagnosis) else diagnosis.label
+        parts = [_time(diagnosis.at), self._id(diagnosis), said, _chance(diagnosis)]
         opinions = zip(self._learners, self._opinions(diagnosis), strict=False)
         return "  ".join([*parts, *(f"{name}: {text}" for name, text in opinions)])
 
@@ -176,9 +177,11 @@ class View:
 
         style = "bold red" if diagnosis.label == self._positive else "green"
         label = Text(diagnosis.label, style)
+        if referred(diagnosis):
+            label = Text.assemble(("refer", "bold yellow"), f" ({diagnosis.label}?)")
         if not diagnosis.complete:
             label.append(" (incomplete)", "yellow")
-        rest = [Text(each) for each in (_behind(diagnosis), *self._opinions(diagnosis))]
+        rest = [Text(each) for each in (_chance(diagnosis), *self._opinions(diagnosis))]
         shown.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *rest)
 
     def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
@@ -201,6 +204,20 @@ def short(name: str) -> str:
     return name if len(name) <= _SHORT else f"{name[:_SHORT]}…"
 
 
+def referred(diagnosis: "Diagnosis") -> bool:
+    """Tell whether a diagnosis is no answer."""
+    from schemas.records import REFER
+
+    return diagnosis.answer == REFER
+
+
+def _chance(diagnosis: "Diagnosis") -> str:
+    """Return the chance of the label; of a record without one, the weight that voted for it."""
+    if diagnosis.chance is None:
+        return _behind(diagnosis)
+    return f"{diagnosis.chance.get(diagnosis.label, 0.0):.0%}"
+
+
 def _behind(diagnosis: "Diagnosis") -> str:
     """Return the share of the weight that voted for the diagnosis.
 
@@ -218,6 +235,8 @@ def _opinion(opinion: "Opinion | None", decided: str) -> str:
     """Describe a learner's accuracy in the patient's cube; its label only if it differs."""
     if opinion is None:
         return "missing"
+    if opinion.label is None:
+        return "no opinion"
     said = "" if opinion.label == decided else f"{opinion.label} "
     exploring = "?" if opinion.exploring else ""
     if opinion.accuracy is None or not opinion.trials:

@@ -1,6 +1,5 @@
 """`hb init`: write a settings file to start from."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,28 @@ from cli.output import JsonOption, err, out, print_json
 from settings.errors import InputError
 
 if TYPE_CHECKING:
+    from settings.proposing.from_csv import CsvProposal
     from settings.proposing.proposal import Proposal
+
+LabelOption = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column of the labels.  [default: guessed]"),
+]
+PositiveOption = Annotated[
+    str | None,
+    typer.Option(metavar="VALUE", help="The label that must not be missed.  [default: guessed]"),
+]
+IdOption = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="The column of ids.  [default: guessed]"),
+]
+LearnerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=COLUMN,…",
+        help="A learner and its features; once for each learner.  [default: suggested]",
+    ),
+]
 
 _EXISTS = "{file} exists already; --force replaces it, --out writes another"
 
@@ -25,32 +45,27 @@ def register(app: typer.Typer) -> None:
 
 def init(
     *,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="A CSV file of your own; its header names the features."
+        ),
+    ] = None,
     dataset: Annotated[
         Literal["wdbc"] | None,
-        typer.Option(help="Breast cancer (Wisconsin), 30 features.  [default, without --csv]"),
+        typer.Option(help="Breast cancer (Wisconsin), 30 features.  [default, without FILE]"),
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A CSV file of your own; its header names the features."),
+        typer.Option(metavar="FILE", help="The same as FILE."),
     ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --csv: the column of the labels.")
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(metavar="VALUE", help="With --csv: the label that must not be missed."),
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id", metavar="COLUMN", help="With --csv: the column of ids.  [default: guessed]"
-        ),
-    ] = None,
+    label: LabelOption = None,
+    positive: PositiveOption = None,
+    id_column: IdOption = None,
+    learner: LearnerOption = None,
     learners: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="How many learners share the features.  [default: 3, or one per feature]"
-        ),
+        typer.Option(min=1, help="How many learners share the features.  [default: suggested]"),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Decides which learner gets which of WDBC's features.")
@@ -70,10 +85,12 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Write a settings file with comments, for the WDBC data or for a CSV file of your own.
+    """Write a settings file with comments, for a CSV file of your own or for the WDBC data.
 
-    It is sound as it is, its features are fitted, and each choice is explained beside it.
+    It is sound as it is, its features are fitted, and each choice is explained beside it. What the
+    file does not say is guessed, and said; a report on the data comes first.
     """
+    from settings.proposing.from_csv import Wishes, propose
     from settings.proposing.refit import replace_text
 
     if output.exists() and not force:
@@ -82,23 +99,24 @@ def init(
         raise typer.BadParameter(
             "--paper and --bound cannot be combined: the paper's fusion has a bound"
         )
-    if csv is None:
-        _refuse_csv_options(label=label, positive=positive, id=id_column)
+    if file is not None and csv is not None:
+        raise typer.BadParameter("give the file once: FILE or --csv FILE")
+    if learner and learners:
+        raise typer.BadParameter("--learner and --learners cannot be combined")
+    data, found = file or csv, None
+    if data is None:
+        _refuse_csv_options(label=label, positive=positive, id=id_column, learner=learner)
         proposal = for_wdbc(learners, seed, paper)
     elif dataset is not None:
-        raise typer.BadParameter("--dataset and --csv cannot be combined")
+        raise typer.BadParameter("--dataset and a FILE cannot be combined")
     else:
-        proposal = _for_csv(
-            csv,
-            label=label,
-            positive=positive,
-            id_column=id_column,
-            learners=learners,
-            paper=paper,
-        )
+        wishes = Wishes(label, positive, id_column, learners, learner or ())
+        with reading(data.stat().st_size if data.exists() else 0, f"reading {data.name}") as step:
+            found = propose(data, wishes, step)
+        proposal = replace(found.proposal, paper=paper)
     text = checked_text(replace(proposal, bound=bound), output)
     replace_text(output, text)
-    _report(proposal, output, json)
+    _report(proposal, output, json, found)
 
 
 def checked_text(proposal: "Proposal", file: Path) -> str:
@@ -111,10 +129,10 @@ def checked_text(proposal: "Proposal", file: Path) -> str:
     return text
 
 
-def _refuse_csv_options(**given: str | None) -> None:
+def _refuse_csv_options(**given: str | Sequence[str] | None) -> None:
     for name, value in given.items():
-        if value is not None:
-            raise typer.BadParameter(f"--{name} needs --csv")
+        if value:
+            raise typer.BadParameter(f"--{name} needs a FILE")
 
 
 def for_wdbc(learners: int | None, seed: int, paper: bool) -> "Proposal":
@@ -142,44 +160,6 @@ def for_wdbc(learners: int | None, seed: int, paper: bool) -> "Proposal":
     )
 
 
-def _for_csv(
-    file: Path,
-    *,
-    label: str | None,
-    positive: str | None,
-    id_column: str | None,
-    learners: int | None,
-    paper: bool,
-) -> "Proposal":
-    from settings.proposing.column_profile import profile
-    from settings.proposing.csv_file import CsvFile
-    from settings.proposing.proposal import Proposal
-    from settings.render import inline
-
-    data = CsvFile(file)
-    if label is None:
-        raise InputError(f"--label must name the column of the labels; {_columns(data.header)}")
-    with reading(data.size, f"reading {file.name}") as advance:
-        found = profile(data, label, id_column=id_column, advance=advance)
-    if positive not in found.labels:
-        raise InputError(f"--positive must be one of the {len(found.labels)} values of {label!r}")
-    return Proposal(
-        name=_name_for(file),
-        labels=found.labels,
-        positive=str(positive),
-        learners=_dealt(found.features, learners),
-        origin=inline(file.name),
-        id_column=found.id,
-        label_column=label,
-        left_out=found.left_out,
-        paper=paper,
-    )
-
-
-def _columns(header: Sequence[str]) -> str:
-    return f"the file has: {', '.join(header)}"
-
-
 def _dealt(features: Sequence[Any], learners: int | None) -> dict[str, list[Any]]:
     from settings.proposing.proposal import split
 
@@ -188,25 +168,21 @@ def _dealt(features: Sequence[Any], learners: int | None) -> dict[str, list[Any]
     return split(features, learners or min(3, len(features)))
 
 
-def _name_for(file: Path) -> str:
-    """Make a legal name from a file's.
-
-    >>> _name_for(Path("My Patients 2.csv")), _name_for(Path("2024.csv"))
-    ('my-patients-2', 'ensemble-2024')
-    """
-    name = re.sub(r"[^a-z0-9_]+", "-", file.stem.lower()).strip("-_")
-    return (name if re.match(r"[a-z]", name) else f"ensemble-{name}".rstrip("-"))[:40]
-
-
-def _report(proposal: "Proposal", file: Path, json: bool) -> None:
+def _report(
+    proposal: "Proposal", file: Path, json: bool, found: "CsvProposal | None" = None
+) -> None:
     if json:
         learners = {n: [f["name"] for f in fs] for n, fs in proposal.learners.items()}
         report: dict[str, Any] = {"file": str(file), "name": proposal.name, "learners": learners}
         report |= {"id": proposal.id_column, "label": proposal.label_column}
-        print_json(report | {"left_out": dict(proposal.left_out)})
+        report |= {"left_out": dict(proposal.left_out)}
+        if found is not None:
+            report |= {"data": found.report.figures(), "warnings": list(found.report.warnings)}
+            report |= {"guessed": found.guessed, "split": found.reason}
+        print_json(report)
         return
-    for column, reason in proposal.left_out.items():
-        err.print(f"left out: {column}: {reason}", style="yellow", markup=False, soft_wrap=True)
+    if found is not None:
+        show_data(found)
     counts = ", ".join(f"{n} {len(fs)}" for n, fs in proposal.learners.items())
     ids = f"ids in column {proposal.id_column}" if proposal.id_column else "ids will be generated"
     out.print(
@@ -214,3 +190,18 @@ def _report(proposal: "Proposal", file: Path, json: bool) -> None:
         soft_wrap=True,
     )
     out.print("Read it and change what you like; `hb settings check` validates it.")
+
+
+def show_data(found: "CsvProposal") -> None:
+    """Print the report on the data, what was guessed, and why features are split as they are."""
+    for line in found.report.sentences():
+        warning = line in found.report.warnings
+        style = "yellow" if warning or line.startswith("left out") else None
+        err.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+    for option, value in found.guessed.items():
+        err.print(f"guessed: --{option} {value}", style="yellow", markup=False, soft_wrap=True)
+    named = "; ".join(
+        f"{name}: {', '.join(str(f['name']) for f in features)}"
+        for name, features in found.proposal.learners.items()
+    )
+    err.print(f"learners ({found.reason}): {named}", markup=False, highlight=False, soft_wrap=True)

@@ -5,12 +5,15 @@ from typing import Annotated
 import typer
 
 from cli import (
+    acls,
     audit,
     bench,
     broker,
     deadletters,
     dev,
     diagnoses,
+    diagnosis,
+    evaluate,
     experiments,
     features,
     init,
@@ -40,12 +43,14 @@ app = typer.Typer(
 )
 demo.register(app)
 init.register(app)
+evaluate.register(app)
 settings.register(app)
 features.register(app)
 plan.register(app)
 schema.register(app)
 broker.register(app)
 topics.register(app)
+acls.register(app)
 worker.register(app)
 status.register(app)
 audit.register(app)
@@ -53,6 +58,7 @@ replay.register(app)
 produce.register(app)
 label.register(app)
 diagnoses.register(app)
+diagnosis.register(app)
 deadletters.register(app)
 experiments.register(app)
 bench.register(app)

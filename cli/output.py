@@ -1,5 +1,6 @@
 """What every command shares: tables for people, one JSON object for scripts, errors in one line."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +55,15 @@ def guarded() -> Iterator[None]:
         fail(_missing(error), EXIT_INPUT)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+
+
+def interrupt_on_sigterm() -> None:
+    """Let SIGTERM do what Ctrl-C does, so that whatever this command started ends with it."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def _missing(error: ModuleNotFoundError) -> str:

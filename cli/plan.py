@@ -1,4 +1,4 @@
-"""`hb plan`: the bounds that theory gives for a settings file, and where it gives none."""
+"""`hb plan`: what can be promised with a settings file, and what would have to change for more."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +9,7 @@ from cli.output import JsonOption, err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
-    from cli.plan_bounds import Plan, Promise
+    from cli.plan_bounds import EnsemblePlan, LearnerPlan, Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -38,11 +38,13 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the regret bounds, memory and patients needed for a wanted confidence.
+    """Print what can be promised with these settings, and what would have to change for more.
 
-    Per learner: how its features are cut (m), the cubes and the memory that makes, its regret
-    bound (Theorem 1), and the patients that Corollary 1 needs for `--eps` and `--delta`. For the
-    ensemble: Theorems 2 to 4. A bound above the number of patients is marked as vacuous.
+    Per learner: how its features are cut (m), the cubes and the memory that makes, and where they
+    hold, its regret bound (Theorem 1) and how many decisions are ever made below the confidence of
+    `--eps` and `--delta` (Corollary 1). For the ensemble: its regret bound, also with late labels.
+    For all: how many labels it takes to know the error rate. A bound above the number of patients
+    is marked as vacuous.
     """
     from cli.plan_bounds import plan as work_out
 
@@ -54,7 +56,9 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
         return
     _print_learners(made)
     _print_ensemble(made)
-    _print_curves(made)
+    _print_known(made)
+    if made.curves:
+        _print_curves(made)
     if plot is not None:
         err.print(f"wrote {plot}", highlight=False)
 
@@ -63,49 +67,90 @@ def _print_learners(made: "Plan") -> None:
     columns = ("learner", "features", "rules", "m", "cubes", "memory", "regret bound", "of T")
     rows = table(f"Local learners at T = {made.T:,} patients", *columns, right=columns[1:])
     for p in made.learners:
-        share = "[yellow]vacuous[/yellow]" if p.vacuous else f"{p.regret_bound / made.T:.1%}"
         rows.add_row(
             p.learner, str(p.features), str(p.rules), str(p.m), _short(p.cubes),
-            _bytes(p.table_bytes), f"{p.regret_bound:,.0f}", share,
+            _bytes(p.table_bytes), *_bound(p.regret_bound, made.T),
         )  # fmt: skip
     out.print(rows)
     for p in made.learners:
         out.print(f"  [bold]{p.learner}[/bold]  {_words(p, made)}", highlight=False)
 
 
-def _words(p: "Promise", made: "Plan") -> str:
+def _bound(bound: float | None, T: int) -> tuple[str, str]:
+    """Return a bound and its share of T, for a table."""
+    if bound is None:
+        return "none", ""
+    share = "[yellow]vacuous[/yellow]" if bound >= T else f"{bound / T:.1%}"
+    return f"{bound:,.0f}", share
+
+
+def _words(p: "LearnerPlan", made: "Plan") -> str:
+    if p.caveats:
+        return f"no bound and no confidence by theory: {'; '.join(p.caveats)}"
     if p.useful_from is None:
-        lines = ["the regret bound is vacuous for any horizon up to 10^12"]
+        line = "the regret bound is vacuous for any horizon up to 10^12"
     elif p.vacuous:
-        lines = [f"the regret bound is vacuous before about {_short(p.useful_from)} patients"]
+        line = f"the regret bound is vacuous before about {_short(p.useful_from)} patients"
     else:
-        lines = [f"the regret bound is meaningful from about {_short(p.useful_from)} patients"]
-    if p.patients_per_cube is None or p.patients_total is None:
-        lines.append(
-            f"within {p.eps:g} of the best rule cannot be guaranteed: the partition alone may cost"
-            f" {p.eps_floor:.3g}"
+        line = f"the regret bound is meaningful from about {_short(p.useful_from)} patients"
+    if p.trials is None or p.decisions is None:
+        return (
+            f"{line}; within {p.eps:g} of the best rule cannot be guaranteed: the partition alone"
+            f" may cost {p.eps_floor:.3g}, and it would take {p.cuts_needed:,} cuts per feature to"
+            f" come below {p.eps:g}"
         )
-    else:
-        lines.append(
-            f"within {p.eps:g} of the best rule, {1 - made.delta:.0%} sure: from"
-            f" {p.patients_per_cube:,} patients in a cube on (at most {_short(p.patients_total)}"
-            " in all)"
-        )
-    return "; ".join([*lines, *p.caveats])
+    return (
+        f"{line}; within {p.eps:g} of the best rule, {1 - made.delta:.0%} sure: at most"
+        f" {_short(p.decisions)} decisions are ever made below this confidence"
+        f" ({p.trials:,} of each rule in each cube)"
+    )
 
 
 def _print_ensemble(made: "Plan") -> None:
+    e = made.ensemble
     rows = table("Ensemble", "against", "regret bound", "of T", right=("regret bound", "of T"))
-    names = {
-        "regret_bound_against_best_learner": "best learner in hindsight"
-        if made.ensemble["context_cubes"] == 1
-        else "best learner per context cube in hindsight",
-        "regret_bound_against_best_local_oracle": "best local oracle",
-    }
-    for key, name in names.items():
-        bound = made.ensemble[key]
-        share = "[yellow]vacuous[/yellow]" if bound >= made.T else f"{bound / made.T:.1%}"
-        rows.add_row(name, f"{bound:,.0f}", share)
+    where = "" if e.context_cubes == 1 else " per context cube"
+    best = f"best of {', '.join(e.experts)}{where} in hindsight"
+    rows.add_row(best, *_bound(e.regret_bound_against_best_expert, made.T))
+    for delay, bound in e.by_delay.items():
+        if delay:
+            rows.add_row(f"the same, labels {delay:,} labels late", *_bound(bound, made.T))
+    oracle = e.regret_bound_against_best_local_oracle
+    rows.add_row("best local oracle (Theorem 3)", *_bound(oracle, made.T))
+    out.print(rows)
+    for line in _advice(e):
+        out.print(f"  {line}", highlight=False)
+
+
+def _advice(e: "EnsemblePlan") -> list[str]:
+    if e.caveats:
+        return [
+            f"no bound on regret: {'; '.join(e.caveats)}",
+            (
+                'for one: mode = "committee" with options = { use = "sample" }, as hb init --bound'
+                " proposes; it bounds the errors against the best of several ways of fusing"
+            ),
+        ]
+    oracle = e.regret_bound_against_best_local_oracle
+    late = "holds whether labels are late or never come, and learners are silent"
+    if oracle is None:
+        return [
+            f"the bound {late}",
+            (
+                "nothing bounds the regret against the best local oracle: Theorem 3 needs Theorem 1"
+                " of every learner, and learners as the experts"
+            ),
+        ]
+    return [f"the bound against the experts {late}; Theorem 3 needs labels on time"]
+
+
+def _print_known(made: "Plan") -> None:
+    rows = table(
+        "Error rate known to within one point, at all times, whatever the settings",
+        "if it is about", "after labels", right=("if it is about", "after labels"),
+    )  # fmt: skip
+    for rate, labels in made.labels_to_know_the_error.items():
+        rows.add_row(f"{rate:.0%}", f"{labels:,}")
     out.print(rows)
 
 

@@ -1,4 +1,4 @@
-"""The bounds of the paper for a settings file: the numbers behind `hb plan`."""
+"""What can be promised with a settings file: the numbers and sentences behind `hb plan`."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -7,20 +7,31 @@ from typing import Any
 import numpy as np
 
 from learners.arrays.tables import DENSE_LIMIT, SparseTable
+from learners.fusion.base import Fusion
 from learners.local.learner import LocalLearner
 from learners.local.partition import Partition
 from learners.theory import bounds
-from learners.theory.promises import partition_for, planned_bound, uncovered
-from settings.building import local_learner
+from learners.theory.promises import (
+    labels_to_know_a_share,
+    partition_for,
+    planned_local_bound,
+    planned_regret_bound,
+    why_no_local_bound,
+    why_no_regret_bound,
+)
+from settings.building import fusion, local_learner
 from settings.model import Settings
 
 CURVE_POINTS = 61
 DECADES = 12
+DELAYS = (0, 10, 100, 1000)
+ERROR_RATES = (0.02, 0.05, 0.1, 0.5)
+WITHIN = 0.01
 
 
 @dataclass(frozen=True)
-class Promise:
-    """The bounds of one local learner."""
+class LearnerPlan:
+    """What can be promised of one local learner; figures that nothing promises are None."""
 
     learner: str
     features: int
@@ -28,25 +39,43 @@ class Promise:
     m: int
     cubes: int
     table_bytes: int
-    regret_bound: float
+    regret_bound: float | None
     vacuous: bool
     useful_from: float | None
-    average_limit: float
+    average_limit: float | None
     eps: float
-    patients_per_cube: int | None
-    patients_total: int | None
+    trials: int | None
+    decisions: int | None
     eps_floor: float
+    cuts_needed: int
+    caveats: list[str]
+
+
+@dataclass(frozen=True)
+class EnsemblePlan:
+    """What can be promised of the ensemble; `by_delay` has the bound by labels' delay in labels."""
+
+    experts: list[str]
+    context_cubes: int
+    regret_bound_against_best_expert: float | None
+    regret_bound_against_best_local_oracle: float | None
+    by_delay: dict[int, float]
     caveats: list[str]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The bounds of a whole settings file, at horizon T."""
+    """The promises for a whole settings file, at horizon T.
+
+    labels_to_know_the_error   by error rate: labels until it is known to within a point, whatever
+                               the settings
+    """
 
     T: int
     delta: float
-    learners: list[Promise]
-    ensemble: dict[str, float]
+    learners: list[LearnerPlan]
+    ensemble: EnsemblePlan
+    labels_to_know_the_error: dict[float, int]
     lengths: list[float]
     curves: dict[str, list[float]]
 
@@ -56,24 +85,30 @@ class Plan:
 
 
 def plan(settings: Settings, T: int | None, eps: float, delta: float) -> Plan:
-    """Compute every bound for the settings; `T` replaces the learners' own horizons."""
+    """Compute every promise for the settings; `T` replaces the learners' own horizons."""
     learners = {name: local_learner(settings, name) for name in settings.learners}
     horizon = T or max(_horizon(learner) for learner in learners.values())
-    promises = [_promise(name, learner, horizon, eps, delta) for name, learner in learners.items()]
+    planned = [_learner(name, learner, horizon, eps, delta) for name, learner in learners.items()]
     lengths = np.geomspace(10, 10**DECADES, CURVE_POINTS).tolist()
     curves = {
-        name: [planned_bound(learner, t) for t in lengths] for name, learner in learners.items()
+        name: [planned_local_bound(learner, t) for t in lengths]
+        for name, learner in learners.items()
+        if not why_no_local_bound(learner)
     }
+    rule = fusion(settings)
     cubes = settings.ensemble.context.partition().size if settings.ensemble.context else 1
-    if len(learners) > 1:
-        curves["ensemble against best learner"] = [
-            bounds.contextual_hedge_regret(t, len(learners), cubes) for t in lengths
+    if not why_no_regret_bound(rule):
+        curves["ensemble against its best expert"] = [
+            planned_regret_bound(rule, t, cubes) or 0.0 for t in lengths
         ]
     return Plan(
         T=horizon,
         delta=delta,
-        learners=promises,
-        ensemble=_ensemble(len(learners), cubes, horizon, [p.regret_bound for p in promises]),
+        learners=planned,
+        ensemble=_ensemble(rule, list(settings.learners), cubes, horizon, planned),
+        labels_to_know_the_error={
+            rate: labels_to_know_a_share(rate, WITHIN) for rate in ERROR_RATES
+        },
         lengths=lengths,
         curves=curves,
     )
@@ -83,21 +118,22 @@ def _horizon(learner: LocalLearner) -> int:
     return learner.iup.config.clock.length(1)
 
 
-def _promise(name: str, learner: LocalLearner, T: int, eps: float, delta: float) -> Promise:
-    partition = partition_for(learner, T)
+def _learner(name: str, learner: LocalLearner, T: int, eps: float, delta: float) -> LearnerPlan:
+    partition, caveats = partition_for(learner, T), why_no_local_bound(learner)
     alpha, L = learner.iup.config.alpha, learner.lipschitz
     needed = bounds.patients_needed(
         eps,
         delta,
         T=T,
         d=partition.d,
+        m=partition.m,
         cubes=partition.size,
         rules=len(learner.rules),
         L=L,
         alpha=alpha,
     )
-    bound = planned_bound(learner, T)
-    return Promise(
+    bound = None if caveats else planned_local_bound(learner, T)
+    return LearnerPlan(
         learner=name,
         features=learner.space.d,
         rules=len(learner.rules),
@@ -105,14 +141,37 @@ def _promise(name: str, learner: LocalLearner, T: int, eps: float, delta: float)
         cubes=partition.size,
         table_bytes=_table_bytes(learner, partition, T),
         regret_bound=bound,
-        vacuous=bounds.is_vacuous(bound, T),
-        useful_from=_useful_from(lambda t: planned_bound(learner, t)),
-        average_limit=bounds.memory_bounded_limit(L, alpha, partition.d, partition.m),
+        vacuous=bound is not None and bounds.is_vacuous(bound, T),
+        useful_from=None if caveats else _useful_from(lambda t: planned_local_bound(learner, t)),
+        average_limit=None
+        if caveats
+        else bounds.memory_bounded_limit(L, alpha, partition.d, partition.m),
         eps=eps,
-        patients_per_cube=needed.per_cube,
-        patients_total=needed.total,
+        trials=None if caveats else needed.trials,
+        decisions=None if caveats else needed.decisions,
         eps_floor=needed.floor,
-        caveats=uncovered(learner),
+        cuts_needed=needed.cuts,
+        caveats=caveats,
+    )
+
+
+def _ensemble(
+    rule: Fusion, learners: list[str], cubes: int, T: int, planned: list[LearnerPlan]
+) -> EnsemblePlan:
+    best = planned_regret_bound(rule, T, cubes)
+    by_delay = {delay: planned_regret_bound(rule, T, cubes, delay) for delay in DELAYS}
+    local = [one.regret_bound for one in planned if one.regret_bound is not None]
+    # Theorem 3 is about the learners themselves, so they must be the experts.
+    covered = best is not None and len(local) == len(learners) == len(rule.experts(learners))
+    return EnsemblePlan(
+        experts=rule.experts(learners),
+        context_cubes=cubes,
+        regret_bound_against_best_expert=best,
+        regret_bound_against_best_local_oracle=bounds.ensemble_regret(local, best or 0.0)
+        if covered and not rule.own_experts
+        else None,
+        by_delay={delay: bound for delay, bound in by_delay.items() if bound is not None},
+        caveats=why_no_regret_bound(rule),
     )
 
 
@@ -131,13 +190,3 @@ def _useful_from(bound: Callable[[float], float]) -> float | None:
     if vacuous[-1]:
         return None
     return float(grid[np.flatnonzero(vacuous)[-1] + 1]) if vacuous.any() else float(grid[0])
-
-
-def _ensemble(M: int, cubes: int, T: int, local: list[float]) -> dict[str, float]:
-    best = bounds.contextual_hedge_regret(T, M, cubes)
-    return {
-        "learners": M,
-        "context_cubes": cubes,
-        "regret_bound_against_best_learner": best,
-        "regret_bound_against_best_local_oracle": bounds.ensemble_regret(T, M, min(local)),
-    }

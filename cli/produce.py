@@ -1,12 +1,13 @@
 """`hb produce`: publish patients from a file, and their labels later."""
 
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -15,11 +16,14 @@ from cli.settings import SetOption, SettingsOption, load
 from settings.errors import HbError, InputError
 
 if TYPE_CHECKING:
+    from agents.clients.label_pace import LabelPace
     from agents.clients.patient_files import Source
-    from agents.clients.produce import Production, Published
+    from agents.clients.produce import Checked, Production, Published, Trial
     from settings.model import Settings
 
 _LINE_EVERY = 5.0
+_FEW = 50
+"""As many patients may be ahead of their labels without a warning."""
 
 
 def register(app: typer.Typer) -> None:
@@ -60,6 +64,23 @@ def produce(
             " `uniform:1s..10s`.",
         ),
     ] = "0",
+    pace: Annotated[
+        Literal["labels"] | None,
+        typer.Option(
+            help="`labels`: send patients only as fast as the labels of those before them are"
+            " learned.",
+        ),
+    ] = None,
+    start: Annotated[
+        int,
+        typer.Option("--from", metavar="ROW", min=1, help="Go on at this row; see --run."),
+    ] = 1,
+    run: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="What made-up ids begin with: to go on where a run ended."
+        ),
+    ] = "",
     no_labels: Annotated[bool, typer.Option("--no-labels", help="Publish no labels.")] = False,
     missing: Annotated[
         float,
@@ -79,9 +100,12 @@ def produce(
     """Publish patients, one per row, and their labels later.
 
     The settings say which learner sees which column, and which columns are the ids and the labels;
-    where there are no ids, opaque ones are made up. Ctrl-C stops and says what was published.
+    where there are no ids, opaque ones are made up. The whole file is checked before anything is
+    sent. However it ends, a summary says what was published, and how to go on.
     """
+    from agents.clients.client import new_id
     from agents.clients.label_delays import parse_delay
+    from agents.clients.label_pace import LabelPace
     from agents.clients.produce import Production, Trial
 
     delay = parse_delay(label_delay)
@@ -96,6 +120,13 @@ def produce(
             markup=False,
             soft_wrap=True,
         )
+    if pace and (rate or label_delay != "0" or no_labels or missing):
+        raise typer.BadParameter(
+            "--pace labels sends each label with its patient: it goes without --rate,"
+            " --label-delay, --no-labels and --missing"
+        )
+    if shuffle and seed is None:
+        seed = int(new_id()[:6], 16)  # an order that can be repeated
     trial = Trial(
         rate=rate,
         repeat=repeat,
@@ -107,8 +138,20 @@ def produce(
         missing=missing,
         wrong=wrong,
         skip_bad=skip_bad,
+        start=start - 1,
+        run=run or new_id()[:8],
     )
-    _run(Production(loaded, source, trial), json)
+    paced = LabelPace(loaded) if pace and source.labelled else None
+    production = Production(loaded, source, trial)
+    if paced is not None:
+        production = Production(
+            loaded, source, trial, notice=paced.note, gate=paced.wait, room=paced.room
+        )
+    checked = production.check()
+    _refuse_bad(source.name, checked, skip_bad)
+    if paced is None:
+        _warn_if_ahead(checked, trial)
+    _run(production, json, paced, _Resume(source.name if file else "", trial))
 
 
 def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "Source":
@@ -126,19 +169,80 @@ def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "So
     return source
 
 
-def _run(production: "Production", json: bool) -> None:
+def _refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
+    """Say what cannot be used, before anything is sent."""
+    if skip_bad or not checked.bad:
+        return
+    count = sum(column.rows for column in checked.bad.values())
+    found = "; ".join(
+        f"{name}:{bad.line}: column {column!r}: expected {bad.expected}"
+        + (f" ({bad.rows:,} such rows)" if bad.rows > 1 else "")
+        for column, bad in checked.bad.items()
+    )
+    raise InputError(
+        f"{found}. Nothing was sent: {count:,} of {checked.rows:,} rows cannot be used;"
+        " --skip-bad leaves them out"
+    )
+
+
+def _warn_if_ahead(checked: "Checked", trial: "Trial") -> None:
+    """Warn if most patients would be diagnosed before the first labels are learned."""
+    import numpy as np
+
+    rows = min(checked.rows * trial.repeat, trial.limit or checked.rows * trial.repeat)
+    if not (trial.labels and checked.labels) or rows < _FEW:
+        return
+    delay = float(np.median(trial.delay.draw(np.random.default_rng(0), 100)))
+    ahead = min(rows, int(trial.rate * delay)) if trial.rate else rows
+    if ahead > max(_FEW, rows // 5):
+        err.print(
+            f"hb: about {ahead:,} of {rows:,} patients will be diagnosed before the first labels"
+            " are learned; --pace labels waits for them, --rate sends fewer a second",
+            style="yellow", markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def _run(
+    production: "Production", json: bool, paced: "LabelPace | None", resume: "_Resume"
+) -> None:
     """Publish; however it ends, report what was published."""
+
+    async def publish(tick: Callable[[], None]) -> None:
+        async with paced or nullcontext():
+            await production.run(tick)
+            if paced is not None:
+                await paced.finish()
+
+    done = production.done
     try:
-        with shown(production.done) as tick:
-            asyncio.run(production.run(tick))
+        with shown(done) as tick:
+            asyncio.run(publish(tick))
     except KeyboardInterrupt:
-        _report(production.done, json, ended="interrupted")
+        _report(done, json, "interrupted", paced, resume)
         sys.exit(EXIT_INTERRUPTED)
     except HbError:
-        if not json and production.done.patients:
-            _report(production.done, json, ended="stopped")
+        if done.patients or done.labels:
+            _report(done, json, "stopped", paced, resume)
         raise
-    _report(production.done, json, ended="")
+    _report(done, json, "", paced, resume)
+
+
+class _Resume(NamedTuple):
+    """What it takes to go on where publishing ended."""
+
+    file: str
+    trial: "Trial"
+
+    def command(self, done: "Published") -> str:
+        """Return the command that sends the rest."""
+        trial, words = self.trial, ["hb", "produce"]
+        words += [self.file] if self.file else ["--dataset", "wdbc"]
+        words += ["--from", str(done.taken + 1), "--run", trial.run]
+        words += ["--shuffle"] if trial.shuffle else []
+        words += [] if trial.seed is None else ["--seed", str(trial.seed)]
+        words += ["--repeat", str(trial.repeat)] if trial.repeat > 1 else []
+        words += [] if trial.limit is None else ["--limit", str(trial.limit)]
+        return shlex.join([*words, *(["--skip-bad"] if trial.skip_bad else [])])
 
 
 @contextmanager
@@ -182,28 +286,32 @@ def _words(done: "Published") -> str:
     return f"{done.patients:,} patients{rate}{labels}"
 
 
-def _report(done: "Published", json: bool, ended: str) -> None:
+def _report(
+    done: "Published", json: bool, ended: str, paced: "LabelPace | None", resume: _Resume
+) -> None:
+    command = resume.command(done) if ended else None
     if json:
         report: dict[str, Any] = {name: getattr(done, name) for name in _COUNTED}
-        skipped = dict(done.skipped)
-        seconds = round(done.seconds, 3)
-        report |= {"skipped": skipped, "seconds": seconds, "interrupted": bool(ended)}
+        report |= {"skipped": dict(done.skipped), "seconds": round(done.seconds, 3)}
+        report |= {"interrupted": bool(ended), "resume": command}
         print_json(report)
         return
     line = f"{ended or 'published'}: {done.patients:,} patients, {done.labels:,} labels"
     if done.seconds > 0.5:
         line += f" in {done.seconds:.1f} s ({done.patients / done.seconds:,.0f} patients/s)"
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
     notes = {
         "labels were still waiting and were not published": done.waiting,
         "labels withheld (--missing)": done.withheld,
         "labels made wrong (--wrong)": done.wrong,
         "patients had an id that came before, and get no diagnosis of their own": done.repeated,
+        "labels were not learned in time, and not waited for": paced.overtaken if paced else 0,
         **{f"rows skipped because of column {c!r}": n for c, n in sorted(done.skipped.items())},
     }
-    for what, count in notes.items():
-        if count:
-            out.print(f"  {count:,} {what}", markup=False, highlight=False, soft_wrap=True)
+    lines = [line, *(f"  {count:,} {what}" for what, count in notes.items() if count)]
+    if command:
+        lines.append(f"  to go on, and to publish the labels again: {command}")
+    for line in lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-_COUNTED = ("patients", "labels", "waiting", "withheld", "wrong", "repeated")
+_COUNTED = ("taken", "patients", "labels", "waiting", "withheld", "wrong", "repeated")

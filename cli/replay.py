@@ -41,26 +41,35 @@ def replay(
 
 
 def _print(found: "Replay") -> None:
-    live, again = found.live.report(found.positive), found.replayed.report(found.positive)
-    columns = [f"{name.upper()} {what}" for name in _RATES for what in ("live", "replay")]
+    sides = {
+        "live": found.live.report(found.positive),
+        "unchanged": found.unchanged.report(found.positive),
+    }
+    if found.replayed is not found.unchanged:
+        sides["changed"] = found.replayed.report(found.positive)
+    columns = [f"{name.upper()} {side}" for name in _RATES for side in sides]
     rows = table("", "", *columns, right=tuple(columns))
-    for name in dict.fromkeys([*live["rates"], *again["rates"]]):
-        pairs = [
+    for name in dict.fromkeys(name for side in sides.values() for name in side["rates"]):
+        rates = [
             _percent(side["rates"].get(name, {}).get(rate))
             for rate in _RATES
-            for side in (live, again)
+            for side in sides.values()
         ]
-        rows.add_row(name, *pairs)
+        rows.add_row(name, *rates)
     out.print(rows)
-    out.print(f"labelled: {live['labelled']:,} live, {again['labelled']:,} replayed")
-    out.print(
-        f"regret: {live['regret']:.2f} live, {again['regret']:.2f} replayed"
-        f" (Hedge's bound: {again['regret_bound']:.1f})"
-    )
-    if found.agreement is not None:
-        out.print(f"diagnoses that agree: {found.agreement:.2%} of {found.compared:,}")
+    counts = ", ".join(f"{side['labelled']:,} {name}" for name, side in sides.items())
+    out.print(f"labelled: {counts}")
+    regrets = ", ".join(f"{side['regret']:.2f} {name}" for name, side in sides.items())
+    bound = list(sides.values())[-1]["regret_bound"]
+    allowed = "no bound with these settings" if bound is None else f"bound: {bound:.1f}"
+    out.print(f"regret: {regrets} ({allowed})")
+    if found.agreement is not None and found.unchanged_agreement is not None:
+        shares = f"{found.unchanged_agreement:.2%} unchanged"
+        if "changed" in sides:
+            shares += f", {found.agreement:.2%} changed"
+        out.print(f"diagnoses as they were live: {shares}, of {found.compared:,}", soft_wrap=True)
     for caveat in found.caveats:
-        out.print(f"  {caveat}", style="dim", highlight=False)
+        out.print(f"  {caveat}", style="dim", highlight=False, soft_wrap=True)
 
 
 def _percent(number: Any) -> str:

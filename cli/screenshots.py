@@ -33,8 +33,8 @@ def screenshots(
         place = DemoFolder(Path(made) / "demo")
         work = Demo(place, PATIENTS, seed=4)
         with work.kept(stay=False), ThreadPoolExecutor(1) as pool:
-            address, source, proposed = prepare(place, seed=4)
-            running = pool.submit(asyncio.run, work.run(source, proposed, address))
+            _, source, proposed = prepare(place, seed=4)
+            running = pool.submit(asyncio.run, work.run(source, proposed))
             for file in take(work, running, folder):
                 err.print(f"{file}  {file.stat().st_size / 1024:.0f} KB", highlight=False)
             err.print("hb: waiting for the demo to end", highlight=False)

@@ -54,10 +54,13 @@ def register(app: typer.Typer) -> None:
 
 
 def load(file: Path | None, overrides: list[str] | None) -> "Settings":
-    """Return the settings for a command's options."""
-    from settings.loading import load_settings
+    """Return the settings for a command's options; what these leave without effect is said."""
+    from settings.loading import read_source, validate
 
-    return load_settings(file, overrides or ())
+    source = read_source(file, overrides or ())
+    for note in source.notes:
+        err.print(f"hb: {note}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return validate(source)
 
 
 @group.command()

@@ -144,10 +144,15 @@ def report(found: "Overview") -> dict[str, Any]:
         "labelled": board.labelled,
         "rates": board.rates,
         "rates_of_last_1000": board.recent,
+        "error_rate_rise": board.risen,
+        "disagreements": board.disagreements,
         "weights": board.weights,
         "exploration": board.exploration,
         "regret": board.regret,
         "regret_bound": board.bound,
+        "answers": board.answers,
+        "missed": board.missed,
+        "miss_targets": board.miss_targets,
         "counts": dict(found.counts),
     }
 
@@ -221,17 +226,46 @@ def _sentences(found: "Overview") -> list["RenderableType"]:
             f"{repeated:,} predictions were for patients that had one already or were over:"
             " are ids used twice?"
         )
+    if asked := sum(board.answers.values()):
+        referred = board.answers["referred"]
+        missed = [
+            f"{label} {percent(board.missed.get(label))} (target {percent(target)})"
+            for label, target in board.miss_targets.items()
+        ]
+        control = f"; wrongly excluded: {', '.join(missed)}" if missed else ""
+        lines.append(f"{referred:,} referred ({percent(referred / asked)}){control}")
     if board.regret is not None:
         bound = "" if board.bound is None else f", at most {board.bound:.1f} by theory"
         lines.append(f"regret against the best learner: {board.regret:.1f}{bound}")
+    lines += _changes(board, diagnosed)
     experts = {name: w for name, w in board.weights.items() if name not in board.rates}
     if experts:
         said = ", ".join(f"{name} {weight:.3f}" for name, weight in experts.items())
         lines.append(f"weights of the fusion's experts: {said}")
-    dead = next((t.records for t in found.topics if t.name.endswith("deadletter")), 0)
-    if dead:
+    if any(topic.dead and topic.records for topic in found.topics):
         lines.append("Some records could not be used; see: hb deadletters")
     return [Text(line, "yellow" if line.startswith("there are") else "") for line in lines]
+
+
+def _changes(board: "Scores", diagnosed: int) -> list[str]:
+    """Say whether errors have become more frequent, and how often learners disagree.
+
+    >>> from agents.monitor.scores import Scores
+    >>> _changes(Scores(risen=0.12, disagreements=3), diagnosed=20)[0]
+    'the error rate has risen by 12.0 % within the last 1000 labels, more than chance explains'
+    >>> _changes(Scores(disagreements=3), diagnosed=20)
+    ['learners disagreed about 15.0 % of the patients']
+    """
+    lines = []
+    if board.risen:
+        lines.append(
+            f"the error rate has risen by {percent(board.risen)} within the last 1000 labels,"
+            " more than chance explains"
+        )
+    if diagnosed:
+        share = percent(board.disagreements / diagnosed)
+        lines.append(f"learners disagreed about {share} of the patients")
+    return lines
 
 
 def _tasks(tasks: "list[TaskView]") -> "Table":

@@ -1,7 +1,6 @@
 """`hb worker` and `hb up`: run the agents."""
 
 import asyncio
-import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import err, out
+from cli.output import err, interrupt_on_sigterm, out
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
 
     loaded = load(settings, set_)
     file = settings_path(settings).absolute()
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt_on_sigterm()
     with sole_supervisor(loaded.worker.state):
         _start_broker(loaded)
         names = roles(loaded)
@@ -78,10 +77,6 @@ def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
                 threading.Event().wait()
             except KeyboardInterrupt:
                 err.print("stopping", highlight=False)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _start_broker(settings: "Settings") -> None:

@@ -52,7 +52,13 @@ class Experiment:
 
 CATALOGUE: dict[str, Experiment] = {
     "table1": Experiment(
-        "experiments.paper.table1:table1", "Table I: against offline methods", 42, 120
+        "experiments.paper.table1:table1", "Table I: Hedged Bandits and offline methods", 42, 120
+    ),
+    "protocols": Experiment(
+        "experiments.paper.protocols:protocols",
+        "Which protocol gives the paper's figures",
+        900,
+        8,
     ),
     "table2": Experiment(
         "experiments.paper.table2:table2",
@@ -62,53 +68,97 @@ CATALOGUE: dict[str, Experiment] = {
         steps=False,
     ),
     "active": Experiment(
-        "experiments.paper.extensions:active", "Exploration apart, Active EL", 48, 200
+        "experiments.paper.extensions:active", "Exploration steps, and Active EL", 48, 200
     ),
-    "cel": Experiment("experiments.paper.extensions:contextual", "Contextual EL", 110, 600),
-    "alpha": Experiment("experiments.paper.extensions:alpha", "alpha: m = 2 and 3", 95, 480),
+    "cel": Experiment(
+        "experiments.paper.extensions:contextual",
+        "Contextual EL, by the number of features it sees",
+        110,
+        600,
+    ),
+    "alpha": Experiment(
+        "experiments.paper.extensions:alpha",
+        "Effect of alpha: two and three parts per feature",
+        95,
+        480,
+    ),
     "sweep": Experiment(
-        "experiments.paper.sweep:sweep", "c, scaling, feedback, ties, eta", 250, 2000
+        "experiments.paper.sweep:sweep",
+        "Settings that the paper leaves open, one at a time",
+        250,
+        2000,
     ),
     "composition": Experiment(
-        "experiments.paper.curves:composition", "Figure: training-set composition", 14, 50
+        "experiments.paper.curves:composition", "Figure: composition of the training set", 14, 50
     ),
     "learners": Experiment(
-        "experiments.paper.curves:learners", "Figure: 2 to 30 local learners", 360, 840
+        "experiments.paper.curves:learners", "Figure: number of local learners, 2 to 30", 360, 840
     ),
-    "past": Experiment("experiments.paper.curves:past", "Figure: past patients", 8, 60),
+    "past": Experiment("experiments.paper.curves:past", "Figure: number of past patients", 8, 60),
     "labels": Experiment(
         "experiments.paper.curves:labels", "Figure: missing and erroneous labels", 40, 60
     ),
     "single": Experiment(
         "experiments.single_pass.single_pass:single_pass",
-        "Single pass: ours beside River",
+        "Single pass: our methods and River's",
         540,
         420,
         steps=False,
     ),
     "tuning": Experiment(
         "experiments.single_pass.tuning:tuning",
-        "Single pass: what was tried, ours and River's",
+        "Single pass: settings tried, ours and River's",
         230,
         1700,
         steps=False,
     ),
     "others": Experiment(
-        "experiments.single_pass.others:others", "Single pass: other data", 750, 60, steps=False
+        "experiments.single_pass.others:others",
+        "Single pass: other data sets",
+        750,
+        60,
+        steps=False,
+    ),
+    "late": Experiment(
+        "experiments.single_pass.late:late",
+        "Single pass: labels a hundred patients late, ours and River's",
+        400,
+        240,
+        steps=False,
     ),
     "adaptive": Experiment(
-        "experiments.paper.adaptive:adaptive", "A partition that adapts, beside IUP's", 210, 700
+        "experiments.paper.adaptive:adaptive",
+        "An adaptive partition compared with IUP's cubes",
+        210,
+        700,
     ),
     "best": Experiment(
-        "experiments.best_variants:best", "Our best variants", 190, 260, steps=False
+        "experiments.best_variants:best", "Our best variants on fresh seeds", 190, 260, steps=False
     ),
     "control": Experiment(
         "experiments.single_pass.control:control", "Online FNR control", 105, 30, steps=False
     ),
-    "delay": Experiment("experiments.drift:delay", "Late labels", 120, 600),
-    "drift": Experiment("experiments.drift:drift", "Labels swap, the best expert changes", 36, 220),
-    "theory": Experiment("experiments.theory:theory", "Regret, coverage, doubling", 30, 90),
+    "confidence": Experiment(
+        "experiments.confidence.confidence:confidence",
+        "How far a diagnosis can be trusted, on ten data sets",
+        400,
+        40,
+        steps=False,
+    ),
+    "delay": Experiment(
+        "experiments.drift:delay", "Late labels: error and regret by delay", 120, 600
+    ),
+    "drift": Experiment(
+        "experiments.drift:drift", "Drift: labels swap, or the best expert changes", 36, 220
+    ),
+    "theory": Experiment(
+        "experiments.theory:theory", "Regret and its bounds, coverage, the doubling trick", 30, 90
+    ),
     "speed": Experiment(
-        "experiments.paper.speed:speed", "The simulation against a plain loop", 6, 3, steps=False
+        "experiments.paper.speed:speed",
+        "Speed of the simulation and of a plain loop",
+        6,
+        3,
+        steps=False,
     ),
 }

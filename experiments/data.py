@@ -6,7 +6,7 @@ label of each row, and a feature space whose scalings were fitted to the whole s
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -24,7 +24,7 @@ SCALINGS: dict[str, type[Scaling]] = {"minmax": MinMax, "zlog": ZLogistic, "quan
 class Dataset:
     """A classification problem.
 
-    rows       (N, d) raw numbers and category indices
+    rows       (N, d) raw numbers and category indices, nan where a value is missing
     truth      (N,) label index
     labels     names of the K labels
     features   name of each feature, with its categories or None for a number
@@ -52,7 +52,8 @@ class Dataset:
         name, categories = self.features[j]
         if categories is not None:
             return Categorical(name, categories)
-        return Real(name, scaling.fit(self.rows[:, j]))
+        column = self.rows[:, j]
+        return Real(name, scaling.fit(column[~np.isnan(column)]))
 
     def unit(self, scaling: str = "zlog") -> Floats:
         """Return all rows scaled into the unit cube."""
@@ -69,6 +70,17 @@ def wdbc() -> Dataset:
     # scikit-learn codes malignant as 0; here the positive label is 1.
     truth = 1 - bunch.target.astype(np.int64)
     return Dataset("wdbc", bunch.data, truth, ("benign", "malignant"), names, 1)
+
+
+@cache
+def wine() -> Dataset:
+    """Wine: 178 bottles, 13 numbers of a chemical analysis, three growers."""
+    from sklearn.datasets import load_wine
+
+    bunch = load_wine()
+    names = tuple((str(name), None) for name in bunch.feature_names)
+    labels = tuple(str(name) for name in bunch.target_names)
+    return Dataset("wine", bunch.data, bunch.target.astype(np.int64), labels, names, None)
 
 
 @cache
@@ -143,4 +155,6 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
     "phishing": phishing,
     "flares": flares,
     "loans": loans,
+    "loans, 2000": partial(loans, 2_000),
+    "wine": wine,
 }

@@ -13,12 +13,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from experiments.data import Dataset, wdbc
 from experiments.paper.methods import FUSIONS, Method, run_method
 from experiments.paper.parallel_runs import LocalSettings, Votes, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.rates import rates
 from experiments.report.result import Chart, Result, Row, Series, Table
-from learners.arrays.types import Floats
+from experiments.single_pass.locals import together
+from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
+from experiments.single_pass.orders import Order
+from experiments.single_pass.passes import fuse
+from learners.arrays.seeds import seeds_of
+from learners.arrays.types import Bools, Floats
 from learners.local.iup import Feedback
 from learners.theory.bounds import hedge_regret
 from learners.theory.regret import ensemble_regret
@@ -28,6 +34,9 @@ KINDS = {
     "bandit": LocalSettings(),
     "full": LocalSettings(feedback=Feedback.FULL, exploration=0.0),
 }
+SWAP = "labels swap for a group"
+LEARNING_STEPS = 2_400
+"""How many patients rules that learn are shown: they take a millisecond each."""
 DELAYS = (0, 10, 100, 1000, 5000)
 RATES = {"first": (0.05, 0.2, 0.35), "second": (0.35, 0.2, 0.05)}
 FOLLOWERS = {
@@ -121,6 +130,9 @@ def drift(
             rows.append([title, name, *parts.values()])
             figures |= {f"{title}.{name}.{key}": value for key, value in parts.items()}
         charts.append(Chart(f"Drift: {title}", "patients", "PER in a window (percent)", series))
+    learned = _around(rules_that_learn(min(steps, LEARNING_STEPS), seed))
+    rows.append([f"{SWAP}, rules that learn", PROPOSED, *learned.values()])
+    figures |= {f"{SWAP}.{PROPOSED}.{key}": value for key, value in learned.items()}
     tenth = f"{steps // 10} patients"
     columns = [
         "stream", "method", f"last {tenth} before", f"first {tenth} after", f"last {tenth}", "all",
@@ -135,12 +147,46 @@ def drift(
         notes=[
             "Windowed rates show the change at once; rates since the start hide it.",
             (
+                f"Rules that learn follow by themselves: {learned['before']:.1f} % before,"
+                f" {learned['after']:.1f} % just after, {learned['end']:.1f} % at the end of"
+                f" {min(steps, LEARNING_STEPS)} patients (tenths of the stream)."
+            ),
+            (
                 "When the LLs' own counts are wrong, no fusion rule can repair it: they have to"
                 " unlearn. When the best of given experts changes, fixed share (TrackExp) can"
                 " follow within a few labels, while losses since the start hold Hedge back."
             ),
         ],
     )
+
+
+def rules_that_learn(steps: int, seed: int) -> Floats:
+    """Return (steps,) the share of errors in two runs of what `hb init` proposes, at a swap."""
+    orders = [_swapping_order(steps, [seed, 7, number]) for number in range(2)]
+    recipe = RECIPES[OURS[PROPOSED].recipe]
+    heard = [
+        together([recipe.learner(order, mine) for mine in order.columns], order) for order in orders
+    ]
+    said = fuse(OURS[PROPOSED].maker(3, 2, 1), heard, orders).labels
+    told = np.stack([order.told for order in orders], axis=1)
+    return np.asarray((said != told).mean(axis=1))
+
+
+def _swapping_order(steps: int, seed: list[int]) -> Order:
+    """Return patients drawn at random, a group of whose labels swaps half-way."""
+    data, rng = wdbc(), np.random.default_rng(seed)
+    patients = rng.integers(0, len(data.rows), steps)
+    columns = np.array_split(rng.permutation(data.rows.shape[1]), 3)
+    moved = _group(data)[patients] & (np.arange(steps) >= steps // 2)
+    truth = data.truth[patients]
+    seeds = seeds_of(f"{seed}/{t}" for t in range(steps))
+    return Order(data, patients, columns, seeds, np.where(moved, 1 - truth, truth))
+
+
+def _group(data: Dataset) -> Bools:
+    """(N,) the patients with a large mean radius."""
+    radius = data.rows[:, 0]
+    return np.asarray(radius > np.quantile(radius, 0.75))
 
 
 def _since_start(name: str, wrong: Floats, at: list[int]) -> Series:
@@ -166,15 +212,14 @@ def _streams(count: int, seed: int, steps: int, tick: Tick) -> dict[str, tuple[R
     swapped = swap_group(runs)
     votes = simulate_learners(swapped, KINDS["full"], np.ones(1), tick=tick)
     return {
-        "labels swap for a group": (swapped, votes),
+        SWAP: (swapped, votes),
         "the best expert changes": (runs, given_experts(runs, seed)),
     }
 
 
 def swap_group(runs: Runs) -> Runs:
     """Return the runs with the labels of patients with a large mean radius swapped half-way."""
-    radius = runs.data.rows[:, 0]
-    group = (radius > np.quantile(radius, 0.75))[runs.draws]
+    group = _group(runs.data)[runs.draws]
     late = np.arange(runs.steps) >= runs.steps // 2
     return replace(runs, told=np.where(group & late, 1 - runs.truth, runs.truth))
 

@@ -114,7 +114,7 @@ def _phase(x: Floats, right: Bools, ties: Ints, config: IupConfig, tick: Tick) -
 def _failures(found: _Phase, gap: Floats, d: int, T: int, m: int) -> tuple[Bools, Bools]:
     """Tell where Corollary 1 failed, and where the interval missed the rule's mean in its cube."""
     counts, which = np.unique(found.trials, return_inverse=True)
-    given = {"T": T, "d": d, "cubes": m**d, "rules": 2, "L": 1.0, "alpha": 1.0}
+    given = {"T": T, "d": d, "m": m, "cubes": m**d, "rules": 2, "L": 1.0, "alpha": 1.0}
     epsilon = np.array([confidence_epsilon(n, **given) for n in counts.tolist()])
     seen = found.trials > 0
     low, high = accuracy_interval(found.trials[seen], found.successes[seen])

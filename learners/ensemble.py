@@ -2,27 +2,31 @@
 
     1. join     predictions, contexts and labels by instance id (`learners.join`)
     2. fuse     all diagnoses of a batch at once (`learners.fusion.base`)
-    3. settle   the labels that are there: losses, confusion counts, expected loss
-    4. report   what to send: diagnoses, feedback to each LL, rejections
+    3. assess   how sure they are: chance, answer, track record (`learners.assessment`)
+    4. settle   the labels that are there: losses, confusion counts, expected loss, assessment
+    5. report   what to send: diagnoses, feedback to each LL, rejections
 
 Predictions come with a `PredictionPayload`, contexts with a `ContextPayload`; both come back with
 the settlement or the rejection.
 
-With several partitions each has its own EL. It counts what it has seen itself in `fusion`, and
-decides by `judge`, whose tables `refresh` fills with what all partitions have learned.
+With several partitions each has its own EL. It counts what it has seen itself in `fusion` and
+`assessment`, and decides by `judge`, whose tables `refresh` fills with what all partitions have
+learned, and by the `experience` of all of them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
 
 from learners.arrays.seeds import seeds_of
 from learners.arrays.tables import CellTable, table_for
-from learners.arrays.types import Floats, Ints, Seeds
+from learners.arrays.types import MISSING, Floats, Ints, Seeds
+from learners.assessment.assessment import Assessed, Assessment
+from learners.assessment.fusion import guessed
 from learners.fusion.ballot_log_odds import log_odds_of_others
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import UNKNOWN, Ballot, Fusion, Verdict
 from learners.join import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
 from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, PredictionPayload
 from learners.scores.error_rates import confusion
@@ -34,12 +38,14 @@ class Outcome:
     """What a batch of events led to.
 
     diagnoses, verdict   the instances to diagnose, and row by row what was decided
+    assessed             and how sure that is
     settled              the instances whose label is known, with what was kept of them
     cells                the context cubes that learned
     """
 
     diagnoses: list[Diagnose]
     verdict: Verdict
+    assessed: Assessed
     settled: list[Settle]
     expiries: list[Expire]
     rejections: list[Reject]
@@ -55,17 +61,25 @@ class EnsembleLearner:
 
     scores    by scope (the EL, then each LL): confusion counts
     regret    by context cube: labelled instances; the EL's expected loss in parts; each expert's
-              errors; the EL's expected loss on the instances on which that expert was heard
+              errors; the EL's expected loss on the instances on which that expert was awake
     tally     diagnoses on which the LLs did not agree, diagnoses by label; no label is needed
     latest    when the latest diagnosis was made, and each expert's share of it in parts
     """
 
     def __init__(
-        self, fusion: Fusion, rules: JoinRules, *, unheard: int = 0, codec: Codec | None = None
+        self,
+        fusion: Fusion,
+        rules: JoinRules,
+        *,
+        assessment: Assessment | None = None,
+        unheard: int = 0,
+        codec: Codec | None = None,
     ) -> None:
         self.fusion = fusion
         self.judge = fusion
+        self.assessment = assessment or Assessment(fusion.classes)
         self.refresh: Callable[[Ints], None] = lambda _cells: None
+        self.experience: Callable[[], tuple[int, Ints]] = self.own_experience
         self.unheard = unheard
         self.ledger = Ledger(rules, codec)
         scopes, K = 1 + fusion.learners, fusion.classes
@@ -81,19 +95,27 @@ class EnsembleLearner:
     ) -> Outcome:
         """Take in a batch of events, then move the clock to `now`; see `Ledger.apply`."""
         step = self.ledger.apply(events, now, live=live, awaited=awaited)
-        cells, verdict = self._decide(step.diagnoses)
+        cells, verdict, assessed = self._decide(step.diagnoses)
         rows = zip(
             cells.tolist(),
             verdict.labels.tolist(),
             verdict.parts.tolist(),
             verdict.votes.tolist(),
+            [()] * len(cells) if verdict.basis is None else verdict.basis.tolist(),
+            assessed.kept,
             strict=True,
         )
         settled = self.ledger.settle([Decision(*row) for row in rows])
         learned = self.learn(settled)
-        return Outcome(step.diagnoses, verdict, settled, step.expiries, step.rejections, learned)
+        return Outcome(
+            step.diagnoses, verdict, assessed, settled, step.expiries, step.rejections, learned
+        )
 
-    def _decide(self, diagnoses: Sequence[Diagnose]) -> tuple[Ints, Verdict]:
+    def own_experience(self) -> tuple[int, Ints]:
+        """Return how many labels this partition has learned, and what its assessment counted."""
+        return int(self.scores.rows(np.zeros(1, np.int64)).sum()), self.assessment.rows
+
+    def _decide(self, diagnoses: Sequence[Diagnose]) -> tuple[Ints, Verdict, Assessed]:
         cells = np.array(
             [
                 self.unheard if case.context is None else ContextPayload(*case.context).cube
@@ -104,19 +126,28 @@ class EnsembleLearner:
         if diagnoses:
             self.refresh(np.unique(cells))
         seeds = seeds_of(case.id for case in diagnoses)
-        ballot = self._ballot(diagnoses, cells, seeds)
-        verdict = self.judge.decide(ballot)
+        ballot = replace(self._ballot(diagnoses, cells, seeds), waiting=self._waiting(len(cells)))
+        verdict = guessed(self.judge.decide(ballot), self.judge.prefer)
+        assessed = self.assessment.assess(verdict, *self.experience())
+        verdict = replace(verdict, labels=assessed.labels)
         if diagnoses:
             self._note(ballot, verdict, diagnoses[-1].at)
-        return cells, verdict
+            self.assessment.note(assessed.labels, assessed.answered)
+        return cells, verdict, assessed
+
+    def _waiting(self, count: int) -> Ints:
+        """Return how many decisions wait for their labels when each of a batch is made.
+
+        The decisions of a batch are made at once, so each waits for all before it.
+        """
+        return self.ledger.waiting + np.arange(count)
 
     def _note(self, ballot: Ballot, verdict: Verdict, at: int) -> None:
         """Count what can be counted without labels."""
         K, only = self.fusion.classes, np.zeros(1, np.int64)
         highest = ballot.labels.max(axis=1)
         lowest = np.where(ballot.present, ballot.labels, K).min(axis=1)
-        # Where no LL was heard the label is MISSING, whose count is cut off.
-        by_label = np.bincount(verdict.labels + 1, minlength=K + 1)[1:]
+        by_label = np.bincount(verdict.labels, minlength=K)
         self.tally.add(only, np.r_[(lowest < highest).sum(), by_label][None])
         self.latest.put(only, np.r_[at, verdict.parts[-1]][None])
 
@@ -133,7 +164,8 @@ class EnsembleLearner:
         odds = [payload.log_odds for payload in heard]
         silent = (nan,) * K
         return Ballot.of(
-            np.array([case.labels for case in cases], np.int64).reshape(n, M),
+            # Having no opinion counts as having spoken in the join, and as silence in a ballot.
+            np.maximum(np.array([case.labels for case in cases], np.int64).reshape(n, M), MISSING),
             seeds,
             classes=K,
             cells=cells,
@@ -163,9 +195,10 @@ class EnsembleLearner:
         votes = np.array([decision.votes for decision in decisions], np.int64)
         # Learning draws nothing: what was drawn is in the decision.
         ballot = self._ballot(settled, cells, np.zeros(len(settled), np.uint64))
-        verdict = Verdict.recalled(labels, parts, votes)
+        verdict = Verdict.recalled(labels, parts, votes, _bases(decisions))
         self.fusion.learn(ballot, verdict, truth)
         self._count(ballot, verdict, truth, [case.at for case in settled])
+        learn_sureness(self.assessment, decisions, truth)
         return np.unique(cells)
 
     def _count(self, ballot: Ballot, verdict: Verdict, truth: Ints, at: list[int]) -> None:
@@ -173,12 +206,28 @@ class EnsembleLearner:
         counts = confusion(truth, predicted.T, self.fusion.classes)
         self.scores.add(np.arange(len(counts)), counts.reshape(len(counts), -1))
         self.window.push(np.array(at, np.int64), truth, predicted)
-        heard = verdict.votes >= 0
+        heard = self.fusion.awake(ballot, verdict)
         wrong = (verdict.votes != truth[:, None]) & heard
         expected = verdict.expected_loss(truth)[:, None]
         ones = np.ones_like(expected)
         sums = np.concatenate([ones, expected, wrong, heard * expected], axis=1)
         self.regret.add(ballot.cells, sums)
+
+
+def _bases(decisions: Sequence[Decision]) -> Ints | None:
+    """Return what decisions were based on; None if that was kept of none of them."""
+    width = max(len(decision.basis) for decision in decisions)
+    unknown = (UNKNOWN,) * width
+    rows = [decision.basis or unknown for decision in decisions]
+    return np.array(rows, np.int64) if width else None
+
+
+def learn_sureness(assessment: Assessment, decisions: Sequence[Decision], truth: Ints) -> None:
+    """Count how sure decisions were; those of before there was an assessment are left out."""
+    at = [k for k, decision in enumerate(decisions) if decision.sure]
+    if at:
+        labels = np.array([decisions[k].label for k in at], np.int64)
+        assessment.learn(labels, truth[at], [decisions[k].sure for k in at])
 
 
 def _floats(column: list[float | None]) -> Floats:

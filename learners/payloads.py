@@ -14,7 +14,8 @@ class PredictionPayload(NamedTuple):
 
     exploring, accuracy, log_odds   what fusion hears of it
     rule, phase, cube, votes        what feedback hands back, named or numbered as the caller likes
-    trials, low, high, epsilon      what a diagnosis shows; not kept after it
+    trials, low, high, epsilon,
+    missing                         what a diagnosis shows; not kept after it
     """
 
     exploring: bool = False
@@ -28,6 +29,7 @@ class PredictionPayload(NamedTuple):
     low: float | None = None
     high: float | None = None
     epsilon: float | None = None
+    missing: int = 0
 
 
 NOTHING_HEARD = PredictionPayload()
@@ -42,12 +44,23 @@ def load_payload(fields: Sequence[object]) -> PredictionPayload:
     return PredictionPayload(*fields)  # type: ignore[arg-type]
 
 
+class LabelPayload(NamedTuple):
+    """What comes with a label: its record (or a digest) for the dead letters."""
+
+    offset: int = -1
+    value: Any = None
+
+
 class ContextPayload(NamedTuple):
     """What comes with a context: its cube, and its record (or a digest) for the dead letters."""
 
     cube: int
     offset: int = -1
     value: Any = None
+
+
+keep_context = itemgetter(slice(ContextPayload._fields.index("offset")))
+"""Return what of a context's payload is needed after the diagnosis."""
 
 
 class Decision(NamedTuple):
@@ -57,9 +70,13 @@ class Decision(NamedTuple):
     label   the label of the diagnosis
     parts   each expert's share, in whole parts
     votes   each expert's label
+    basis   what the fusion rule had learned by then, in numbers of its own (`Verdict.basis`)
+    sure    what `learners.assessment` learns from (`Assessed.kept`); nothing before there was one
     """
 
     cell: int
     label: int
     parts: Sequence[int]
     votes: Sequence[int]
+    basis: Sequence[int] = ()
+    sure: bytes = b""

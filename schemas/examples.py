@@ -12,6 +12,7 @@ from schemas.records import (
     Label,
     Opinion,
     Prediction,
+    TrackRecord,
 )
 
 _AT = 1_760_000_000_000
@@ -51,6 +52,13 @@ EXAMPLES: dict[type[Struct], Struct] = {
             "cytology": Opinion("benign", "always_benign", True, 0),
         },
         at=_AT + 40,
+        answer="refer",
+        cannot_exclude=("benign", "malignant"),
+        chance={"benign": 0.3214, "malignant": 0.6786},
+        track_record=TrackRecord(312, 209, 0.5942, 0.7411),
+        why=("several_possible", "learner_missing", "new_cube"),
+        learned=4120,
+        support=(0.36, 0.64),
     ),
     Feedback: Feedback(
         id="a17",
@@ -62,6 +70,7 @@ EXAMPLES: dict[type[Struct], Struct] = {
         at=_AT + 86_400_020,
         votes={"logistic": "malignant", "always_benign": "benign"},
         others=(0.7,),
+        log_odds=(1.9,),
     ),
     DeadLetter: DeadLetter(
         reason=Reason.UNKNOWN_LABEL.value,

@@ -22,7 +22,8 @@ def json_schema(name: str) -> dict[str, Any]:
     ['v', 'id', 'label', 'at']
     """
     record = RECORDS[name]
-    generated = msgspec.json.schema(record)
+    # Through JSON and back, so that it is made of what JSON has: defaults may be tuples.
+    generated = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(record)))
     parts = generated["$defs"]
     schema = {
         "$schema": DIALECT,

@@ -59,8 +59,21 @@ Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 Positive: TypeAlias = Annotated[float, Meta(ge=0)]
 """A finite number, 0 or greater."""
 
-Value: TypeAlias = float | Name
-"""What a feature holds: a number, or the name of a category."""
+Value: TypeAlias = float | Name | None
+"""What a feature holds: a number, the name of a category, or null if it is not known."""
+
+MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+"""What files write where a value is missing; in small letters, without blanks around it."""
+
+
+def is_missing(value: object) -> bool:
+    """Say whether a value in a record stands for one that is not known.
+
+    >>> [is_missing(value) for value in (None, " NA ", "?", "left", 0.0)]
+    [True, True, True, False, False]
+    """
+    return value is None or (isinstance(value, str) and value.strip().lower() in MISSING_WORDS)
+
 
 MAX_DETAIL = 1000
 Text: TypeAlias = Annotated[str, Meta(max_length=MAX_DETAIL)]

@@ -62,6 +62,11 @@ class _NoRecord(msgspec.Struct, tag_field="v", tag=0):
     impossible: Annotated[int, Meta(ge=1, le=0)]
 
 
+def decoder(record: type[R]) -> Callable[[bytes], R]:
+    """Return what decodes one record and refuses others, such as those without a version."""
+    return msgspec.json.Decoder(record | _NoRecord).decode
+
+
 class Check(NamedTuple):
     """A condition on all records of a batch, and the error of a record that does not meet it."""
 
@@ -76,7 +81,7 @@ class BatchReader(Generic[R]):
     def __init__(self, record: type[R], checks: Sequence[Check]) -> None:
         self.record = record
         self._checks = checks
-        self._decode: Callable[[bytes], R] = msgspec.json.Decoder(record | _NoRecord).decode
+        self._decode = decoder(record)
 
     def fault(self, value: bytes | None) -> RecordError | None:
         """Say what is wrong with one value, or None."""
@@ -119,13 +124,16 @@ class BatchReader(Generic[R]):
             fault = _size_fault(value)
             if fault is None and value is not None:
                 try:
-                    batch.records.append(self._decode(value))
+                    batch.records.append(self._decode_one(value))
                     batch.positions.append(position)
                 except _UNREADABLE:
                     fault = explain(value, self._fault_in)
             if fault is not None:
                 batch.errors.append((position, fault))
         return batch
+
+    def _decode_one(self, value: bytes) -> R:
+        return self._decode(value)
 
     def _check_one(self, record: R) -> RecordError | None:
         failed = (check for check in self._checks if not check.passes([record]))
@@ -273,11 +281,12 @@ _KNOWN = {
     "rule": (Reason.UNKNOWN_RULE, "a rule of the learner"),
 }
 
-_Column = Callable[[Sequence[Any]], Iterable[str]]
+_Column = Callable[[Sequence[Any]], Iterable[str | None]]
 
 
 def _names_check(kind: str, names: Collection[str], path: str, column: _Column) -> Check:
-    known = frozenset(names)
+    # Null passes here: where a field must not be null, msgspec has refused it.
+    known: frozenset[str | None] = frozenset([*names, None])
     reason, expected = _KNOWN[kind]
     return Check(
         lambda records: known.issuperset(column(records)), reason, f"{path}: expected {expected}"

@@ -29,7 +29,8 @@ Row = Annotated[
     tuple[Value, ...] | dict[Name, Value],
     Meta(
         description="The features: an array in the order of the settings, or an object by feature "
-        "name. A number for a real feature, the category's name for a categorical one."
+        "name. A number for a real feature, the category's name for a categorical one; null, or no "
+        "entry in the object, where a value is missing."
     ),
 ]
 Phase = Annotated[
@@ -38,7 +39,10 @@ Phase = Annotated[
 InCube = Annotated[Cube, Meta(description="Cube of the instance in that phase, as decimal text.")]
 Votes = Annotated[
     dict[Name, Name] | None,
-    Meta(description="Under full feedback: the label that every rule gave, by rule name."),
+    Meta(
+        description="Under full feedback: the label that every rule gave, by rule name. A rule that"
+        " is not named had no opinion."
+    ),
 ]
 RuleName = Annotated[Name, Meta(description="The rule that the learner followed.")]
 Exploring = Annotated[bool, Meta(description="True if the rule was chosen in order to explore.")]
@@ -50,7 +54,13 @@ Epsilon = Annotated[
     Positive | None,
     Meta(description="Corollary 1: bound on the rule's distance from the best rule in accuracy."),
 ]
+MissingValues = Annotated[
+    Count, Meta(description="How many of the learner's features were missing; 0 unless it says.")
+]
 LogOdds = Annotated[tuple[float, ...], Meta(min_length=1)] | None
+REFER = "refer"
+"""The answer that is no label."""
+
 _ORDER = (
     "in the order of the settings; with two labels one number is enough, that of the positive one."
 )
@@ -93,7 +103,9 @@ class Prediction(Record, frozen=True):
     """
 
     learner: Annotated[Name, Meta(description="The local learner that made the prediction.")]
-    label: Annotated[Name, Meta(description="The label it predicts.")]
+    label: Annotated[
+        Name | None, Meta(description="The label it predicts; null if it has no opinion.")
+    ]
     phase: Phase
     cube: InCube
     rule: RuleName
@@ -108,12 +120,15 @@ class Prediction(Record, frozen=True):
     log_odds: Annotated[
         LogOdds, Meta(description=f"Log-odds of each label against the others, {_ORDER}")
     ] = None
+    missing: MissingValues = 0
 
 
 class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
     """What one local learner contributed to a diagnosis."""
 
-    label: Annotated[Name, Meta(description="The label it predicted.")]
+    label: Annotated[
+        Name | None, Meta(description="The label it predicted; null if it had no opinion.")
+    ]
     rule: RuleName
     exploring: Exploring
     trials: Trials
@@ -121,12 +136,24 @@ class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
     low: Low = None
     high: High = None
     epsilon: Epsilon = None
+    missing: MissingValues = 0
+
+
+class TrackRecord(Struct, frozen=True, gc=False):
+    """How diagnoses like this one turned out: the same label, with about the same chance."""
+
+    cases: Annotated[Count, Meta(description="How many of them have a known label.")]
+    right: Annotated[Count, Meta(description="How many of these were right.")]
+    low: Annotated[Share, Meta(description="Lower end of the interval of their chance.")]
+    high: Annotated[Share, Meta(description="Upper end; it holds 95 times in 100, at all times.")]
 
 
 class Diagnosis(Record, frozen=True):
     """The ensemble learner's answer, and what it rests on. Topic `diagnoses`."""
 
-    label: Annotated[Name, Meta(description="The diagnosis.")]
+    label: Annotated[
+        Name, Meta(description="The answer, or the best guess if the answer is to refer.")
+    ]
     complete: Annotated[bool, Meta(description="True if no local learner is missing.")]
     missing: Annotated[
         tuple[Name, ...],
@@ -151,13 +178,51 @@ class Diagnosis(Record, frozen=True):
             " the learners themselves."
         ),
     ] = None
+    basis: Annotated[
+        tuple[Count, ...] | None,
+        Meta(
+            description="What Hedge's weights rested on: labels learned by then, the time that the"
+            " learning rate was for, and earlier diagnoses that waited for their labels. The bound"
+            " on regret follows from these."
+        ),
+    ] = None
+    answer: Annotated[
+        Name | None, Meta(description=f"The label; or `{REFER}`: the patient needs a second look.")
+    ] = None
+    cannot_exclude: Annotated[
+        tuple[Name, ...],
+        Meta(description="If referred: the labels that it may be; none if no label fits."),
+    ] = ()
+    chance: Annotated[
+        dict[Name, Share] | None, Meta(description="The calibrated chance of each label.")
+    ] = None
+    track_record: Annotated[
+        TrackRecord | None, Meta(description="How diagnoses like this one turned out.")
+    ] = None
+    why: Annotated[
+        tuple[Name, ...],
+        Meta(description="Why it is referred, and what else to know: see docs/confidence.md."),
+    ] = ()
+    learned: Annotated[
+        Count | None, Meta(description="How many labels had been learned when it was made.")
+    ] = None
+    support: Annotated[
+        tuple[Share, ...] | None,
+        Meta(
+            description="What the fusion rule found for each label, in the order of the settings;"
+            " chances are made of it."
+        ),
+    ] = None
 
 
 class Feedback(Record, frozen=True):
     """The true label, with what the learner needs to count it. Topic `feedback.<learner>`."""
 
     label: Annotated[Name, Meta(description="The true label.")]
-    predicted: Annotated[Name, Meta(description="The label that the learner had predicted.")]
+    predicted: Annotated[
+        Name | None,
+        Meta(description="The label that the learner had predicted; null if it had no opinion."),
+    ]
     phase: Phase
     cube: InCube
     rule: RuleName
@@ -170,10 +235,17 @@ class Feedback(Record, frozen=True):
             + _ORDER
         ),
     ] = None
+    log_odds: Annotated[
+        LogOdds,
+        Meta(
+            description="For rules that learn jointly: the log-odds that the prediction carried, "
+            + _ORDER
+        ),
+    ] = None
 
 
 class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):
-    """A record that could not be used. Topic `deadletter`.
+    """A record that could not be used. Topics `deadletter` and `deadletter.<ll>`.
 
     On the topic the fields travel as headers, `hb-reason`, `hb-topic` and so on, in UTF-8 text; key
     and value are the original bytes. A record that is too large for a dead letter leaves its digest

@@ -10,7 +10,7 @@ from schemas.examples import EXAMPLES
 from schemas.explain import in_words
 from schemas.kinds import VERSION
 from schemas.reasons import Reason
-from schemas.records import TOPICS, Opinion
+from schemas.records import TOPICS, Opinion, TrackRecord
 
 BEGIN = "<!-- written by `hb schema --docs`: begin -->"
 END = "<!-- written by `hb schema --docs`: end -->"
@@ -29,6 +29,7 @@ def reference() -> str:
     """Return the reference of every record and every reason code."""
     sections = [_section(f"`{topic}`: {kind.__name__}", kind) for topic, kind in TOPICS.items()]
     sections.append(_section("Opinion, a part of a diagnosis", Opinion))
+    sections.append(_section("Track record, a part of a diagnosis", TrackRecord))
     return "\n".join([*sections, _reasons()])
 
 

@@ -3,27 +3,42 @@
 The reader is built from the learner's features. It makes a record type of its own with exactly
 these, so that msgspec checks names, dimension, types and categories while it parses, in both forms
 of `x`.
+
+Most records are complete, so each batch is first read as if all were. Only where that fails a value
+is read again by a type in which every feature may be missing: `null`, no entry in the object, or a
+word that stands for it (`NA`, `?`). A category that is not among the feature's is missing as well.
+What is left is refused: text where a number belongs, a feature that does not exist, and a missing
+value of a feature that is `required`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from math import nan
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from schemas.explain import Fault, fault_at, first_fault
-from schemas.kinds import MAX_TEXT, VERSION, Id, Millis, has_control_characters
-from schemas.reading import ID_CHECK, BatchReader, Check, Errors, Values
+from schemas.kinds import (
+    MAX_TEXT,
+    VERSION,
+    Id,
+    Millis,
+    has_control_characters,
+    is_missing,
+)
+from schemas.reading import ID_CHECK, BatchReader, Check, Errors, Values, decoder
 from schemas.reasons import Reason
 from schemas.records import Instance
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature as readers know it: a number, or one of its categories."""
+    """A feature as readers know it: a number, or one of its categories; perhaps required."""
 
     name: str
     categories: tuple[str, ...] | None = None
+    required: bool = False
 
     def __post_init__(self) -> None:
         if self.categories == ():
@@ -40,7 +55,8 @@ class Feature:
 class RowBatch:
     """The good rows of a batch, as columns, and the errors.
 
-    A row has one number per feature, in order: the value itself, or the index of the category.
+    A row has one number per feature, in order: the value itself, or the index of the category; nan
+    where it is missing.
     """
 
     ids: list[str]
@@ -57,6 +73,8 @@ class RowReader(BatchReader[Any]):
     >>> reader.read([b'{"v":1,"id":"a","x":[41,"m"],"at":5}',
     ...              b'{"v":1,"id":"b","x":{"sex":"f","age":7.5},"at":6}']).rows
     [[41.0, 1.0], [7.5, 0.0]]
+    >>> reader.read([b'{"v":1,"id":"c","x":{"sex":null},"at":7}']).rows
+    [[nan, nan]]
     >>> reader.read([b'{"v":1,"id":"a","x":[41],"at":5}']).errors
     [(0, RecordError('wrong_dimension: x: expected 2 entries'))]
     """
@@ -64,8 +82,10 @@ class RowReader(BatchReader[Any]):
     def __init__(self, features: Sequence[Feature], checks: Sequence[Check] = ()) -> None:
         if not features or len({feature.name for feature in features}) < len(features):
             raise ValueError("a reader of rows needs features, each with a name of its own")
-        super().__init__(_row_type(features), [ID_CHECK, *checks])
+        complete = _row_type(features, lambda f: Literal[f.categories] if f.categories else float)
+        super().__init__(complete, [ID_CHECK, *checks])
         self.features = tuple(features)
+        self._decode_gaps = decoder(_row_type(features, _with_gaps))
         self._categories = [
             (j, {category: float(i) for i, category in enumerate(feature.categories)})
             for j, feature in enumerate(features)
@@ -87,8 +107,18 @@ class RowReader(BatchReader[Any]):
     def _numbers(self, row: Sequence[Any]) -> Sequence[float]:
         numbers = list(row)
         for j, index in self._categories:
-            numbers[j] = index[numbers[j]]
+            numbers[j] = index.get(numbers[j], nan)
         return numbers
+
+    def _decode_one(self, value: bytes) -> Any:
+        try:
+            return super()._decode_one(value)
+        except msgspec.ValidationError:
+            record = self._decode_gaps(value)
+            row = _flat(record.x)
+            if self._values_fault(row) is not None:
+                raise
+        return self.record(record.id, tuple(map(_with_nan, self.features, row)), record.at)
 
     def _fault_in(self, document: Any) -> Fault | None:
         x = document.get("x") if isinstance(document, dict) else None
@@ -104,47 +134,70 @@ class RowReader(BatchReader[Any]):
 
     def _object_fault(self, x: dict[str, object]) -> Fault | None:
         for j, feature in enumerate(self.features):
-            if feature.name not in x:
+            if feature.required and feature.name not in x:
                 return Fault(Reason.MISSING_FEATURE, self._path(j), "to be there")
-        if len(x) > len(self.features):
+        if not x.keys() <= {feature.name for feature in self.features}:
             return Fault(Reason.EXTRA_FEATURE, "x", "the features of the learner only")
-        return self._values_fault([x[feature.name] for feature in self.features])
+        return self._values_fault([x.get(feature.name) for feature in self.features])
 
-    def _values_fault(self, row: list[object]) -> Fault | None:
+    def _values_fault(self, row: Sequence[object]) -> Fault | None:
         faults = (self._value_fault(j, value) for j, value in enumerate(row))
         return next((fault for fault in faults if fault is not None), None)
 
     def _value_fault(self, j: int, value: object) -> Fault | None:
-        categories = self.features[j].categories
-        if categories is None:
+        feature = self.features[j]
+        if value not in (feature.categories or ()) and is_missing(value):
+            return self._gap_fault(j)
+        if feature.categories is None:
             return fault_at(value, float, self._path(j))
         if not isinstance(value, str):
             return Fault(Reason.WRONG_TYPE, self._path(j), "the name of a category")
-        if value not in categories:
+        if feature.required and value not in feature.categories:
             return Fault(Reason.UNKNOWN_CATEGORY, self._path(j), "one of its categories")
         return None
+
+    def _gap_fault(self, j: int) -> Fault | None:
+        if not self.features[j].required:
+            return None
+        return Fault(Reason.MISSING_FEATURE, self._path(j), "a value: the feature is required")
 
     def _path(self, j: int) -> str:
         return f"x[{j}] ({self.features[j].name})"
 
 
-def _row_type(features: Sequence[Feature]) -> type[Any]:
-    """Make a record type whose `x` holds these features and nothing else."""
-    kinds = [Literal[f.categories] if f.categories else float for f in features]
+def _row_type(features: Sequence[Feature], kind: Callable[[Feature], Any]) -> type[Any]:
+    """Make a record type whose `x` holds these features, each of its kind, and nothing else."""
+    kinds = [kind(feature) for feature in features]
+    # An absent entry is one that is missing, where the kind has room for that.
+    absent = [() if type(None) not in get_args(each) else (None,) for each in kinds]
     fields = [f"f{j}" for j in range(len(features))]
     by_name = msgspec.defstruct(
         "ByName",
-        list(zip(fields, kinds, strict=True)),
+        [
+            (field, each, *default)
+            for field, each, default in zip(fields, kinds, absent, strict=True)
+        ],
         rename=dict(zip(fields, [feature.name for feature in features], strict=True)),
         forbid_unknown_fields=True,
         frozen=True,
         gc=False,
+        kw_only=True,
     )
     in_order = tuple.__class_getitem__(tuple(kinds))
     fields_of_record = [("id", Id), ("x", in_order | by_name), ("at", Millis)]
     return msgspec.defstruct(
         "Row", fields_of_record, tag_field="v", tag=VERSION, frozen=True, gc=False
     )
+
+
+def _with_gaps(feature: Feature) -> Any:
+    """Return the type of a feature that may be missing; `_values_fault` checks what it holds."""
+    return str | None if feature.categories else float | str | None
+
+
+def _with_nan(feature: Feature, value: Any) -> Any:
+    """Return a value as complete records hold it, nan for a missing one."""
+    return nan if value not in (feature.categories or ()) and is_missing(value) else value
 
 
 def _flat(x: Any) -> tuple[Any, ...]:

@@ -1,10 +1,10 @@
 """From settings to learners: the one place that turns a description into objects that learn."""
 
-from math import log
+from math import nan
 
+from learners.assessment.assessment import Assessment
 from learners.errors import LearnerError
 from learners.fusion.base import Fusion
-from learners.fusion.fnr_control import Controlled, FnrControl
 from learners.local.iup import Feedback, IupConfig
 from learners.local.learner import LocalLearner
 from learners.local.phases import Clock, Doubling, Horizon
@@ -22,7 +22,10 @@ def local_learner(settings: Settings, name: str) -> LocalLearner:
             f"learners.{name}.features: not all are fitted; run hb features fit DATA.csv"
         )
     space = build_space(learner.features)
-    rules = [rule.build(key, space, settings.labels) for key, rule in learner.rules.items()]
+    rules = [
+        rule.build(key, space, settings.labels, settings.rules.packages)
+        for key, rule in learner.rules.items()
+    ]
     try:
         return LocalLearner(
             space,
@@ -30,9 +33,21 @@ def local_learner(settings: Settings, name: str) -> LocalLearner:
             iup_config(learner),
             classes=len(settings.labels),
             lipschitz=learner.lipschitz,
+            partners=partners(settings, name),
         )
     except LearnerError as error:
         raise SettingsError(f"learners.{name}: {error}") from error
+
+
+def partners(settings: Settings, name: str) -> int:
+    """Return how many other learners learn jointly with this one.
+
+    With several partitions none counts: a learner decides there by what all of them have learned,
+    and teaches only its own, so the two do not tell what has changed since.
+    """
+    if settings.topics.partitions > 1:
+        return 0
+    return sum(other.joint for key, other in settings.learners.items() if key != name)
 
 
 def iup_config(learner: LearnerSettings) -> IupConfig:
@@ -61,18 +76,15 @@ def clock(learner: LearnerSettings) -> Clock:
 
 
 def fusion(settings: Settings) -> Fusion:
-    """Return the untaught fusion rule of the ensemble learner, under FNR control if that is set."""
-    ensemble = settings.ensemble
-    rule = ensemble.build(len(settings.learners), settings.labels)
-    if not ensemble.fnr_control or ensemble.fnr_target is None:
-        return rule
-    positive = list(settings.labels).index(settings.positive)
-    control = FnrControl(
-        positive,
-        target=ensemble.fnr_target,
-        step=ensemble.fnr_step,
-        prior=log(ensemble.fnr_start),
-        # One more cube, for instances whose context does not come in time.
-        cubes=ensemble.context.partition().size + 1 if ensemble.context else 1,
+    """Return the untaught fusion rule of the ensemble learner."""
+    return settings.ensemble.build(len(settings.learners), settings.labels)
+
+
+def assessment(settings: Settings) -> Assessment:
+    """Return what says how sure a diagnosis is, untaught."""
+    targets = settings.ensemble.targets(settings.labels)
+    return Assessment(
+        len(settings.labels),
+        [targets.get(label, nan) for label in settings.labels],
+        settings.ensemble.min_labels,
     )
-    return Controlled(rule, control)

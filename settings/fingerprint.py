@@ -38,6 +38,9 @@ class Change:
     why: str
 
 
+FEATURE_KEYS = ("name", "scale", "low", "high", "mean", "std", "knots", "categories")
+"""What gives a feature its meaning."""
+
 CHANGES = (
     Change(("name",), free=False, why="The state belongs to the ensemble of that name."),
     Change(
@@ -61,9 +64,14 @@ CHANGES = (
         why="What the ensemble knows of a learner is stored under its name and position.",
     ),
     Change(
-        ("learners.*.features", "learners.*.features.*"),
+        ("learners.*.features", *(f"learners.*.features.*.{key}" for key in FEATURE_KEYS)),
         free=False,
         why="Cubes and models are about these features, scaled in this way, in this order.",
+    ),
+    Change(
+        ("learners.*.features.*.required", "ensemble.context.features.*.required"),
+        free=True,
+        why="It decides which records are refused from now on, and numbers nothing.",
     ),
     Change(
         ("learners.*.cuts", "learners.*.doubling"),
@@ -102,22 +110,22 @@ CHANGES = (
         why="Losses, regret and models of the fusion belong to this way of fusing.",
     ),
     Change(
-        ("ensemble.context", "ensemble.context.*"),
+        (
+            "ensemble.context",
+            "ensemble.context.features",
+            "ensemble.context.cuts",
+            *(f"ensemble.context.features.*.{key}" for key in FEATURE_KEYS),
+        ),
         free=False,
         why="Weights are stored by the cubes of the context.",
-    ),
-    Change(
-        ("ensemble.fnr_control",),
-        free=False,
-        why="It can be switched on at any time, but not off again.",
     ),
     Change(
         (
             "ensemble.eta_scale",
             "ensemble.prefer",
+            "ensemble.miss_target",
+            "ensemble.min_labels",
             "ensemble.fnr_target",
-            "ensemble.fnr_step",
-            "ensemble.fnr_start",
             "ensemble.per_target",
         ),
         free=True,
@@ -142,7 +150,7 @@ CHANGES = (
         why="State does not depend on them; `hb topics check --alter` applies those of topics.",
     ),
     Change(
-        ("broker.*", "worker.*"),
+        ("rules.*", "broker.*", "worker.*"),
         free=True,
         why="State does not depend on them; but another cluster has other topics and is refused.",
     ),
@@ -190,7 +198,8 @@ def ensemble_meaning(settings: Settings) -> dict[str, str]:
             "ensemble.options": ensemble.options,
             "ensemble.context": context
             and {"features": [_feature(f) for f in context.features], "cuts": context.cuts},
-            **({"ensemble.fnr_control": True} if ensemble.fnr_control else {}),
+            # No setting any more; state that was taught under it names it still.
+            "ensemble.fnr_control": True,
         }
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from learners.fusion.registry import MODES
 from settings import overrides as over
 from settings.errors import SettingsError
 from settings.lines import lines_of, nearest_line
@@ -29,12 +30,22 @@ class Source:
     tree      plain values
     lines     the line of each path in the file
     origins   for each path that was overridden, by what
+    dropped   what the file says about the fusion mode that an override replaced
     """
 
     path: Path
     tree: dict[str, Any]
     lines: Mapping[KeyPath, int]
     origins: Mapping[KeyPath, str]
+    dropped: Sequence[str] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Say what was dropped, if anything was."""
+        if not self.dropped:
+            return []
+        mode, names = self.tree["ensemble"]["mode"], ", ".join(self.dropped)
+        return [f"mode {mode} does not take {names}: ensemble.options of the file are not used"]
 
     def where(self, path: KeyPath) -> str:
         """Say where a value was written: an override, or the file and its line."""
@@ -100,7 +111,28 @@ def source_of(text: str, file: Path, overrides: Sequence[over.Override] = ()) ->
         origins = over.apply(tree, overrides)
     except over.OverrideError as error:
         raise SettingsError(str(error)) from None
-    return Source(file, tree, lines_of(text), origins)
+    return Source(file, tree, lines_of(text), origins, _drop_foreign_options(tree, origins))
+
+
+def _drop_foreign_options(tree: dict[str, Any], origins: Mapping[KeyPath, str]) -> list[str]:
+    """Where an override names another mode, drop the options of the old one; return their names.
+
+    An option that an override names stays: if it does not fit, that is a mistake.
+    """
+    ensemble = tree.get("ensemble")
+    if ("ensemble", "mode") not in origins or not isinstance(ensemble, dict):
+        return []
+    mode, options = MODES.get(str(ensemble["mode"])), ensemble.get("options")
+    if mode is None or not isinstance(options, dict) or ("ensemble", "options") in origins:
+        return []
+    foreign = [
+        name
+        for name in options
+        if name not in mode.options and ("ensemble", "options", name) not in origins
+    ]
+    for name in foreign:
+        del options[name]
+    return foreign
 
 
 def validate(source: Source, *, fitted: bool = True) -> Settings:

@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from schemas.records import REFER
 from settings.sections.base import Name, Section, problem, problems
 from settings.sections.broker import BrokerSettings
 from settings.sections.ensemble import EnsembleSettings
 from settings.sections.features import Text
-from settings.sections.learners import LearnerDefaults, LearnerSettings, inherit
+from settings.sections.learners import CodeSettings, LearnerDefaults, LearnerSettings, inherit
 from settings.sections.topics import TopicSettings
 from settings.sections.worker import WorkerSettings, state_folder
 
@@ -39,6 +40,7 @@ class Settings(Section):
     columns: ColumnSettings = Field(
         default=ColumnSettings(), description="For commands that read CSV files."
     )
+    rules: CodeSettings = Field(default=CodeSettings(), description="Code that the rules may name.")
     defaults: LearnerDefaults = Field(
         default=LearnerDefaults(), description="What all learners have in common."
     )
@@ -73,7 +75,7 @@ class Settings(Section):
     @field_validator("defaults")
     @classmethod
     def _check_defaults(cls, defaults: LearnerDefaults, info: ValidationInfo) -> LearnerDefaults:
-        if misfits := list(defaults.misfits(info.data.get("labels"))):
+        if misfits := list(defaults.misfits(info.data.get("labels"), _packages(info))):
             raise problems(misfits)
         return defaults
 
@@ -87,7 +89,7 @@ class Settings(Section):
         misfits = [
             ((name, *path), message)
             for name, learner in learners.items()
-            for path, message in learner.misfits(info.data.get("labels"))
+            for path, message in learner.misfits(info.data.get("labels"), _packages(info))
         ]
         if misfits:
             raise problems(misfits)
@@ -108,6 +110,8 @@ class Settings(Section):
             raise problem("needs at least two labels")
         if len(set(labels)) < len(labels):
             raise problem("must be distinct")
+        if REFER in labels:
+            raise problem(f"must not hold {REFER}: that is the answer where no label is one")
         return labels
 
     @field_validator("positive")
@@ -116,6 +120,11 @@ class Settings(Section):
         if positive not in info.data.get("labels", (positive,)):
             raise problem("must be one of labels")
         return positive
+
+
+def _packages(info: ValidationInfo) -> tuple[str, ...]:
+    code: CodeSettings = info.data.get("rules", CodeSettings())
+    return code.packages
 
 
 def _default(filled: dict[str, Any], section: str, key: str, value: Any) -> None:

@@ -2,16 +2,21 @@
 
 They are applied to the file's values before validation, first the environment, then the options. A
 value is read as TOML; what is not valid TOML is text, so that `ah` needs no quotes.
+
+The environment is in more hands than the file and the command line (whoever may edit a unit, a pod
+or a shell profile), so it cannot name code: neither `package.module:name` in a rule nor the
+packages that rules may use.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from settings.sections.base import KeyPath
 
 PREFIX = "HB_SET__"
+_TOKEN_FUNCTION = "broker", "security", "token", "function"
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,48 @@ def apply(tree: dict[str, Any], overrides: Sequence[Override]) -> dict[KeyPath, 
     origins: dict[KeyPath, str] = {}
     for override in overrides:
         try:
-            origins[_set(tree, override)] = override.origin
+            origins[_apply(tree, override)] = override.origin
         except OverrideError as error:
             raise OverrideError(f"{override.origin}: {error}") from None
     return origins
+
+
+def _apply(tree: dict[str, Any], override: Override) -> KeyPath:
+    named = code_in(tree)
+    path = _set(tree, override)
+    if not override.exact and code_in(tree) - named:
+        raise OverrideError("the environment cannot name code; use the settings file or --set")
+    return path
+
+
+def code_in(tree: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return the code that a settings file names: packages, and texts of rules with a colon.
+
+    >>> code_in({"defaults": {"rules": {"mine": {"kind": "callable", "function": "clinic:rule"}}}})
+    {('rule', 'clinic:rule')}
+    """
+    learners = tree.get("learners")
+    tables = [tree.get("defaults"), *(learners.values() if isinstance(learners, dict) else ())]
+    rules = [table.get("rules") for table in tables if isinstance(table, dict)]
+    return {
+        *(("rule", text) for text in _texts(rules) if ":" in text),
+        *(("package", text) for text in _texts(tree.get("rules"))),
+        *(("token", text) for text in _texts(_below(tree, *_TOKEN_FUNCTION))),
+    }
+
+
+def _below(table: Any, *keys: str) -> Any:
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def _set(tree: dict[str, Any], override: Override) -> KeyPath:

@@ -14,10 +14,15 @@ from settings.keys import ANY, Key, all_keys, bare
 from settings.model import ColumnSettings, Settings
 from settings.render import inline
 from settings.sections.base import Secret, Section, TypeName, format_duration
-from settings.sections.broker import BrokerSettings, SecuritySettings
+from settings.sections.broker import BrokerSettings, SecuritySettings, TokenSettings
 from settings.sections.ensemble import ContextSettings, EnsembleSettings
 from settings.sections.features import FeatureSettings
-from settings.sections.learners import LearnerDefaults, LearnerSettings, RuleSettings
+from settings.sections.learners import (
+    CodeSettings,
+    LearnerDefaults,
+    LearnerSettings,
+    RuleSettings,
+)
 from settings.sections.topics import RetentionSettings, TopicSettings
 from settings.sections.worker import WorkerSettings
 
@@ -40,12 +45,21 @@ every problem with its line, `hb settings show` prints it with all defaults fill
 - Any value can be **overridden** without touching the file: `--set ensemble.mode=ah` on the command
   line (it may be given again) or `HB_SET__ENSEMBLE__MODE=ah` in the environment, with two
   underscores for each dot. The command line wins. Values are read as TOML; what is not valid TOML
-  is text.
+  is text. The environment cannot name code: neither a rule's `package.module:name` nor
+  `rules.packages`.
 - An unknown key is an error, so that a misspelt key cannot be overlooked.
 """
 _SECTIONS: dict[type[Section], tuple[str, str]] = {
     Settings: ("The top of the file", ""),
     ColumnSettings: ("`[columns]`", "Which columns of CSV files are not features."),
+    CodeSettings: (
+        "`[rules]`",
+        (
+            "Rules of kind `callable`, `sklearn` and `river` name Python code as"
+            " `package.module:name`. Nothing is imported but from these packages and from River's"
+            " packages for models."
+        ),
+    ),
     LearnerDefaults: (
         "`[defaults]` and `[learners.<name>]`",
         (
@@ -79,6 +93,7 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
     RetentionSettings: ("`[topics.retention]`", "How long records are kept."),
     BrokerSettings: ("`[broker]`", "Which Kafka."),
     SecuritySettings: ("`[broker.security]`", "How connections are protected and who we are."),
+    TokenSettings: ("`[broker.security.token]`", "Where tokens come from, to log in with them."),
     WorkerSettings: ("`[worker]`", "How a worker process runs on its machine."),
 }
 

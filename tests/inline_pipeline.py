@@ -71,7 +71,7 @@ class Inline(Pipeline):
             if twice is not None and twice[0] == topic:
                 end = len(batches)
                 batches.append(replace(batches[twice[1]], base=end, next=end + 1, offsets=[end]))
-            log.refused = logs.dead.reasons.get(topic, {})
+            log.refused = logs.reasons.get(topic, {})
             for batch in batches:
                 log.take(batch)
         return logs
@@ -122,3 +122,24 @@ def _arrive(live, name, row, time):
     for learner, each in live.settings.learners.items():
         value = encode(Instance(name, {f.name: row[f.name] for f in each.features}, time))
         live.publish(live.topics.instances(learner), b"", value, at=time)
+
+
+def with_gaps(settings, n=80, share=0.3, lag=2):
+    """Let patients come some of whose values are missing, each in one of the ways to say so."""
+    live = Inline(settings)
+    rng = np.random.default_rng(11)
+    rows = rng.random((n, 3))
+    gone = rng.random((n, 3)) < share
+    words = [None, "NA", "?", ""]
+    for k in range(n + lag):
+        live.now = 1_000_000 + 10 * k
+        if k < n:
+            row = rows[k].tolist()
+            features = {
+                name: (words[k % 4] if gone[k, j] else row[j]) for j, name in enumerate("xyz")
+            }
+            live.patient(f"p{k}", features)
+        if k >= lag:
+            x, _, z = rows[k - lag]
+            live.label(f"p{k - lag}", "ill" if x + z > 1.1 else "well")
+    return live

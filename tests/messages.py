@@ -69,6 +69,7 @@ records = st.one_of(
         label=names,
         predicted=names,
         others=odds,
+        log_odds=odds,
         **counting,
     ),
 )

@@ -48,9 +48,9 @@ class Summary:
 
 
 async def read_letters(settings: Settings) -> AsyncIterator[DeadLetter]:
-    """Yield every dead letter that the topic holds now."""
-    topic = Topics.of(settings).deadletter
-    async with TopicReader(settings, [topic], "start") as reader:
+    """Yield every dead letter that there is now, those of all agents."""
+    topics = list(Topics.of(settings).deadletters)
+    async with TopicReader(settings, topics, "start") as reader:
         async for records in reader.present():
             for record in records:
                 yield as_letter(record)

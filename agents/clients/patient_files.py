@@ -3,7 +3,7 @@
 Errors name the file, the line and the column, never a value.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from agents.clients.splitting import Splitter
+from schemas.kinds import is_missing
 from settings.errors import InputError
 from settings.model import Settings
 from settings.proposing.csv_file import CHUNK, CsvFile
@@ -75,6 +76,7 @@ class CsvPatients:
         columns, header = settings.columns, self._file.header
         self._id = columns.id if columns.id in header else None
         self._label = columns.label if columns.label in header else None
+        self._labels = frozenset(settings.labels)
         self.id_column = self._id or "id"
         self.labelled = self._label is not None
 
@@ -94,7 +96,9 @@ class CsvPatients:
                 chunk.lines,
                 {name: columns[name] for name in self._features},
                 [text.strip() for text in columns[self._id]] if self._id else None,
-                [text.strip() for text in columns[self._label]] if self._label else None,
+                [_label(text, self._labels) for text in columns[self._label]]
+                if self._label
+                else None,
                 min(read / size, 1.0),
             )
 
@@ -121,6 +125,7 @@ class JsonPatients:
         self._features = Splitter(settings).columns
         self.id_column = settings.columns.id or "id"
         self._label = settings.columns.label or "label"
+        self._labels = frozenset(settings.labels)
         first = next(iter(self._rows()), None)
         if first is None:
             raise InputError(f"{path}: the file is empty; expected one JSON object a line")
@@ -137,7 +142,9 @@ class JsonPatients:
                 [row.line for row in batch],
                 {name: [row.get(name) for row in objects] for name in self._features},
                 [_text(row.get(self.id_column)) for row in objects] if self._has_ids else None,
-                [_text(row.get(self._label)) for row in objects] if self.labelled else None,
+                [_label(_text(row.get(self._label)), self._labels) for row in objects]
+                if self.labelled
+                else None,
                 min(read / size, 1.0),
             )
 
@@ -160,6 +167,12 @@ class JsonPatients:
         if not isinstance(found, dict):
             raise InputError(f"{self._path}:{number}: expected one JSON object")
         return found
+
+
+def _label(text: str, labels: Collection[str]) -> str:
+    """Return a label as it is; nothing where a word says that it is missing."""
+    text = text.strip()
+    return "" if text not in labels and is_missing(text) else text
 
 
 def _text(value: object) -> str:

@@ -1,9 +1,14 @@
 """Publishes the patients of a source at a chosen rate, and their labels later.
 
+0. check    the whole source, if asked: what cannot be used is known before anything is sent
 1. read     some patients of the source
 2. split    into each learner's instance; a bad row stops everything, or is skipped and counted
 3. send     in batches, and note for each label when it is due
 4. label    what is due by now; after the last patient, wait for the rest
+
+What was interrupted can be resumed: the order of patients and the ids that are made up follow from
+the trial alone. Labels of patients that were sent earlier are sent again, which changes nothing
+where they were: the same label twice counts once.
 """
 
 import asyncio
@@ -20,7 +25,7 @@ from agents.clients.client import new_id
 from agents.clients.label_delays import Delay, fixed
 from agents.clients.patient_files import Patients, Source, gathered
 from agents.clients.sender import Sender
-from agents.clients.splitting import ID, Split, Splitter
+from agents.clients.splitting import Split, Splitter
 from schemas.records import Label
 from schemas.writing import encode_all
 from settings.errors import InputError
@@ -43,6 +48,8 @@ class Trial:
     limit     the maximum number of patients
     missing   the share of labels that never come
     wrong     the share of labels that are not the true one
+    start     how many patients were sent earlier; only their labels are sent again
+    run       what made-up ids begin with, so that they can be made up again
     """
 
     rate: float | None = None
@@ -55,16 +62,20 @@ class Trial:
     missing: float = 0.0
     wrong: float = 0.0
     skip_bad: bool = False
+    start: int = 0
+    run: str = ""
 
 
 @dataclass
 class Published:
     """What was published so far.
 
+    taken      rows of the source that are done with, skipped ones and earlier ones included
     skipped    bad rows, by column
     repeated   patients whose id an earlier one had: only the first of each gets a diagnosis
     """
 
+    taken: int = 0
     patients: int = 0
     labels: int = 0
     waiting: int = 0
@@ -74,6 +85,25 @@ class Published:
     repeated: int = 0
     share: float = 0.0
     seconds: float = 0.0
+
+
+@dataclass
+class BadColumn:
+    """Rows that cannot be used because of a column: the first line, what is expected, how many."""
+
+    line: int
+    expected: str
+    rows: int = 0
+
+
+@dataclass
+class Checked:
+    """What a source holds: rows, labels, repeated ids, and by column what cannot be used."""
+
+    rows: int = 0
+    labels: int = 0
+    repeated: int = 0
+    bad: dict[str, BadColumn] = field(default_factory=dict)
 
 
 class DueLabel(NamedTuple):
@@ -96,14 +126,17 @@ class Production:
         *,
         notice: Callable[[Sequence[str], Sequence[str]], None] = lambda _ids, _labels: None,
         gate: Callable[[], Awaitable[None]] | None = None,
+        room: Callable[[], int] | None = None,
     ) -> None:
         """`notice` is told what will be sent: ids, and their true labels ("" if unknown).
 
-        `gate` is awaited before every piece, so that callers can slow it down.
+        `gate` is awaited before every piece, so that callers can slow it down; `room` says how many
+        patients the next piece may have.
         """
         self.done = Published()
         self._settings, self._source, self._trial = settings, source, trial
-        self._notice, self._gate = notice, gate
+        self._notice, self._gate, self._room = notice, gate, room
+        self._run = trial.run or new_id()[:8]
         self._splitter = Splitter(settings, texts=source.texts)
         self._topic = Topics.of(settings).labels
         self._labelled = trial.labels and source.labelled
@@ -122,7 +155,11 @@ class Production:
                 await self._wait_for_turn(sender, start, tick)
                 if self._gate is not None:
                     await self._gate()
-                await self._send(sender, piece)
+                if self.done.taken < self._trial.start:
+                    self._label_again(piece)
+                else:
+                    await self._send(sender, piece)
+                self.done.taken += len(piece)
                 await self._send_labels(sender)
                 self.done.seconds = time.monotonic() - began
                 tick()
@@ -137,26 +174,51 @@ class Production:
 
     # Patients.
 
+    def check(self) -> "Checked":
+        """Read the whole source and say what could not be used; nothing is sent."""
+        checked, ids = Checked(), set[int]()
+        for chunk in self._source.chunks():
+            bad = self._bad_rows(chunk)
+            checked.rows += len(chunk)
+            checked.labels += sum(map(bool, chunk.labels or ())) if self._labelled else 0
+            if chunk.ids is not None:
+                ids.update(map(hash, chunk.ids))
+                checked.repeated = checked.rows - len(ids)
+            for row in sorted(bad):
+                column, expected = bad[row]
+                checked.bad.setdefault(column, BadColumn(chunk.lines[row], expected)).rows += 1
+        return checked
+
     def _pieces(self) -> Iterator[Patients]:
         """Yield the source in pieces that suit the rate, repeated as requested, up to the limit."""
         trial = self._trial
-        size = _PIECE
-        if trial.rate:
-            size = min(max(round(trial.rate * _PIECE_SECONDS), 1), _PIECE)
         taken, most, repeat = 0, trial.limit, trial.repeat
         for turn in range(repeat):
             done = 0.0
             for chunk in self._chunks():
-                for start in range(0, len(chunk), size):
+                start = 0
+                while start < len(chunk):
+                    size = self._size()
+                    if taken < trial.start:
+                        size = min(_PIECE, trial.start - taken)
                     rows = range(start, min(start + size, len(chunk)))
                     rows = rows if most is None else rows[: most - taken]
                     if not rows:
                         return
-                    taken += len(rows)
+                    start = rows.stop
                     share = (turn + done + (chunk.share - done) * rows.stop / len(chunk)) / repeat
-                    share = share if most is None else max(share, taken / most)
-                    yield self._named(chunk.take(rows, min(share, 1.0)), turn)
+                    share = share if most is None else max(share, (taken + len(rows)) / most)
+                    yield self._named(chunk.take(rows, min(share, 1.0)), turn, taken)
+                    taken += len(rows)
                 done = chunk.share
+
+    def _size(self) -> int:
+        """Return how many patients the next piece has."""
+        if self._room is not None:
+            return min(max(self._room(), 1), _PIECE)
+        if not self._trial.rate:
+            return _PIECE
+        return min(max(round(self._trial.rate * _PIECE_SECONDS), 1), _PIECE)
 
     def _chunks(self) -> Iterator[Patients]:
         if not self._trial.shuffle:
@@ -168,11 +230,11 @@ class Production:
             rows = order[start : start + _PIECE]
             yield whole.take(rows, (start + len(rows)) / len(order))
 
-    def _named(self, piece: Patients, turn: int) -> Patients:
+    def _named(self, piece: Patients, turn: int, taken: int) -> Patients:
         """Assign ids where there are none; repeats must not reuse those of the first pass."""
         ids = piece.ids
         if ids is None:
-            ids = [new_id() for _ in piece.lines]
+            ids = [f"{self._run}-{taken + k}" for k in range(len(piece))]
         elif turn:
             ids = [f"{name}~{turn + 1}" for name in ids]
         return replace(piece, ids=ids)
@@ -198,7 +260,7 @@ class Production:
         split = self._splitter.many(piece.ids or (), piece.columns, at)
         labels = self._true_labels(piece, split)
         if split.faults or len(labels) < len(split.rows):
-            piece, split, labels = self._without_bad(piece, split, at)
+            piece, split, labels = self._without_bad(piece, at)
         self._notice(split.ids, labels)
         keys = [name.encode() for name in split.ids]
 
@@ -211,18 +273,24 @@ class Production:
 
         await _counted(sender.send_many(keys, split.values, at), count)
 
-    def _without_bad(
-        self, piece: Patients, split: Split, at: int
-    ) -> tuple[Patients, Split, list[str]]:
-        """Skip bad rows and count them, or raise an error for the first."""
-        bad = {fault.row: (fault.column, fault.expected) for fault in split.faults}
-        for row in split.rows:
-            if self._labelled and not self._label_known(piece, row):
+    def _bad_rows(self, piece: Patients) -> dict[int, tuple[str, str]]:
+        """Return what is wrong with rows that cannot be used: the column, and what is expected."""
+        ids = piece.ids if piece.ids is not None else ["made-up"] * len(piece)
+        bad = {
+            fault.row: (fault.column or self._source.id_column, fault.expected)
+            for fault in self._splitter.faults(ids, piece.columns)
+        }
+        for row in range(len(piece)) if self._labelled else ():
+            if not self._label_known(piece, row):
                 expected = f"one of {', '.join(self._settings.labels)}, or nothing"
-                bad[row] = (self._settings.columns.label or "label", expected)
+                bad.setdefault(row, (self._settings.columns.label or "label", expected))
+        return bad
+
+    def _without_bad(self, piece: Patients, at: int) -> tuple[Patients, Split, list[str]]:
+        """Skip bad rows and count them, or raise an error for the first."""
+        bad = self._bad_rows(piece)
         for row in sorted(bad):
             column, expected = bad[row]
-            column = self._source.id_column if column == ID else column
             if not self._trial.skip_bad:
                 raise InputError(
                     f"{self._source.name}:{piece.lines[row]}: column {column!r}: expected"
@@ -232,6 +300,15 @@ class Production:
         kept = piece.take([row for row in range(len(piece)) if row not in bad])
         split = self._splitter.many(kept.ids or (), kept.columns, at)
         return kept, split, self._true_labels(kept, split)
+
+    def _label_again(self, piece: Patients) -> None:
+        """Send the labels of patients that were sent earlier: perhaps they were not."""
+        bad = self._bad_rows(piece)
+        kept = piece.take([row for row in range(len(piece)) if row not in bad])
+        if self._labelled and kept.labels is not None:
+            self._schedule(kept.ids or (), kept.labels, again=True)
+        self._count_repeats(kept.ids or ())
+        self.done.share = piece.share
 
     def _count_repeats(self, ids: Sequence[str]) -> None:
         """Count ids that came before; by their hashes, as there may be millions."""
@@ -254,8 +331,8 @@ class Production:
             return []
         return labels
 
-    def _schedule(self, ids: Sequence[str], labels: Sequence[str]) -> None:
-        """Schedule each label; in experiments some are withheld or wrong."""
+    def _schedule(self, ids: Sequence[str], labels: Sequence[str], again: bool = False) -> None:
+        """Schedule each label, at once if again; in experiments some are withheld or wrong."""
         trial, moment = self._trial, time.monotonic()
         delays = trial.delay.draw(self._random, len(ids)).tolist()
         lost = (self._random.random(len(ids)) < trial.missing).tolist()
@@ -271,7 +348,8 @@ class Production:
             said = self._other(label) if is_wrong else label
             self.done.wrong += is_wrong
             self._serial += 1
-            heapq.heappush(self._due, DueLabel(moment + delay, self._serial, name, said))
+            due = moment if again else moment + delay
+            heapq.heappush(self._due, DueLabel(due, self._serial, name, said))
         self.done.waiting = len(self._due)
 
     def _other(self, label: str) -> str:

@@ -114,7 +114,9 @@ async def check_topics(settings: Settings, topics: Collection[str]) -> None:
         listed = {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
     for topic in topics:
         if topic not in listed:
-            raise BrokerError(f"topic {topic} is missing; make it with: hb topics create")
+            # A broker does not tell who may not see a topic that it is there.
+            hidden = ", or not for this user (hb acls)" if settings.broker.security.named else ""
+            raise BrokerError(f"topic {topic} is missing{hidden}; make it with: hb topics create")
         if listed[topic] != settings.topics.partitions:
             raise BrokerError(
                 f"topic {topic} has {listed[topic]} partitions and the settings say"

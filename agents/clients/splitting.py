@@ -2,15 +2,16 @@
 
 Works on columns, so that a file of many patients costs little more than its bytes. Features travel
 by name: a producer whose settings differ from the workers' then causes dead letters, not diagnoses
-that are silently wrong.
+that are silently wrong. A value that is not known travels as null.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
-from typing import Any, TypeAlias
+from numbers import Real
+from typing import Any, NamedTuple
 
-from schemas.kinds import MAX_TEXT, has_control_characters
+from schemas.kinds import MAX_TEXT, has_control_characters, is_missing
 from schemas.records import Context, Instance, Label
 from schemas.writing import encode_all
 from settings.errors import InputError
@@ -19,12 +20,17 @@ from settings.sections.features import FeatureSettings
 from streams.kafka.topics import Topics
 
 _NUMBERS = {int, float}
+_REQUIRED = "a value: it is required"
 ID = ""
 """The column of a fault in the id."""
 
 
-_Kind: TypeAlias = tuple[str, frozenset[str]]
-"""A feature's name and its categories; none for a number."""
+class _Kind(NamedTuple):
+    """How a column is read: the feature's name, its categories (none for a number), required."""
+
+    name: str
+    categories: frozenset[str]
+    required: bool
 
 
 class PatientError(InputError):
@@ -92,21 +98,18 @@ class Splitter:
     def one(self, name: str, features: Mapping[str, object], at: int) -> dict[str, bytes]:
         """Return the value for each topic of one patient, or raise PatientError.
 
-        Features that no learner uses are not sent.
+        Features that no learner uses are not sent; those that are not given are missing.
         """
-        for column in self.columns:
-            if column not in features:
-                raise PatientError(f"feature {column!r}: expected to be there")
-        split = self.many([name], {column: [features[column]] for column in self.columns}, at)
+        if not any(column in features for column in self.columns):
+            raise PatientError(f"expected at least one of the features {', '.join(self.columns)}")
+        split = self.many([name], {column: [features.get(column)] for column in self.columns}, at)
         for fault in split.faults:
             raise PatientError(str(fault))
         return {topic: values[0] for topic, values in split.values.items()}
 
     def many(self, ids: Sequence[str], columns: Mapping[str, Sequence[Any]], at: int) -> Split:
         """Split patients, given column by column; those with a fault are skipped."""
-        faults: dict[int, Fault] = {}
-        _check_ids(ids, faults)
-        ready = {kind: self._converted(*kind, columns[kind[0]], faults) for kind in self._kinds}
+        ready, faults = self._ready(ids, columns)
         rows = [row for row in range(len(ids)) if row not in faults]
         if faults:
             ready = {kind: [values[row] for row in rows] for kind, values in ready.items()}
@@ -114,30 +117,48 @@ class Splitter:
         values = {part.topic: _encode(part, kept, ready, at) for part in self._parts}
         return Split(rows, kept, values, [faults[row] for row in sorted(faults)])
 
+    def faults(self, ids: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> list[Fault]:
+        """Return what `many` would find wrong, by row."""
+        found = self._ready(ids, columns)[1]
+        return [found[row] for row in sorted(found)]
+
+    def _ready(
+        self, ids: Sequence[str], columns: Mapping[str, Sequence[Any]]
+    ) -> tuple[dict[_Kind, Sequence[Any]], dict[int, Fault]]:
+        """Return the columns as they travel, and the faults by row."""
+        faults: dict[int, Fault] = {}
+        _check_ids(ids, faults)
+        return {
+            kind: self._converted(kind, columns[kind.name], faults) for kind in self._kinds
+        }, faults
+
     def _converted(
-        self,
-        name: str,
-        categories: frozenset[str],
-        values: Sequence[Any],
-        faults: dict[int, Fault],
+        self, kind: _Kind, values: Sequence[Any], faults: dict[int, Fault]
     ) -> Sequence[Any]:
         """Return a column as it travels; where a value cannot be used, a fault."""
-        if categories:
-            return self._categories(name, categories, values, faults)
-        return self._numbers(name, values, faults)
+        return (self._categories if kind.categories else self._numbers)(kind, values, faults)
 
     def _categories(
-        self, name: str, known: frozenset[str], values: Sequence[Any], faults: dict[int, Fault]
+        self, kind: _Kind, values: Sequence[Any], faults: dict[int, Fault]
     ) -> Sequence[Any]:
         if self._texts:
             values = [value.strip() for value in values]
+        if kind.categories.issuperset(map(_hashable, values)):
+            return values
+        ready = list(values)
         for row, value in enumerate(values):
-            if not isinstance(value, str) or value not in known:
-                faults.setdefault(row, Fault(row, name, "one of its categories"))
-        return values
+            if _hashable(value) in kind.categories:
+                continue
+            gap = _is_gap(value)
+            if gap and kind.required:
+                faults.setdefault(row, Fault(row, kind.name, _REQUIRED))
+            elif not gap and (kind.required or not isinstance(value, str)):
+                faults.setdefault(row, Fault(row, kind.name, "one of its categories"))
+            ready[row] = None if gap else value
+        return ready
 
     def _numbers(
-        self, name: str, values: Sequence[Any], faults: dict[int, Fault]
+        self, kind: _Kind, values: Sequence[Any], faults: dict[int, Fault]
     ) -> Sequence[float]:
         try:
             numbers = list(map(float, values))
@@ -149,13 +170,15 @@ class Splitter:
             numbers = [n if _is_number(v) else nan for n, v in pairs]
         if not all(map(isfinite, numbers)):
             for row, number in enumerate(numbers):
-                if not isfinite(number):
-                    faults.setdefault(row, Fault(row, name, "a finite number"))
+                gap = _is_gap(values[row])
+                if not isfinite(number) and (kind.required or not gap):
+                    expected = _REQUIRED if gap else "a finite number"
+                    faults.setdefault(row, Fault(row, kind.name, expected))
         return numbers
 
 
 def _kind(feature: FeatureSettings) -> _Kind:
-    return feature.name, frozenset(feature.categories or ())
+    return _Kind(feature.name, frozenset(feature.categories or ()), feature.required)
 
 
 def label_value(name: str, label: str, at: int, labels: Sequence[str]) -> bytes:
@@ -200,6 +223,15 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _hashable(value: object) -> object:
+    return value if isinstance(value, str) else None
+
+
+def _is_gap(value: object) -> bool:
+    """Say whether a value is missing; nan is, where there is a number or was to be one."""
+    return is_missing(value) or (isinstance(value, Real) and value != value)  # noqa: PLR0124 - nan
 
 
 def _is_number(value: object) -> bool:

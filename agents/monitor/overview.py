@@ -6,9 +6,9 @@ worker runs. Lag is exact: the positions are those committed with the state. `ag
 does the reading.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from agents.monitor.scores import Scorer, Scores, Sums
 from agents.monitor.state_view import StateView
 from agents.totals import EnsembleTotals, local_width, summed
 from learners.arrays.types import Ints
+from learners.scores.change import risen
 from learners.scores.window import Window, merged
 from settings.model import Settings
 from streams.engine.changelogs.changelog import META_KEY
@@ -24,7 +25,9 @@ from streams.engine.held_back import HeldBack
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 _TOTALS = b"totals/" + bytes(8)
-_CONTROL = "fusion_fnr_control"
+_ASSESSMENT = "assessment"
+_DELAYS = ("fusion_delays", "fusion_committee_delays")
+"""Hedge's delays: of the fusion rule itself, or of a committee over fusion rules."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,18 @@ class TopicView:
     records: int
     ends: int = 0
     """The sum of its partitions' end offsets: it never falls, so its differences give rates."""
+    dead: bool = False
+    """Whether it holds dead letters."""
+
+
+class Condition(NamedTuple):
+    """What the consumer group keeps of an input: how far it is read, and what its worker says."""
+
+    offset: int
+    said: str
+
+
+_UNKNOWN = Condition(0, "")
 
 
 @dataclass(frozen=True)
@@ -101,7 +116,7 @@ def state_view(names: Topics) -> StateView:
     wanted: dict[str, tuple[str, ...]] = {names.changelog(agent): () for agent in names.agents}
     wanted |= {names.shared(local(learner)): ("totals",) for learner in names.learners}
     wanted[names.shared(ENSEMBLE)] = (
-        "scores", "regret", "totals", "latest", "window", _CONTROL
+        "scores", "regret", "totals", "latest", "window", _ASSESSMENT, *_DELAYS
     )  # fmt: skip
     return StateView(wanted)
 
@@ -135,7 +150,7 @@ def overview(
     *,
     inputs: Mapping[str, Sequence[str]],
     holders: Mapping[tuple[str, int], str],
-    conditions: Mapping[tuple[str, int], str],
+    conditions: Mapping[tuple[str, int], Condition],
     begins: Mapping[Any, int],
     ends: Mapping[Any, int],
     at: float,
@@ -155,13 +170,16 @@ def overview(
 
 
 def _topics(
-    names: Iterable[str], partitions: int, begins: Mapping[Any, int], ends: Mapping[Any, int]
+    kinds: Mapping[str, str], partitions: int, begins: Mapping[Any, int], ends: Mapping[Any, int]
 ) -> list[TopicView]:
-    kept, last = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    kept, last = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
     for place, end in ends.items():
         kept[place.topic] += end - begins[place]
         last[place.topic] += end
-    return [TopicView(name, partitions, records, last[name]) for name, records in kept.items()]
+    return [
+        TopicView(name, partitions, records, last[name], kinds[name] == "deadletters")
+        for name, records in kept.items()
+    ]
 
 
 def _tasks(
@@ -170,7 +188,7 @@ def _tasks(
     inputs: Mapping[str, Sequence[str]],
     *,
     holders: Mapping[tuple[str, int], str],
-    conditions: Mapping[tuple[str, int], str],
+    conditions: Mapping[tuple[str, int], Condition],
     ends: Mapping[Any, int],
 ) -> list[TaskView]:
     names = Topics.of(settings)
@@ -178,11 +196,15 @@ def _tasks(
     tasks = []
     for agent, topics in inputs.items():
         for number in range(settings.topics.partitions):
-            done = view.positions.get((names.changelog(agent), number), {})
+            done = view.positions.get((names.changelog(agent), number))
+            if done is None:  # this user may not read the changelog; the group knows it roughly
+                done = {t: conditions.get((t, number), _UNKNOWN).offset for t in topics}
             lag = {t: max(end_of[t, number] - done.get(t, 0), 0) for t in topics}
             place = topics[0], number
             # What a worker said that holds the task no more is of no interest.
-            symptom = Symptom.read(conditions.get(place, "")) if place in holders else None
+            symptom = (
+                Symptom.read(conditions.get(place, _UNKNOWN).said) if place in holders else None
+            )
             tasks.append(TaskView(agent, number, holders.get(place), lag, symptom))
     return tasks
 
@@ -191,6 +213,7 @@ def sums(settings: Settings, view: StateView) -> Sums:
     """Return the rows that the figures need, summed over all partitions."""
     names = Topics.of(settings)
     shared, width = names.shared(ENSEMBLE), local_width(settings)
+    window = _window(settings, view, shared)
     return Sums(
         scores=view.sums(shared, "scores"),
         regret=view.sums(shared, "regret"),
@@ -201,9 +224,11 @@ def sums(settings: Settings, view: StateView) -> Sums:
         ensemble=EnsembleTotals(
             summed(view.sums(shared, "totals").values(), EnsembleTotals.width(settings))
         ),
-        recent=_recent(settings, view, shared),
+        recent=None if window is None else window.confusion(),
+        risen=0.0 if window is None else risen(window.wrong()),
         weights=_weights(view, shared),
-        control=view.sums(shared, _CONTROL),
+        assessed=view.sums(shared, _ASSESSMENT),
+        delays=next(filter(None, (view.sums(shared, name) for name in _DELAYS)), {}),
     )
 
 
@@ -213,8 +238,8 @@ def _weights(view: StateView, shared: str) -> Ints | None:
     return max(rows, key=lambda row: row[:2])[2] if rows else None
 
 
-def _recent(settings: Settings, view: StateView, shared: str) -> Ints | None:
-    """Return the confusion counts of the last 1000 labelled instances of all partitions."""
+def _window(settings: Settings, view: StateView, shared: str) -> Window | None:
+    """Return the last 1000 labelled instances of all partitions."""
     settled = {
         number: EnsembleTotals(rows[0]).counts["settled"]
         for number, rows in view.parts(shared, "totals")
@@ -224,4 +249,4 @@ def _recent(settings: Settings, view: StateView, shared: str) -> Ints | None:
         window = Window(1 + len(settings.learners), len(settings.labels))
         window.put_pages(np.array(list(pages)), np.stack(list(pages.values())), settled[number])
         windows.append(window)
-    return merged(windows).confusion() if windows else None
+    return merged(windows) if windows else None

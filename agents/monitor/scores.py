@@ -7,7 +7,6 @@ are those of the latest diagnosis.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import exp
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,16 @@ from agents.totals import (
 )
 from learners.arrays.shares import UNIT
 from learners.arrays.types import Ints
-from learners.fusion.fnr_control import Controlled
+from learners.assessment.assessment import WIDTH, counts_of
+from learners.fusion.late_labels import WIDTH as DELAYS_WIDTH
 from learners.scores.error_rates import rates
-from learners.theory.intervals import accuracy_interval
-from learners.theory.promises import bound_so_far, ensemble_bound
+from learners.theory.promises import (
+    error_bound,
+    local_bound,
+    on_time,
+    regret_bound,
+    share_interval,
+)
 from learners.theory.regret import awake_regret
 from settings.building import fusion, local_learner
 from settings.model import Settings
@@ -53,7 +58,7 @@ class Regret:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A share of right predictions, with an interval that covers the truth at all times at 95 %."""
+    """A share of right predictions, with an interval of the mean chance of being right so far."""
 
     value: float
     low: float
@@ -79,8 +84,11 @@ class Scores:
     thin          each learner's decisions from cubes with few trials
     cubes         cubes that each learner has counts for, counted once per partition
     disagreements diagnoses whose learners did not all agree
+    risen         by how much the ensemble's error rate has risen within the last 1000; 0 if not
     targets       the rates that the settings ask for: `per`, `fnr`
-    threshold     the probability from which FNR control answers with the positive label
+    answers       diagnoses by whether they were `given` an answer or `referred`
+    missed        by label: the share of its patients for whom it had been excluded
+    miss_targets  by label: the share that the settings ask for
     """
 
     labels: list[str] = field(default_factory=list)
@@ -101,8 +109,11 @@ class Scores:
     thin: dict[str, int] = field(default_factory=dict)
     cubes: dict[str, int] = field(default_factory=dict)
     disagreements: int = 0
+    risen: float = 0.0
     targets: dict[str, float] = field(default_factory=dict)
-    threshold: float | None = None
+    answers: dict[str, int] = field(default_factory=dict)
+    missed: dict[str, float] = field(default_factory=dict)
+    miss_targets: dict[str, float] = field(default_factory=dict)
 
     @property
     def learners(self) -> list[str]:
@@ -122,11 +133,13 @@ class Sums:
 
     scores   confusion counts by scope: the ensemble, then each learner
     regret   by context cube, as `EnsembleLearner.regret`
+    delays   by context cube, what Hedge's labels came too late for, if Hedge's weights decide
     totals   the totals of each learner
     ensemble the totals of the ensemble
     recent   (scopes, K, K) confusion counts of the last labelled instances
     weights  each expert's share of the latest diagnosis, in parts
-    control  FNR control's counts by context cube
+    assessed what was counted of each label, as `learners.assessment`
+    risen    by how much the ensemble's error rate has risen in `recent` (`learners.scores.change`)
     """
 
     scores: Mapping[int, Ints] = field(default_factory=dict)
@@ -135,7 +148,9 @@ class Sums:
     ensemble: EnsembleTotals | None = None
     recent: Ints | None = None
     weights: Ints | None = None
-    control: Mapping[int, Ints] = field(default_factory=dict)
+    assessed: Mapping[int, Ints] = field(default_factory=dict)
+    risen: float = 0.0
+    delays: Mapping[int, Ints] = field(default_factory=dict)
 
 
 class Scorer:
@@ -148,7 +163,6 @@ class Scorer:
         self._positive = self._labels.index(settings.positive)
         self._fusion = fusion(settings)
         self._experts = self._fusion.experts(list(settings.learners))
-        self._control = self._fusion.control if isinstance(self._fusion, Controlled) else None
         self._learners = {name: local_learner(settings, name) for name in settings.learners}
 
     def board(self, sums: Sums) -> Scores:
@@ -165,12 +179,13 @@ class Scorer:
             labelled=int(counts[0].sum()),
             rates=self._rates(counts),
             recent={} if sums.recent is None else self._rates(sums.recent),
+            risen=sums.risen,
             confusion=dict(zip(self._names, counts, strict=True)),
             accuracy=self._accuracy(counts),
             regret=None if main is None else main.value,
             bound=None if main is None else main.bound,
-            regrets=[*regrets, *self._oracles(totals)],
-            error_bounds=_error_bounds(sums, regrets),
+            regrets=[*regrets, *self._oracles(sums, totals)],
+            error_bounds=self._error_bounds(sums, regrets),
             weights=self._weights(sums.weights),
             instances=_column(totals, INSTANCES),
             learned=_column(totals, LABELLED),
@@ -183,7 +198,8 @@ class Scorer:
             cubes=_column(totals, CUBES),
             disagreements=0 if sums.ensemble is None else sums.ensemble.disagreements,
             targets=self._targets,
-            threshold=self._threshold(sums.control),
+            miss_targets=self._settings.ensemble.targets(self._labels),
+            **self._assessed(sums.assessed),
         )
 
     @cached_property
@@ -200,7 +216,7 @@ class Scorer:
 
     def _accuracy(self, counts: Ints) -> dict[str, Accuracy]:
         trials, hits = counts.sum(axis=(1, 2)), np.trace(counts, axis1=1, axis2=2)
-        low, high = accuracy_interval(trials, hits)
+        low, high = share_interval(trials, hits)
         return {
             name: Accuracy(float(hits[i] / trials[i]), float(low[i]), float(high[i]))
             for i, name in enumerate(self._names)
@@ -227,7 +243,8 @@ class Scorer:
         table = np.stack(list(sums.regret.values()))
         experts = (table.shape[1] - 2) // 2
         wrong, expected = table[:, 2 : 2 + experts], table[:, 2 + experts :]
-        bound = ensemble_bound(self._fusion, int(table[:, 0].sum()), len(table))
+        partitions = self._settings.topics.partitions
+        bound = regret_bound(self._fusion, table[:, 0], _delays(sums), partitions=partitions)
         whole = awake_regret(expected.sum(axis=0), wrong.sum(axis=0))
         regrets = [Regret(BEST, float(whole), bound)]
         if self._settings.ensemble.context is not None:
@@ -235,17 +252,37 @@ class Scorer:
             regrets.insert(0, Regret(BEST_PER_CONTEXT, float(by_cube), bound))
         return regrets
 
-    def _oracles(self, totals: Mapping[str, Ints]) -> list[Regret]:
+    def _oracles(self, sums: Sums, totals: Mapping[str, Ints]) -> list[Regret]:
+        # Contexts are counted apart, so that what is on time in each may be late in the whole.
+        labelled = np.array([row[0] for row in sums.regret.values()], np.int64)
+        alone = self._settings.ensemble.context is None
+        prompt = alone and len(labelled) > 0 and on_time(labelled, _delays(sums))
         return [
             Regret(
                 ORACLE,
                 float(row[LOST] / UNIT),
-                bound_so_far(self._learners[name], int(row[LABELLED])),
+                local_bound(self._learners[name], int(row[LABELLED]), on_time=prompt),
                 name,
             )
             for name, row in totals.items()
             if row[LABELLED]
         ]
+
+    def _error_bounds(self, sums: Sums, regrets: list[Regret]) -> dict[str, float]:
+        """Return, by comparator, the rate of errors that its own and the bound on regret allow.
+
+        Where an expert was silent, the ensemble's own expected errors replace its errors.
+        """
+        rows = list(sums.regret.values())
+        labelled, expected = sum(int(r[0]) for r in rows), sum(int(r[1]) for r in rows) / UNIT
+        overruled = self._settings.ensemble.miss_target is not None
+        found = {
+            regret.comparator: error_bound(
+                self._fusion, expected - regret.value, regret.bound, overruled=overruled
+            )
+            for regret in regrets
+        }
+        return {name: bound / labelled for name, bound in found.items() if bound is not None}
 
     @cached_property
     def _targets(self) -> dict[str, float]:
@@ -255,15 +292,19 @@ class Scorer:
         }
         return {rate: target for rate, target in wanted.items() if target is not None}
 
-    def _threshold(self, rows: Mapping[int, Ints]) -> float | None:
-        """Return FNR control's threshold; None if it is off, or if each context has its own."""
-        if self._control is None or self._settings.ensemble.context is not None:
-            return None
-        cells = np.zeros(1, np.int64)
-        if rows:
-            self._control.table.put(cells, rows[0][None])
-        # The answer is the positive label where the log-odds are at least -ln h.
-        return 1.0 / (1.0 + exp(float(self._control.log_h(cells)[0])))
+    def _assessed(self, rows: Mapping[int, Ints]) -> dict[str, Any]:
+        """Return how many diagnoses were answers, and the miss rate of labels with a target."""
+        empty = np.zeros(WIDTH, np.int64)
+        known = counts_of(np.stack([rows.get(k, empty) for k in range(len(self._labels))]))
+        targets = self._settings.ensemble.targets(self._labels)
+        return {
+            "answers": {"given": int(known.answered.sum()), "referred": int(known.referred.sum())},
+            "missed": {
+                label: float(known.missed[k] / known.cases[k])
+                for k, label in enumerate(self._labels)
+                if label in targets and known.cases[k]
+            },
+        }
 
 
 def score(settings: Settings, sums: Sums) -> Scores:
@@ -271,18 +312,11 @@ def score(settings: Settings, sums: Sums) -> Scores:
     return Scorer(settings).board(sums)
 
 
-def _error_bounds(sums: Sums, regrets: list[Regret]) -> dict[str, float]:
-    """Return, by comparator, the sum of its errors and the bound on regret, as a rate.
-
-    Where an expert was silent, the ensemble's own expected errors replace its errors.
-    """
-    rows = list(sums.regret.values())
-    labelled, expected = sum(int(r[0]) for r in rows), sum(int(r[1]) for r in rows) / UNIT
-    return {
-        regret.comparator: (expected - regret.value + regret.bound) / labelled
-        for regret in regrets
-        if regret.bound is not None and labelled
-    }
+def _delays(sums: Sums) -> Ints:
+    """Return the delays of the cubes that have a regret, in the same order."""
+    nothing = np.zeros(DELAYS_WIDTH, np.int64)
+    rows = [sums.delays.get(cube, nothing) for cube in sums.regret]
+    return np.array(rows, np.int64).reshape(len(rows), DELAYS_WIDTH)
 
 
 def _column(totals: Mapping[str, Ints], column: int) -> dict[str, int]:

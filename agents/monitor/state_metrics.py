@@ -51,7 +51,8 @@ ERRORS = {
 ERROR_BOUND = Spec(
     "hb_prediction_error_rate_bound",
     "gauge",
-    f"The comparator's errors plus the bound on regret, as a share of the labelled; {_COMPARED}.",
+    "Errors that the comparator's and the bound on regret allow, as a share of the labelled;"
+    f" {_COMPARED}.",
     ("comparator",),
 )
 CONFUSION = Spec(
@@ -79,7 +80,8 @@ ACCURACY = Spec("hb_accuracy", "gauge", "Share of right predictions among the la
 ACCURACY_LOW = Spec(
     "hb_accuracy_low",
     "gauge",
-    "Lower end of a 95 % confidence interval for accuracy that holds at all times together.",
+    "Lower end of a 95 % interval for the mean chance of being right so far; it holds at all"
+    " times.",
     _WHO,
 )
 ACCURACY_HIGH = Spec("hb_accuracy_high", "gauge", "Upper end of that interval.", _WHO)
@@ -123,13 +125,26 @@ PARKED = Spec(
     "gauge",
     "Labels that came before their patient's diagnosis and are waiting for it.",
 )
-TARGET = Spec("hb_target", "gauge", "The target rate in the settings: per or fnr.", ("rate",))
-THRESHOLD = Spec(
-    "hb_threshold",
+RISEN = Spec(
+    "hb_error_rate_rise",
     "gauge",
-    "The probability from which FNR control answers with the positive label; absent without FNR"
-    " control, or if every context has its own.",
+    "By how much the ensemble's error rate has risen within the last 1000 labels; 0 while the"
+    " difference may be chance (the test of ADWIN).",
 )
+TARGET = Spec("hb_target", "gauge", "The target rate in the settings: per or fnr.", ("rate",))
+ANSWERS = Spec(
+    "hb_answers_total",
+    "counter",
+    "Diagnoses by whether an answer was given or the patient was referred.",
+    ("outcome",),
+)
+MISSED = Spec(
+    "hb_miss_ratio",
+    "gauge",
+    "Share of the labelled patients of a label for whom it had been excluded; only with a target.",
+    ("label",),
+)
+MISS_TARGET = Spec("hb_miss_target", "gauge", "The target of that share.", ("label",))
 PREDICTED = Spec(
     "hb_predicted_total",
     "counter",
@@ -157,7 +172,8 @@ AGE = Spec("hb_state_age_seconds", "gauge", "Age of this worker's view of the st
 STATE = (
     *ERRORS.values(), ERROR_BOUND, CONFUSION, REGRET, REGRET_BOUND, WEIGHT, ACCURACY, ACCURACY_LOW,
     ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, LABELS, EXPIRED, REPEATED, PENDING, PENDING_LIMIT,
-    PARKED, TARGET, THRESHOLD, PREDICTED, DISAGREEMENTS, THIN, DECISIONS, FUSIONS,
+    PARKED, RISEN, TARGET, ANSWERS, MISSED, MISS_TARGET, PREDICTED, DISAGREEMENTS, THIN, DECISIONS,
+    FUSIONS,
 )  # fmt: skip
 """Everything that depends on the state alone, unlike AGE."""
 
@@ -220,8 +236,11 @@ def _errors(board: Scores) -> dict[Spec, Samples]:
         ACCURACY: [(_who(name), share.value) for name, share in board.accuracy.items()],
         ACCURACY_LOW: [(_who(name), share.low) for name, share in board.accuracy.items()],
         ACCURACY_HIGH: [(_who(name), share.high) for name, share in board.accuracy.items()],
+        RISEN: [((), board.risen)],
         TARGET: [((rate,), target) for rate, target in board.targets.items()],
-        THRESHOLD: [] if board.threshold is None else [((), board.threshold)],
+        ANSWERS: [((outcome,), float(count)) for outcome, count in board.answers.items()],
+        MISSED: [((label,), share) for label, share in board.missed.items()],
+        MISS_TARGET: [((label,), target) for label, target in board.miss_targets.items()],
     }
 
 

@@ -11,7 +11,11 @@ from collections.abc import Awaitable, Collection, Mapping
 from typing import Any, Self
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import (
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
 
 from agents.clients.topic_reader import outside_consumer
 from agents.monitor.state_view import StateView
@@ -39,6 +43,8 @@ class StateReader:
     whole   topics that are read from their start
     tails   the keys that are wanted of each other topic
 
+    optional   topics without which the view is still of use, where they may not be read
+
     A key of `tails` that no batch has written yet is searched for back to the start of its topic,
     or to where the last reading ended.
     """
@@ -49,7 +55,9 @@ class StateReader:
         view: StateView,
         whole: Collection[str],
         tails: Mapping[str, Collection[bytes]],
+        optional: Collection[str] = (),
     ) -> None:
+        self._optional = frozenset(optional)
         self._settings, self._broker, self._view = settings, settings.broker, view
         self._tails = {topic: frozenset(keys) for topic, keys in tails.items()}
         self._topics = [*whole, *(topic for topic in tails if topic not in whole)]
@@ -117,10 +125,23 @@ class StateReader:
             async with asyncio.timeout(_PATIENCE):
                 ends = await self._consumer.end_offsets(places)
             await self._catch_up(ends)
+        except TopicAuthorizationFailedError as error:
+            if error.args[0] not in self._optional:
+                raise explained(error, self._broker) from error
+            self._leave_out(error.args[0])
+            await self.look(known)
         except OffsetOutOfRangeError as error:
             raise StateLostError("a changelog begins later than before") from error
         except (KafkaError, TimeoutError) as error:
             raise explained(error, self._broker) from error
+
+    def _leave_out(self, topic: str) -> None:
+        """Do without a topic that this user may not read."""
+        self._places = [place for place in self._places if place.topic != topic]
+        self._consumer.assign(self._places)
+        for place in self._places:
+            self._consumer.seek(place, self._read_to[place])
+        self._consumer.pause(*self._places)
 
     def skip(self, offsets: Mapping[Any, int]) -> None:
         """Note that the view has some partitions up to these offsets by other means."""

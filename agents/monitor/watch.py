@@ -27,7 +27,7 @@ from aiokafka.errors import (
 )
 
 from agents.monitor.local_state import LocalState
-from agents.monitor.overview import Overview, overview, state_view, tails
+from agents.monitor.overview import Condition, Overview, overview, state_view, tails
 from agents.monitor.scores import Scorer
 from agents.monitor.state_reader import StateLostError, StateReader
 from agents.monitor.state_view import StateView
@@ -234,7 +234,11 @@ class _Connections:
         self._settings, self._patience = settings, patience
         self._stack = AsyncExitStack()
         self.view: StateView = state_view(names)
-        self.reader = StateReader(settings, self.view, [names.shared(ENSEMBLE)], tails(names))
+        # Changelogs hold features, so not everybody who watches may read where their tasks are.
+        optional = [names.changelog(agent) for agent in names.agents]
+        self.reader = StateReader(
+            settings, self.view, [names.shared(ENSEMBLE)], tails(names), optional
+        )
         self.places = [
             TopicPartition(topic, number)
             for topic in names.kinds
@@ -243,7 +247,7 @@ class _Connections:
         self.inputs = {spec.name: spec.inputs for spec in specs(settings)}
         self.admin: AIOKafkaAdminClient | None = None
         self._holders: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
-        self._conditions: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
+        self._conditions: Aged[dict[tuple[str, int], Condition]] = Aged(_HOLDERS)
         self._begins: Aged[dict[Any, int]] = Aged(_BEGINS)
 
     async def __aenter__(self) -> Self:
@@ -286,14 +290,17 @@ class _Connections:
     async def _ask_holders(self) -> dict[tuple[str, int], str]:
         return _holders(await self._answered(_described(self._admin, self._settings.name)))
 
-    async def conditions(self) -> dict[tuple[str, int], str]:
+    async def conditions(self) -> dict[tuple[str, int], Condition]:
         """Return what workers say is wrong with their partitions, beside the group's offsets."""
         return await self._conditions.of(self._ask_conditions)
 
-    async def _ask_conditions(self) -> dict[tuple[str, int], str]:
+    async def _ask_conditions(self) -> dict[tuple[str, int], Condition]:
         question = self._admin.list_consumer_group_offsets(self._settings.name)
         offsets = await self._answered(question)
-        return {(tp.topic, tp.partition): offset.metadata for tp, offset in offsets.items()}
+        return {
+            (tp.topic, tp.partition): Condition(found.offset, found.metadata)
+            for tp, found in offsets.items()
+        }
 
     async def _answered(self, question: Awaitable[Value]) -> Value:
         try:

@@ -36,7 +36,9 @@ class PartitionLogs:
     labels: LabelLog
     contexts: ContextLog | None
     feedback: dict[str, FeedbackLog]
-    dead: DeadLog
+    dead: dict[str, DeadLog]
+    reasons: dict[str, dict[int, list[str]]]
+    """Why records were refused, by topic and offset."""
     spans: dict[str, Span]
 
     @property
@@ -48,7 +50,7 @@ class PartitionLogs:
         """Return the logs by topic, in the order in which they must be read."""
         topics = Topics.of(self.settings)
         return {
-            topics.deadletter: self.dead,
+            **self.dead,
             **{topics.feedback(name): log for name, log in self.feedback.items()},
             topics.diagnoses: self.diagnoses,
             topics.predictions: self.predictions,
@@ -72,6 +74,7 @@ def empty_logs(settings: Settings, partition: int) -> PartitionLogs:
     """Return logs that hold nothing yet."""
     names = Names(settings, partition)
     context = settings.ensemble.context
+    reasons: dict[str, dict[int, list[str]]] = {}
     return PartitionLogs(
         partition,
         names,
@@ -84,7 +87,8 @@ def empty_logs(settings: Settings, partition: int) -> PartitionLogs:
         LabelLog(names),
         None if context is None else ContextLog(names, context.partition()),
         {name: FeedbackLog(names, name) for name in settings.learners},
-        DeadLog(),
+        {topic: DeadLog(reasons) for topic in Topics.of(settings).deadletters},
+        reasons,
         {},
     )
 
@@ -96,6 +100,6 @@ async def read_partition(recording: Recording, settings: Settings, partition: in
     for topic in by_topic:
         logs.spans |= await recording.spans([topic], partition)
     for topic, log in by_topic.items():  # the dead letters come first
-        log.refused = logs.dead.reasons.get(topic, {})
+        log.refused = logs.reasons.get(topic, {})
         await recording.read(logs.spans[topic], log.take)
     return logs

@@ -15,13 +15,16 @@ from agents.record_checks import at_home, predictable
 from audit.recording.columns import Columns, Ids
 from audit.recording.pieces import since, upto
 from learners.arrays.shares import UNIT
-from learners.arrays.types import MISSING, Ints
+from learners.arrays.types import ABSTAINED, MISSING, Ints
+from learners.assessment.bins import millionths
+from learners.fusion.base import UNKNOWN
+from learners.fusion.late_labels import Basis
 from learners.local.features import FeatureSpace
 from learners.local.partition import Partition
 from schemas.deadletters import from_message
 from schemas.errors import RecordError
 from schemas.reading import BatchReader, Check, LabelReader, Reader
-from schemas.records import Diagnosis, Feedback, Prediction
+from schemas.records import REFER, Diagnosis, Feedback, Opinion, Prediction, TrackRecord
 from schemas.rows import RowReader
 from settings.model import Settings
 from streams.clock import wall
@@ -161,7 +164,7 @@ class ContextLog(RowLog):
 
     def cells(self) -> Ints:
         """Return the cube of each context."""
-        return self._partition.cells(self._partition.space.unit(self.columns["row"]))
+        return self._partition.context_cells(self.columns["row"])
 
 
 class LabelLog(Log):
@@ -213,7 +216,7 @@ class PredictionLog(Log):
             offset=_at(batch.offsets, read.positions),
             time=_at(batch.timestamps, read.positions),
             learner=[learners[r.learner] for r in records],
-            label=[labels[r.label] for r in records],
+            label=[ABSTAINED if r.label is None else labels[r.label] for r in records],
             phase=[r.phase for r in records],
             cube=[int(r.cube) for r in records],
             rule=[self._rules[r.learner].get(r.rule, NONE) for r in records],
@@ -239,16 +242,21 @@ def votes_code(names: Names, learner: str, votes: dict[str, str] | None) -> int:
 class DiagnosisLog(Log):
     """Diagnoses: the label each learner `said` in time, and each expert's share in whole `parts`.
 
-    `cube` is that of the context, `votes` are those of experts other than the learners; NONE and
-    MISSING where the record has none.
+    `cube` is that of the context, `votes` are those of experts other than the learners, `basis` is
+    what the weights rested on; NONE, MISSING and UNKNOWN where the record has none. `support` is in
+    millionths, `possible` as bits, `record` the track record.
     """
 
     def __init__(self, names: Names, experts: Sequence[str]) -> None:
         said, parts = (np.int16, len(names.settings.learners)), (np.int64, len(experts))
+        K = len(names.settings.labels)
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, at=np.int64, label=np.int16, complete=np.bool_,
                 said=said, parts=parts, cube=np.int64, votes=(np.int16, len(experts)),
+                basis=(np.int64, len(Basis._fields)),
+                support=(np.int64, K), chance=(np.float64, K), possible=np.int64,
+                answer=np.int16, learned=np.int64, record=(np.float64, 4),
             )
         )  # fmt: skip
         self._names, self._experts = names, experts
@@ -265,19 +273,59 @@ class DiagnosisLog(Log):
             at=[r.at for r in records],
             label=[labels[r.label] for r in records],
             complete=[r.complete for r in records],
-            said=[
-                [labels.get(r.learners[n].label, MISSING) if n in r.learners else MISSING
-                 for n in learners]
-                for r in records
-            ],
+            said=[[_said(r.learners.get(n), labels) for n in learners] for r in records],
             parts=np.rint(np.array(shares, np.float64) * UNIT),
             cube=[_number(r.context) for r in records],
             votes=[
                 [labels.get((r.votes or {}).get(expert, ""), MISSING) for expert in self._experts]
                 for r in records
             ],
+            basis=[_basis(r.basis) for r in records],
+            **self._sure(records, labels),
         )  # fmt: skip
         return read.errors
+
+    @staticmethod
+    def _sure(records: Sequence[Diagnosis], labels: Mapping[str, int]) -> dict[str, Any]:
+        """Return how sure diagnoses say that they are; support is negative where they do not."""
+        K = len(labels)
+        unsure, unknown = (-1.0,) * K, (np.nan,) * K
+        shares = [r.support if r.support and len(r.support) == K else unsure for r in records]
+        return {
+            "support": millionths(np.array(shares).reshape(-1, K)),
+            "chance": [
+                unknown if r.chance is None else [r.chance.get(k, np.nan) for k in labels]
+                for r in records
+            ],
+            "answer": [labels.get(r.answer or "", NONE) for r in records],
+            "possible": [_possible(r, labels) for r in records],
+            "learned": [NONE if r.learned is None else r.learned for r in records],
+            "record": [_track(r.track_record) for r in records],
+        }
+
+
+def _track(record: TrackRecord | None) -> tuple[float, ...]:
+    if record is None:
+        return (np.nan,) * 4
+    return record.cases, record.right, record.low, record.high
+
+
+def _possible(record: Diagnosis, labels: Mapping[str, int]) -> int:
+    """Return the labels that a diagnosis leaves possible, as bits."""
+    left = record.cannot_exclude if record.answer == REFER else (record.answer or "",)
+    return sum(1 << labels[label] for label in set(left) if label in labels)
+
+
+def _said(opinion: Opinion | None, labels: Mapping[str, int]) -> int:
+    """Return the label that a learner contributed to a diagnosis, as the join has it."""
+    if opinion is None:
+        return MISSING
+    return ABSTAINED if opinion.label is None else labels.get(opinion.label, MISSING)
+
+
+def _basis(numbers: Sequence[int] | None) -> Sequence[int]:
+    width = len(Basis._fields)
+    return numbers if numbers is not None and len(numbers) == width else (UNKNOWN,) * width
 
 
 def _number(cube: str | None) -> int:
@@ -288,7 +336,7 @@ _LEARNERS_OWN = {"out_of_range", "wrong_dimension"}
 
 
 class FeedbackLog(Log):
-    """Feedback to one learner; `others` is nan where it was told nothing of the others."""
+    """Feedback to one learner; `others` and `odds` are nan where it was told nothing of them."""
 
     def __init__(self, names: Names, learner: str) -> None:
         labels, self._rules = names.settings.labels, names.rules(learner)
@@ -297,7 +345,7 @@ class FeedbackLog(Log):
             Columns(
                 id=np.int64, offset=np.int64, at=np.int64, label=np.int16, predicted=np.int16,
                 phase=np.int64, cube=np.int64, rule=np.int16, votes=np.int32,
-                others=(np.float64, len(labels)),
+                others=(np.float64, len(labels)), odds=(np.float64, len(labels)),
             ),
             Reader(Feedback, known=known, checks=[names.home]),
         )  # fmt: skip
@@ -318,12 +366,16 @@ class FeedbackLog(Log):
             offset=_at(batch.offsets, read.positions),
             at=[r.at for r in records],
             label=[labels[r.label] for r in records],
-            predicted=[labels.get(r.predicted, MISSING) for r in records],
+            predicted=[
+                ABSTAINED if r.predicted is None else labels.get(r.predicted, MISSING)
+                for r in records
+            ],
             phase=[r.phase for r in records],
             cube=[int(r.cube) for r in records],
             rule=[self._rules[r.rule] for r in records],
             votes=[votes_code(names, self._learner, r.votes) for r in records],
             others=self._log_odds.hear([r.others for r in records]),
+            odds=self._log_odds.hear([r.log_odds for r in records]),
         )
         return read.errors
 
@@ -331,9 +383,9 @@ class FeedbackLog(Log):
 class DeadLog(Log):
     """Dead letters: the reasons why records were refused, by topic and offset."""
 
-    def __init__(self) -> None:
+    def __init__(self, reasons: dict[str, dict[int, list[str]]]) -> None:
         super().__init__(Columns(offset=np.int64))
-        self.reasons: dict[str, dict[int, list[str]]] = {}
+        self.reasons = reasons
 
     def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
         errors = []

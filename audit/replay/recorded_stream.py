@@ -94,8 +94,7 @@ def _arrivals(logs: PartitionLogs, name: str, space: FeatureSpace) -> Arrivals:
         at = np.searchsorted(source.ids, ids)
         k = recorded.names.index(feature.name)
         rows[:, j] = _translated(source.rows[at, k], recorded.features[k], feature)
-    known = ~np.isnan(rows).any(axis=1)
-    return Arrivals(ids[known], times[known], rows[known])
+    return Arrivals(ids, times, rows)
 
 
 def _spaces(logs: PartitionLogs) -> dict[str, FeatureSpace]:
@@ -132,12 +131,12 @@ def _first_rows(log: RowLog) -> Arrivals:
 def _translated(values: Floats, had: object, wants: object) -> Floats:
     """Return a recorded column as values of the wanted feature; nan where that has no such value.
 
-    A category that the wanted feature lacks makes the row unusable, as it would live.
+    A category that the wanted feature lacks is missing, as it would be live.
     """
     if isinstance(had, Categorical) != isinstance(wants, Categorical):
         raise InputError("a replay cannot turn numbers into categories, nor the other way round")
     if not (isinstance(had, Categorical) and isinstance(wants, Categorical)):
         return values
     index = {category: float(i) for i, category in enumerate(wants.categories)}
-    new = np.array([index.get(category, np.nan) for category in had.categories])
-    return np.asarray(new[values.astype(np.int64)], np.float64)
+    new = np.array([*(index.get(category, np.nan) for category in had.categories), np.nan])
+    return np.asarray(new[np.nan_to_num(values, nan=-1.0).astype(np.int64)], np.float64)

@@ -4,8 +4,9 @@ Every label is recorded, so every rule of every learner can be judged on every l
 learners learn what they would have learned, and nothing is estimated. What a replay cannot know:
 
 - the order of labels and decisions. It is taken from the records' timestamps, and a label counts
-  from its own time on; live, it took some milliseconds to arrive. `agreement` measures this: with
-  unchanged settings it is the share of live diagnoses that come out the same.
+  from its own time on; live, it took some milliseconds to arrive, and many patients may come
+  meanwhile. `agreement` measures this: with unchanged settings it is the share of live diagnoses
+  that come out the same. A change of settings is to be compared with the unchanged replay.
 - whether other diagnoses would have led to other labels. The recorded labels are taken as they are.
 """
 
@@ -24,10 +25,12 @@ from audit.recording.reader import Progress, opened, silent
 from audit.replay.recorded_stream import RecordedStream, recorded_stream
 from audit.replay.score import ENSEMBLE, Score, live_score
 from learners.arrays.seeds import seeds_of
-from learners.arrays.types import MISSING, Floats, Ints
+from learners.arrays.types import ABSTAINED, MISSING, Bools, Floats, Ints
+from learners.ensemble import Outcome
 from learners.join import Codec, Context, Event, Label, Prediction, Settle
-from learners.local.learner import Labelled, Lessons, LocalLearner
+from learners.local.learner import Labelled, Lessons, LocalLearner, opinion
 from learners.payloads import ContextPayload, PredictionPayload
+from learners.theory.promises import delays_table, regret_bound
 from settings.building import local_learner
 from settings.model import Settings
 from streams.kafka.topics import Topics
@@ -70,8 +73,7 @@ class Player:
         context, rows = self.settings.ensemble.context, self.stream.contexts
         if context is None or rows is None:
             return np.zeros(0, np.int64)
-        partition = context.partition()
-        return partition.cells(partition.space.unit(rows.rows))
+        return context.partition().context_cells(rows.rows)
 
     def play(self, progress: Progress = silent) -> Score:
         """Play everything."""
@@ -142,13 +144,12 @@ class Player:
             sure = None if np.isnan(accuracy) else accuracy
             told = None if np.isnan(odd[0]) else odd
             payload = PredictionPayload(exploring, sure, told, rule, chosen.phase, cube, votes)
-            yield place, (label, payload)
+            yield place, (ABSTAINED if label == MISSING else label, payload)
 
     def _take(self, events: list[Event]) -> None:
         """Let the ensemble learner act, and the local learners learn what is settled."""
         outcome = self.ensemble.take(events)
-        for case, label in zip(outcome.diagnoses, outcome.verdict.labels.tolist(), strict=True):
-            self.diagnosed[self._number[case.id]] = label
+        self.record(outcome)
         joint = any(learner.joint for learner in self.learners)
         others = self.ensemble.others(outcome.settled) if joint else None
         for i, learner in enumerate(self.learners):
@@ -156,6 +157,15 @@ class Player:
             if at:
                 said = None if others is None else others[at, i]
                 self._learn(i, learner, [outcome.settled[k] for k in at], said)
+
+    def record(self, outcome: Outcome) -> None:
+        """Note the diagnoses; a subclass may note more."""
+        for case, label in zip(outcome.diagnoses, outcome.verdict.labels.tolist(), strict=True):
+            self.diagnosed[self.number(case.id)] = label
+
+    def number(self, name: str) -> int:
+        """Return the number of a patient in the stream."""
+        return self._number[name]
 
     def _learn(
         self, i: int, learner: LocalLearner, heard: Sequence[Settle], others: Floats | None
@@ -171,16 +181,25 @@ class Player:
             truth=truth,
         )
         rows = self.stream.arrivals[self.names[i]].rows[places]
-        learner.learn(labelled, Lessons(rows, truth, others))
+        unsaid = (np.nan,) * len(self.settings.labels)
+        sent = np.array([payload.log_odds or unsaid for payload in payloads], np.float64)
+        said = opinion(sent, np.array([case.labels[i] for case in heard], np.int64))
+        learner.learn(labelled, Lessons(rows, truth, others, said, labelled.rules))
 
     def _score(self) -> Score:
         K = len(self.settings.labels)
         scopes = self.ensemble.scores.rows(np.arange(1 + len(self.names)))
         matrices = scopes.reshape(-1, K, K)
-        _, rows = self.ensemble.regret.items()
+        cells, rows = self.ensemble.regret.items()
         named = dict(zip([ENSEMBLE, *self.names], matrices, strict=True))
-        experts = (rows.shape[1] - 2) // 2
-        return Score(named, int(rows[:, 1].sum()), rows[:, 2 : 2 + experts])
+        return Score(named, rows, self._bound(cells, rows[:, 0]))
+
+    def _bound(self, cells: Ints, labelled: Ints) -> float | None:
+        fusion = self.ensemble.fusion
+        name = delays_table(fusion)
+        if name is None:
+            return None
+        return regret_bound(fusion, labelled, fusion.tables()[name].rows(cells))
 
 
 def _pieces(run: Iterator[_Arrival]) -> Iterator[list[_Arrival]]:
@@ -191,11 +210,17 @@ def _pieces(run: Iterator[_Arrival]) -> Iterator[list[_Arrival]]:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How a recorded stream went, live and in its replay."""
+    """How a recorded stream went: live, replayed, and replayed with nothing changed.
+
+    The last tells what a change of settings does apart from what a replay cannot know; it is the
+    replay itself if nothing was changed. Both are compared with the live diagnoses.
+    """
 
     live: Score
     replayed: Score
+    unchanged: Score
     agreement: float | None
+    unchanged_agreement: float | None
     compared: int
     patients: int
     positive: int
@@ -206,9 +231,11 @@ class Replay:
         return {
             "figures": {
                 "agreement": self.agreement,
+                "unchanged_agreement": self.unchanged_agreement,
                 "compared": self.compared,
                 "patients": self.patients,
                 "live": self.live.report(self.positive),
+                "unchanged": self.unchanged.report(self.positive),
                 "replay": self.replayed.report(self.positive),
             },
             "caveats": list(self.caveats),
@@ -219,16 +246,42 @@ def replayed(
     recorded: Sequence[PartitionLogs], settings: Settings, progress: Progress = silent
 ) -> Replay:
     """Replay what was recorded with `settings`, and compare it with the live run."""
-    player = Player(recorded_stream(recorded, settings), settings)
-    score = player.play(progress)
+    was = recorded[0].settings
+    same = Player(recorded_stream(recorded, was), was)
+    unchanged = same.play(progress)
+    player, score = same, unchanged
+    if settings != was:
+        player = Player(recorded_stream(recorded, settings), settings)
+        score = player.play(progress)
     live = np.concatenate([_diagnosed(logs) for logs in recorded])
-    both = (live != MISSING) & (player.diagnosed != MISSING)
-    agreement = float((live == player.diagnosed)[both].mean()) if both.any() else None
+    agree, before = _agreement(live, player), _agreement(live, same)
     return Replay(
-        live_score(recorded), score, agreement, int(both.sum()),
+        live_score(recorded), score, unchanged, _share(agree), _share(before), len(agree),
         int((player.diagnosed != MISSING).sum()), settings.labels.index(settings.positive),
-        inexact(recorded),
+        (*_why_not(before), *inexact(recorded)),
     )  # fmt: skip
+
+
+def _agreement(live: Ints, player: Player) -> Bools:
+    """Return which diagnoses came out as they did live, of those that were made both times."""
+    both = (live != MISSING) & (player.diagnosed != MISSING)
+    return np.asarray(live[both] == player.diagnosed[both])
+
+
+def _share(agree: Bools) -> float | None:
+    return float(agree.mean()) if len(agree) else None
+
+
+def _why_not(agree: Bools) -> list[str]:
+    """Say how many diagnoses of an unchanged replay differ from the live ones, where, and why."""
+    differing = np.flatnonzero(~agree)
+    if not differing.size:
+        return []
+    where = f"{differing.size:,} of {len(agree):,}, the first that of patient {differing[0] + 1:,}"
+    usually = "live they were made while labels were under way that the replay had learned already"
+    return [
+        f"with nothing changed, diagnoses differ from the live ones ({where}): usually, {usually}"
+    ]
 
 
 def _diagnosed(logs: PartitionLogs) -> Ints:

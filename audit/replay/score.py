@@ -8,13 +8,18 @@ import numpy as np
 
 from audit.recording.columns import firsts
 from audit.recording.partition_logs import PartitionLogs
-from learners.arrays.types import MISSING, Ints
-from learners.fusion.base import Verdict
+from learners.arrays.tables import table_for
+from learners.arrays.types import MISSING, Bools, Ints
+from learners.fusion.base import UNKNOWN, Verdict
+from learners.fusion.late_labels import LateLabels
 from learners.scores.error_rates import confusion, rates
-from learners.theory.bounds import contextual_hedge_regret, hedge_regret
-from learners.theory.regret import contextual_regret
+from learners.theory.promises import regret_bound
+from learners.theory.regret import awake_regret
+from settings.building import fusion
 
 ENSEMBLE = "ensemble"
+_UNHEARD = 1 << 62
+"""A cube of their own for patients whose context did not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +27,13 @@ class Score:
     """How the labelled patients were diagnosed.
 
     confusion   by name, the ensemble's first: (K, K) counts, truth by prediction
-    expected    the ensemble's expected loss, in parts
-    losses      (P, E) errors of each expert in each context cube that was visited
+    regrets     (P, 2 + 2E) of each context cube that was visited, as `EnsembleLearner.regret`
+    bound       what the regret stays below; None where nothing is promised
     """
 
     confusion: dict[str, Ints]
-    expected: int
-    losses: Ints
+    regrets: Ints
+    bound: float | None
 
     @property
     def labelled(self) -> int:
@@ -46,18 +51,10 @@ class Score:
 
     @property
     def regret(self) -> float:
-        """The pseudo-regret against the best expert of each context cube."""
-        if not self.losses.size:
-            return 0.0
-        return float(contextual_regret(np.array(self.expected), self.losses))
-
-    @property
-    def bound(self) -> float:
-        """Theorem 2, or 4 with several cubes: what Hedge's pseudo-regret stays below."""
-        cubes, experts = self.losses.shape
-        if cubes > 1:
-            return float(contextual_hedge_regret(self.labelled, experts, cubes))
-        return float(hedge_regret(self.labelled, experts))
+        """The pseudo-regret against the best expert of each context cube, where it took part."""
+        experts = (self.regrets.shape[1] - 2) // 2
+        wrong, expected = self.regrets[:, 2 : 2 + experts], self.regrets[:, 2 + experts :]
+        return float(awake_regret(expected, wrong).sum()) if len(self.regrets) else 0.0
 
 
 def _rates(counts: Ints, positive: int) -> dict[str, float | None]:
@@ -70,30 +67,50 @@ def live_score(recorded: Sequence[PartitionLogs]) -> Score:
     """Return how the recorded stream went, from its diagnoses, labels and feedback."""
     settings = recorded[0].settings
     names, K = list(settings.learners), len(settings.labels)
+    experts = recorded[0].diagnoses.columns["parts"].shape[1]
     total = np.zeros((1 + len(names), K, K), np.int64)
-    expected = 0
-    losses: dict[int, Ints] = {}
+    regret, late = table_for(None, 2 + 2 * experts), LateLabels(experts, None)
     for logs in recorded:
-        truth, verdict, heard, cells = _settled(logs)
+        settled = _settled(logs)
+        truth, verdict, heard, cells, _ = settled
         predicted = np.concatenate([verdict.labels[:, None], heard], axis=1)
         total += confusion(truth, predicted.T, K)
-        expected += int(verdict.expected_loss(truth).sum())
-        wrong = (verdict.votes != truth[:, None]) & (verdict.votes >= 0)
-        for cell in np.unique(cells).tolist():
-            errors = wrong[cells == cell].sum(axis=0)
-            losses[cell] = losses.get(cell, np.zeros(wrong.shape[1], np.int64)) + errors
-    experts = recorded[0].diagnoses.columns["parts"].shape[1]
-    rows = np.array(list(losses.values()), np.int64).reshape(len(losses), experts)
-    return Score(dict(zip([ENSEMBLE, *names], total, strict=True)), expected, rows)
+        regret.add(cells, _regrets(verdict, truth))
+        _count_late(late, settled)
+    visited, rows = regret.items()
+    bound = None
+    # Which learners explored is not in the diagnoses' columns, and the bound is on the others.
+    if not settings.ensemble.active:
+        delays, partitions = late.table.rows(visited), len(recorded)
+        bound = regret_bound(fusion(settings), rows[:, 0], delays, partitions=partitions)
+    return Score(dict(zip([ENSEMBLE, *names], total, strict=True)), rows, bound)
+
+
+def _regrets(verdict: Verdict, truth: Ints) -> Ints:
+    """Return each patient's row of `EnsembleLearner.regret`."""
+    awake, expected = verdict.votes >= 0, verdict.expected_loss(truth)[:, None]
+    wrong = (verdict.votes != truth[:, None]) & awake
+    return np.concatenate([np.ones_like(expected), expected, wrong, awake * expected], axis=1)
+
+
+def _count_late(late: LateLabels, settled: "_Settled") -> None:
+    """Count how late the labels came that were learned with what their decision rested on."""
+    assert settled.verdict.basis is not None  # noqa: S101 - recalled with it
+    known = settled.verdict.basis[:, 0] != UNKNOWN
+    late.learn(settled.cells[known], settled.verdict.basis[known], settled.behind[known])
 
 
 class _Settled(NamedTuple):
-    """Settled patients: truth, what was decided, each learner's label, and context cube."""
+    """Settled patients: truth, what was decided, each learner's label, and context cube.
+
+    `behind` tells whether a learner spoke only after the decision.
+    """
 
     truth: Ints
     verdict: Verdict
     heard: Ints
     cells: Ints
+    behind: Bools
 
 
 def _settled(logs: PartitionLogs) -> _Settled:
@@ -109,9 +126,12 @@ def _settled(logs: PartitionLogs) -> _Settled:
     at = diagnosis[ids]
     said = columns["said"][at].astype(np.int64)
     heard = np.stack([column[ids] for column in feedback.values()], axis=1)
-    heard = np.where(said == MISSING, heard, said)
+    heard = np.maximum(np.where(said == MISSING, heard, said), MISSING)
+    said = np.maximum(said, MISSING)
     sent = columns["votes"][at].astype(np.int64)
     votes = said if sent.shape == said.shape and (sent == MISSING).all() else sent
     labels = columns["label"][at].astype(np.int64)
-    verdict = Verdict.recalled(labels, columns["parts"][at], votes)
-    return _Settled(label[ids], verdict, heard, columns["cube"][at])
+    verdict = Verdict.recalled(labels, columns["parts"][at], votes, columns["basis"][at])
+    behind = np.asarray(((heard >= 0) & (said < 0)).any(axis=1))
+    cells = np.where(columns["cube"][at] < 0, _UNHEARD, columns["cube"][at])
+    return _Settled(label[ids], verdict, heard, cells, behind)

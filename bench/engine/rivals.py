@@ -16,7 +16,7 @@ from types import ModuleType
 from platformdirs import user_cache_path
 
 from bench.engine.peers import ours as own_engine
-from bench.engine.peers import plain_faust, raw_relay, take_faust
+from bench.engine.peers import plain_faust, raw_relay
 from streams.broker.jars import lock
 
 QUIX = "3.28.1"
@@ -42,7 +42,7 @@ def rivals() -> list[Rival]:
     return [
         Rival("engine", 2_000_000, 500_000, ours(own_engine)),
         Rival("plain_faust", 20_000, 3_000, ours(plain_faust)),
-        Rival("take_faust", 30_000, 5_000, ours(take_faust)),
+        Rival("take_faust", 30_000, 5_000, ours(plain_faust), (plain_faust.TAKE,)),
         Rival("quix_at_least_once", 200_000, 50_000, quix, ("at-least-once",)),
         Rival("quix_exactly_once", 200_000, 50_000, quix, ("exactly-once",)),
         Rival("kafka_streams_at_least_once", 800_000, 200_000, streams, ("at_least_once",)),

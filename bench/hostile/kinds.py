@@ -262,9 +262,10 @@ _ALL = (
     kind("short_row", "wrong_dimension", _x(lambda x: x[:-1]), roles=ROWS),
     kind("long_row", "wrong_dimension", _x(lambda x: [*x, 0.5]), roles=ROWS),
     kind("row_text", "wrong_type", _x(lambda x: ["high", *x[1:]]), roles=ROWS),
-    kind("row_null", "wrong_type", _x(lambda x: [None, *x[1:]]), roles=ROWS),
+    kind("row_null", "used", _x(lambda x: [None, *x[1:]]), roles=ROWS),
+    kind("row_blank", "used", _x(lambda x: ["NA", *x[1:]]), roles=ROWS),
     kind("row_bool", "wrong_type", _x(lambda x: [True, *x[1:]]), roles=ROWS),
-    kind("row_object", "missing_feature", _x(lambda _: {"unheard": 1.0}), roles=ROWS),
+    kind("row_object", "extra_feature", _x(lambda _: {"unheard": 1.0}), roles=ROWS),
     kind("row_number", "wrong_type", _x(lambda _: 5), roles=ROWS),
     kind("row_extreme", "used", _x(lambda x: [1e308, *x[1:]]), roles=ROWS),
     kind(
@@ -288,7 +289,10 @@ _ALL = (
     kind("phase_far", "out_of_range", _with(phase=9_000), roles=("feedback",)),
     kind("accuracy_two", "out_of_range", _with(accuracy=2.0), roles=("predictions",)),
     kind(
-        "odds_of_three", "wrong_dimension", _with(log_odds=[1.0, 2.0, 3.0]), roles=("predictions",)
+        "odds_of_three",
+        "wrong_dimension",
+        _with(log_odds=[1.0, 2.0, 3.0]),
+        roles=("predictions", "feedback"),
     ),
     kind("others_of_three", "wrong_dimension", _with(others=[1.0, 2.0, 3.0]), roles=("feedback",)),
     # On the outputs.

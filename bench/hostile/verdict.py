@@ -41,7 +41,7 @@ async def read_back(settings: Settings, odd: Mapping[int, Odd]) -> Found:
                     found.places.setdefault(number, []).append(place)
                     continue
                 found.others[record.topic] += 1
-                if record.topic == topics.deadletter:
+                if record.topic in topics.deadletters:
                     letter = as_letter(record)
                     at = letter.topic, letter.partition, letter.offset
                     found.letters.setdefault(at, []).append(letter.reason)

@@ -45,6 +45,10 @@ def demo(
             min=0, help="Decides the order of patients and which learner gets which features."
         ),
     ] = 4,
+    secure: Annotated[
+        bool,
+        typer.Option("--secure", help="With TLS, log-in and access control on the broker."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Run the whole system: broker, topics, workers, patients, late labels.
@@ -65,9 +69,9 @@ def demo(
     began = time.monotonic()
     work = Demo(place, patients, seed)
     with work.kept(keep):
-        address, source, proposed = prepare(place, seed)
+        address, source, proposed = prepare(place, seed, secure=secure)
         with shown(work.progress, address):
-            settings = asyncio.run(work.run(source, proposed, address))
+            settings = asyncio.run(work.run(source, proposed))
         err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
         _finish(work.progress, settings, json)
         if keep and not json:
@@ -76,14 +80,16 @@ def demo(
         out.print("\nTo leave it running, with its console: hb demo --keep", markup=False)
 
 
-def prepare(place: "DemoFolder", seed: int) -> "tuple[str, Source, str]":
+def prepare(place: "DemoFolder", seed: int, *, secure: bool = False) -> "tuple[str, Source, str]":
     """Start the broker while the data is read; return address, patients and settings."""
     from cli.download_progress import shown_progress
-    from streams.broker import EmbeddedBroker
+    from streams.broker import USER, EmbeddedBroker
 
     err.print("hb: starting a broker", highlight=False)
     with shown_progress() as progress, ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(EmbeddedBroker(place.folder / "broker", progress=progress).up)
+        users = (USER,) if secure else None
+        broker = EmbeddedBroker(place.folder / "broker", users=users, progress=progress)
+        starting = pool.submit(broker.up)
         from cli.demo.wdbc import wdbc
         from cli.init import checked_text, for_wdbc
 

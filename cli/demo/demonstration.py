@@ -82,7 +82,8 @@ class Progress:
         self.diagnoses.append(diagnosis)
         self.wrong.setdefault(ENSEMBLE, []).append(diagnosis.label != truth)
         for name, opinion in diagnosis.learners.items():
-            self.wrong.setdefault(name, []).append(opinion.label != truth)
+            if opinion.label is not None:
+                self.wrong.setdefault(name, []).append(opinion.label != truth)
             self.explored[name] = self.explored.get(name, 0) + opinion.exploring
 
 
@@ -132,10 +133,10 @@ class Demo:
         self._keeper.stdin.write(f"{what}\n")
         self._keeper.stdin.flush()
 
-    async def run(self, source: Source, proposed: str, address: str) -> Settings:
+    async def run(self, source: Source, proposed: str) -> Settings:
         """Run all steps on a running broker; return the settings of the ensemble."""
         progress, place = self.progress, self._place
-        place.write_settings(proposed, address)
+        place.write_settings(proposed)
         settings = load_settings(place.settings, environ={})
         progress.step = "creating the topics"
         async with admin_client(settings.broker) as admin:

@@ -13,8 +13,8 @@ from streams.broker import EmbeddedBroker
 
 NAME = "demo"
 _MODE = """\
-# Each learner sends its log-odds. Their sum, weighted by the errors that each has made so far,
-# decides. (`hb init` proposes "stack", which does slightly better but has no regret bound.)
+# The label with most weight behind it decides; learners that err lose weight, and the regret bound
+# holds. (`hb init` proposes "stack", which does slightly better but has no regret bound.)
 """
 
 
@@ -61,18 +61,22 @@ class DemoFolder:
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(self.folder)
 
-    def write_settings(self, proposed: str, address: str) -> None:
-        """Write the settings as `hb init` proposes them, with a fusion mode that has a bound."""
+    def write_settings(self, proposed: str) -> None:
+        """Write the settings as `hb init` proposes them, with a fusion mode that has a bound.
+
+        They lead to the folder's broker, which is running.
+        """
         document = tomlkit.parse(proposed)
         document["name"] = NAME
         ensemble = tomlkit.table()
         for line in _MODE.splitlines():
             ensemble.add(tomlkit.comment(line.removeprefix("# ")))
-        ensemble.add("mode", "odds")
+        ensemble.add("mode", "wm")
         ensemble.add("fusion_timeout", "5s")
         ensemble.add("label_ttl", "30d")
         ensemble.add(tomlkit.nl())
         document["ensemble"] = ensemble
-        document["broker"] = {"bootstrap": address}
+        broker = self.broker.settings()
+        document["broker"] = broker.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         document["worker"]["state"] = "state"
         self.settings.write_text(tomlkit.dumps(document))

@@ -65,7 +65,8 @@ def _said(diagnosis: Diagnosis, name: str, labels: Sequence[str]) -> int:
     if name == ENSEMBLE:
         return labels.index(diagnosis.label)
     opinion = diagnosis.learners.get(name)
-    return MISSING if opinion is None else labels.index(opinion.label)
+    said = None if opinion is None else opinion.label
+    return MISSING if said is None else labels.index(said)
 
 
 def _regret(progress: Progress) -> float:
@@ -73,7 +74,7 @@ def _regret(progress: Progress) -> float:
     expected, losses = 0, dict.fromkeys(progress.board.learners, 0)
     for each in progress.diagnoses:
         for name, opinion in each.learners.items():
-            if opinion.label != progress.truth[each.id]:
+            if opinion.label not in (None, progress.truth[each.id]):
                 expected += round(each.weights[name] * UNIT)
                 losses[name] += 1
     return (expected - UNIT * min(losses.values())) / UNIT

@@ -148,12 +148,21 @@ def _in_detail() -> list[Panel]:
             width=8,
         ),
         lines(
-            "Threshold for a positive diagnosis",
-            "With FNR control: the probability from which the ensemble diagnoses positive. It moves"
-            " after each labelled positive, so that missed positives stay at their target. Empty"
-            " without FNR control.",
-            [Q("system:hb_threshold:max", "threshold", PURPLE)],
-            "none",
+            "Referred, and excluded wrongly",
+            "The share of patients without an answer, which is the price of the miss targets; and,"
+            " of each label with a target, the share of its patients for whom it had been"
+            " excluded.",
+            [
+                Q(
+                    'system:hb_answers:rate5m{outcome="referred"}'
+                    " / ignoring (outcome) sum without (outcome) (system:hb_answers:rate5m)",
+                    "referred",
+                    PURPLE,
+                ),
+                Q("system:hb_miss_ratio:max", "excluded wrongly: {{label}}"),
+                Q("system:hb_miss_target:max", "target: {{label}}"),
+            ],
+            SHARE,
             width=8,
         ),
     ]

@@ -136,8 +136,8 @@ def _notes(f: dict[str, float]) -> list[str]:
         *notes,
         (
             'It is the rule `kind = "cells"` of the settings. Theorem 1 does not cover it: its'
-            " cells depend on the labels. Its state are integers, a fold over the labels in order,"
-            " which `hb audit` computes again exactly. On data like WDBC, rules that fit a line"
+            " cells depend on the labels. Its state consists of integers, a fold over the labels in"
+            " order, which `hb audit` recomputes exactly. On data like WDBC, rules that fit a line"
             " through all of a learner's features are far better in a single pass."
         ),
     ]

@@ -49,7 +49,7 @@ def labels(
         title="Missing and erroneous labels",
         settings={"runs": count, "steps": steps, "seed": seed, "h": H, **asdict(LocalSettings())},
         figures=figures,
-        tables=[Table("Spoilt labels (percent)", columns, rows)],
+        tables=[Table("Missing and flipped labels (percent)", columns, rows)],
         charts=[
             _label_chart(figures, "missing", MISSING),
             _label_chart(figures, "flipped", FLIPPED),
@@ -199,8 +199,8 @@ def composition(
         notes=[
             (
                 f"Offline methods learn from {COMPOSED} patients, so that every share can be drawn,"
-                " and are judged on the others, weighted to the class mix. WM learns online and"
-                " knows no training set: one line."
+                " and are judged on the others, weighted to the class mix. WM learns online, so it"
+                " has no training set and its line is flat."
             ),
         ],
     )

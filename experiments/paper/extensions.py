@@ -37,18 +37,19 @@ def active(
         figures[f"IR.Active {use} over {use}"] = improvement(ours, theirs)
     return Result(
         name="active",
-        title="Active EL: hear only the learners that exploit",
+        title="Active EL: only learners that exploit are heard",
         settings={"runs": count, "steps": steps, "seed": seed, **asdict(settings)},
         figures=figures,
         tables=[_steps_table(parts), _active_table(tuned)],
         notes=[
             (
-                "The exploration table counts the single predictions of all LLs at h = 1; its FNR"
-                " of 7 % in the paper shows that h was not tuned there."
+                "The exploration table counts the predictions of all LLs at h = 1; the paper's FNR"
+                " of 7 % shows that h was not tuned there."
             ),
             (
-                "An LL explores, as defined, when its rule is not the one of highest mean: with"
-                " h = 1 that depends on c alone."
+                "By definition an LL explores when its rule does not have the highest mean; with"
+                " h = 1 this depends on c alone. The protocols show which other reading gives the"
+                " printed figures."
             ),
         ],
     )
@@ -135,7 +136,7 @@ def contextual(
         tables=[Table("CEL by the number of features the EL sees (percent)", COMPARED, rows)],
         charts=[Chart("CEL: PER by d_EL", "d_EL", "PER (percent)", series)],
         notes=[
-            "The EL's features are drawn at random in each run and cut in two at their mean.",
+            "The EL's features are drawn at random in each run and split at their mean.",
             "The paper finds the optimum at d_EL = 3 (WM) and 4 (AH).",
         ],
     )

@@ -38,11 +38,11 @@ def scores(kind: str, x: Floats, y: Ints, unseen: Floats, strength: float = 1.0)
     return np.asarray(1.0 / (1.0 + np.exp(-margin)))
 
 
-def centralised(runs: Runs, kind: str) -> Floats:
+def centralised(runs: Runs, kind: str, strength: float = 1.0) -> Floats:
     """Return (R, n) scores of the test patients by a method that sees all features."""
     return np.stack(
         [
-            scores(kind, *training_rows(runs, r), runs.data.rows[runs.test[r]])
+            scores(kind, *training_rows(runs, r), runs.data.rows[runs.test[r]], strength)
             for r in range(runs.count)
         ]
     )

@@ -28,7 +28,7 @@ TICK_EVERY = 500
 
 @dataclass(frozen=True)
 class LocalSettings:
-    """The LLs' settings. The defaults come closest to the paper's tables."""
+    """The LLs' settings. The defaults come closest to Table I under bandit feedback."""
 
     learners: int = 3
     exploration: float = 0.005

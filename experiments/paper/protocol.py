@@ -3,7 +3,7 @@
 In Experiments 1 and 2, each run trains the offline methods on 285 random patients, and all methods
 diagnose T = 10000 draws, with replacement, from the other 284. The paper says that its other
 experiments draw from all 569, yet their tables repeat figures from Experiment 1; here all draw from
-284, and the sweep shows what 569 would change. In each run the features are dealt to the LLs at
+284, and `protocols.py` compares the two. In each run the features are dealt to the LLs at
 random, and no two LLs share a feature. Labels may be missing or flipped when the learners get them;
 results are always judged by the true labels.
 

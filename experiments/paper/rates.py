@@ -43,8 +43,9 @@ class Rates:
         return self.sd / sqrt(self.runs)
 
     def figures(self, name: str) -> dict[str, float]:
-        """Return `name.PER` and so on."""
-        return {f"{name}.{metric}": float(v) for metric, v in zip(METRICS, self.mean, strict=True)}
+        """Return `name.PER` and so on, and `name.PER se`, its standard error."""
+        means = {f"{name}.{metric}": float(v) for metric, v in zip(METRICS, self.mean, strict=True)}
+        return means | {f"{name}.PER se": float(self.se[0])}
 
 
 def rates(said: NDArray[np.int8] | Ints, truth: Ints, among: Bools | None = None) -> Rates:

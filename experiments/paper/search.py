@@ -7,7 +7,7 @@ The paper moves h by hand until the FNR, averaged over the 50 runs, is "just bel
 3. of the values tried with a mean FNR <= 3 %, the one with the lowest mean PER is chosen.
 
 This uses the true labels of the reported runs themselves, as the paper does; that is impossible on
-a live stream (see `learners/fusion/fnr_control.py` for what can be done there).
+a live stream (see `learners/assessment/referral.py` for what can be done there).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,3 +79,12 @@ def choose(found: dict[float, Rates], limit: float = LIMIT) -> Tuned:
     else:
         best = min(found, key=lambda h: (found[h].mean[2], found[h].mean[0]))
     return Tuned(best, found[best], bool(fair), found)
+
+
+def just_below(found: dict[float, Rates], limit: float = LIMIT) -> Tuned:
+    """Return the h whose FNR is nearest to the limit from below, as the paper chooses it."""
+    fair = [h for h in found if found[h].mean[2] <= limit]
+    if not fair:
+        return choose(found, limit)
+    best = max(fair, key=lambda h: (found[h].mean[2], -found[h].mean[0]))
+    return Tuned(best, found[best], True, found)

@@ -97,9 +97,9 @@ def sweep(
 def _notes(figures: dict[str, float]) -> list[str]:
     return [
         (
-            f"The printed index is c = 1 with bandit feedback: a PER of {_theory(figures):.2f} at"
-            f" best (paper: {PRINTED}). Under full feedback all rules of a cube have the same"
-            " count, so c makes no difference at h = 1; else h scales c's term too."
+            f"With c = 1, the printed index, and bandit feedback the PER is {_theory(figures):.2f}"
+            f" at best (paper: {PRINTED}). Under full feedback all rules of a cube have the same"
+            " count, so c makes no difference at h = 1; for other values, h scales c's term too."
         ),
         (
             "First visits and repeats: the same decisions, split by whether the run had drawn the"

@@ -52,8 +52,10 @@ def table2(
     tuned: dict[str, dict[str, Tuned]] = {}
     for column, kind in KINDS.items():
         own = FULL if column == "IUP full" else settings
-        voters = offline_voters(runs, kind) if kind else _online(runs, own, tick)
-        tuned[column] = tune(names, _evaluator(runs, voters, settings.learners, tick), WIDE_GRID)
+        voters = offline_voters(runs, kind) if kind else online_voters(runs, own, tick)
+        tuned[column] = tune(
+            names, probing_evaluator(runs, voters, settings.learners, tick), WIDE_GRID
+        )
     figures = {
         key: value
         for column, each in tuned.items()
@@ -77,7 +79,8 @@ def table2(
     )
 
 
-def _online(runs: Runs, settings: LocalSettings, tick: Tick) -> Voters:
+def online_voters(runs: Runs, settings: LocalSettings, tick: Tick = lambda: None) -> Voters:
+    """Return a function that gives the votes of IUP learners, also on the test patients."""
     return lambda h: simulate_learners(runs, settings, h, probe=True, tick=tick)
 
 
@@ -99,7 +102,10 @@ def offline_voters(runs: Runs, kind: str) -> Voters:
     return voters
 
 
-def _evaluator(runs: Runs, voters: Voters, learners: int, tick: Tick) -> Evaluate:
+def probing_evaluator(
+    runs: Runs, voters: Voters, learners: int, tick: Tick = lambda: None
+) -> Evaluate:
+    """Return a function that judges fusion rules on the next patient, at given values of h."""
     truth = runs.data.truth[runs.test]
 
     def evaluate(values: Mapping[str, Floats]) -> dict[str, list[Rates]]:
@@ -143,14 +149,14 @@ def _chart(tuned: dict[str, dict[str, Tuned]]) -> Chart:
 
 
 def _best(column: str, tuned: dict[str, Tuned]) -> str:
-    per = {name: float(tuned[name].rates.mean[0]) for name in FUSIONS if tuned[name].reached}
-    ranking = ", ".join(f"{name} {per[name]:.2f}" for name in sorted(per, key=per.__getitem__))
+    reached = {name: tuned[name].rates for name in FUSIONS if tuned[name].reached}
+    said = ", ".join(f"{name} {one.mean[0]:.2f} ± {one.se[0]:.2f}" for name, one in reached.items())
     missed = [name for name, one in tuned.items() if not one.reached]
     lost = f"; FNR 3 % not reached by {', '.join(missed)}" if missed else ""
     per_wm, fnr_wm = _lowest(tuned["WM"])
     return (
-        f"{column} learners, PER in order: {ranking}{lost}. The paper has WM first. With any h,"
-        f" WM's lowest PER is {per_wm:.2f}, at an FNR of {fnr_wm:.2f}."
+        f"{column} learners, PER: {said}{lost}. The paper has WM first. With any h, WM's lowest"
+        f" PER is {per_wm:.2f}, at an FNR of {fnr_wm:.2f}."
     )
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from experiments.paper.rates import rates
 from experiments.process_pool import spread
 from experiments.report.result import Chart, Result, Row, Series, Table
+from experiments.single_pass.fnr_control import FnrControl
 from experiments.single_pass.locals import Task, listen
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
 from experiments.single_pass.orders import REPORTED
 from experiments.single_pass.passes import Pass, at_limit, fuse, truths
-from experiments.single_pass.river_peers import BEST_LIMITED, river_pass, stacked_pass
+from experiments.single_pass.river_peers import BEST, river_pass, stacked_pass
 from learners.arrays.types import Floats, Ints
-from learners.fusion.fnr_control import FnrControl
 
 Tick = Callable[[], object]
 TARGET = 0.03
@@ -29,7 +29,7 @@ TARGET = 0.03
 
 @dataclass(frozen=True)
 class Setting:
-    """A controller's settings: `fnr_step` and `fnr_start` in the settings file."""
+    """A controller's settings: its step, and h before the first label."""
 
     step: float
     start: float = 1.0
@@ -57,7 +57,7 @@ def control(
     orders = [task.order() for task in tasks]
     truth = truths(orders)
     ours = fuse(OURS[PROPOSED].maker(3, 2, 1), spread(listen, tasks, tick=tick), orders)
-    river = stacked_pass(spread(river_pass, [(task, BEST_LIMITED) for task in tasks], tick=tick))
+    river = stacked_pass(spread(river_pass, [(task, BEST) for task in tasks], tick=tick))
     figures: dict[str, float] = {}
     rows: list[Row] = []
     for whose, one in (("ours", ours), ("River", river)):
@@ -69,7 +69,7 @@ def control(
         name="control",
         title="Online control of the FNR",
         settings={"orders": count, "seed": seed, "target": TARGET, "ours": PROPOSED,
-                  "River": BEST_LIMITED.removeprefix("River ")},
+                  "River": BEST.removeprefix("River ")},
         figures=figures,
         tables=[Table("FNR control (percent)", columns, rows)],
         charts=[_trade(figures), *charts],

@@ -1,6 +1,7 @@
 """Local learners (LLs) in a single pass, one instance at a time, as in the product."""
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,9 @@ from learners.arrays.types import Bools, Floats, Ints
 from learners.fusion.ballot_log_odds import log_odds_of_others
 from learners.fusion.base import Ballot
 from learners.local.iup import Feedback, IupConfig
-from learners.local.learner import Labelled, Lessons, LocalLearner
+from learners.local.learner import Labelled, Lessons, LocalLearner, Predictions, opinion
 from learners.local.phases import Horizon
-from learners.rules.registry import make_rule
+from learners.rules.registry import is_joint, make_rule
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Recipe:
     """How every LL is set up: its rules as in the settings file, and IUP's settings.
 
     IUP's defaults are those that `hb init` proposes, except for `cuts`: with one rule there is
-    nothing to choose between.
+    nothing to choose between. `corrected` says whether joint rules take late opinions to have
+    changed since.
     """
 
     rules: tuple[Mapping[str, Any], ...] = ({"kind": "committee", "preset": "kdi"},)
@@ -30,9 +32,10 @@ class Recipe:
     backoff: float = 20.0
     feedback: Feedback = Feedback.FULL
     options: Mapping[str, Any] = field(default_factory=dict)
+    corrected: bool = True
 
     def learner(self, order: Order, columns: Ints) -> LocalLearner:
-        """Return an untrained LL for some of the features."""
+        """Return an untrained LL for some of the features, one of as many as the order has."""
         space = order.data.space(columns)
         rules = [make_rule(rule, space, order.data.labels) for rule in self.rules]
         config = IupConfig(
@@ -44,7 +47,9 @@ class Recipe:
             backoff=self.backoff,
             **self.options,
         )
-        return LocalLearner(space, rules, config, classes=order.data.classes)
+        joint = self.corrected and any(map(is_joint, self.rules))
+        partners = len(order.columns) - 1 if joint else 0
+        return LocalLearner(space, rules, config, classes=order.data.classes, partners=partners)
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Heard:
     """The predictions of M LLs in one pass: labels and accuracy (N, M), log-odds (N, M, K)."""
 
     labels: Ints
+    rules: Ints
     exploring: Bools
     accuracy: Floats
     log_odds: Floats
@@ -59,7 +65,10 @@ class Heard:
 
 @dataclass(frozen=True)
 class Task:
-    """A pass to run, as plain data that can be sent to another process."""
+    """A pass to run, as plain data that can be sent to another process.
+
+    late   how many patients come after one before its label does
+    """
 
     data: str
     seed: int
@@ -67,6 +76,7 @@ class Task:
     recipe: Recipe = field(default_factory=Recipe)
     learners: int = 3
     flipped: float = 0.0
+    late: int = 0
 
     def order(self) -> Order:
         """Return the order of the pass."""
@@ -80,56 +90,77 @@ def listen(task: Task) -> Heard:
     order = task.order()
     learners = [task.recipe.learner(order, mine) for mine in order.columns]
     if any(learner.joint for learner in learners):
-        return together(learners, order)
-    said = [_pass(one, order, mine) for one, mine in zip(learners, order.columns, strict=True)]
+        return together(learners, order, task.late)
+    said = [
+        _pass(one, order, mine, task.late)
+        for one, mine in zip(learners, order.columns, strict=True)
+    ]
     return Heard(
         np.stack([one.labels for one in said], axis=1),
+        np.stack([one.rules for one in said], axis=1),
         np.stack([one.exploring for one in said], axis=1),
         np.stack([one.accuracy for one in said], axis=1),
         np.stack([one.log_odds for one in said], axis=1),
     )
 
 
-def _pass(learner: LocalLearner, order: Order, columns: Ints) -> Heard:
+def _pass(learner: LocalLearner, order: Order, columns: Ints, late: int = 0) -> Heard:
     """Run one pass with one LL; the arrays have no axis for LLs."""
     rows = np.ascontiguousarray(order.rows[:, columns])
     n = len(rows)
-    labels, exploring = np.empty(n, np.int64), np.empty(n, np.bool_)
+    labels, rules, exploring = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.bool_)
     accuracy, odds = np.empty(n), np.empty((n, order.data.classes))
+    waiting: deque[Predictions] = deque()
     for t in range(n):
-        row = rows[t : t + 1]
-        said = learner.decide(row, order.seeds[t : t + 1])
+        said = learner.decide(rows[t : t + 1], order.seeds[t : t + 1])
         chosen = said.choices
-        labels[t], exploring[t] = said.labels[0], chosen.exploring[0]
+        labels[t], rules[t], exploring[t] = said.labels[0], chosen.rules[0], chosen.exploring[0]
         accuracy[t], odds[t] = chosen.accuracy[0], said.log_odds[0]
-        truth = order.told[t : t + 1]
-        learner.learn(Labelled.of(said, truth), Lessons(row, truth))
-    return Heard(labels, exploring, accuracy, odds)
+        waiting.append(said)
+        if t >= late:
+            at = slice(t - late, t - late + 1)
+            truth = order.told[at]
+            learner.learn(Labelled.of(waiting.popleft(), truth), Lessons(rows[at], truth))
+    return Heard(labels, rules, exploring, accuracy, odds)
 
 
-def together(learners: Sequence[LocalLearner], order: Order) -> Heard:
+def together(learners: Sequence[LocalLearner], order: Order, late: int = 0) -> Heard:
     """Run one pass with LLs that are told the others' predictions, as the EL does."""
     n, M, K = len(order.patients), len(learners), order.data.classes
     rows = [np.ascontiguousarray(order.rows[:, columns]) for columns in order.columns]
     heard = Heard(
-        np.empty((n, M), np.int64), np.empty((n, M), np.bool_), np.empty((n, M)),
-        np.empty((n, M, K)),
+        np.empty((n, M), np.int64), np.empty((n, M), np.int64), np.empty((n, M), np.bool_),
+        np.empty((n, M)), np.empty((n, M, K)),
     )  # fmt: skip
+    waiting: deque[list[Predictions]] = deque()
     for t in range(n):
         at = slice(t, t + 1)
         said = [
             one.decide(own[at], order.seeds[at]) for one, own in zip(learners, rows, strict=True)
         ]
         heard.labels[t] = [one.labels[0] for one in said]
+        heard.rules[t] = [one.choices.rules[0] for one in said]
         heard.exploring[t] = [one.choices.exploring[0] for one in said]
         heard.accuracy[t] = [one.choices.accuracy[0] for one in said]
         heard.log_odds[t] = [one.log_odds[0] for one in said]
-        ballot = Ballot.of(
-            heard.labels[at], order.seeds[at], classes=K, accuracy=heard.accuracy[at],
-            log_odds=heard.log_odds[at],
-        )  # fmt: skip
-        others = log_odds_of_others(ballot)
-        truth = order.told[at]
-        for i, (learner, one) in enumerate(zip(learners, said, strict=True)):
-            learner.learn(Labelled.of(one, truth), Lessons(rows[i][at], truth, others[:, i]))
+        waiting.append(said)
+        if t >= late:
+            truth = order.told[t - late : t - late + 1]
+            lessons = _lessons(rows, order, heard, t - late)
+            for learner, one, lesson in zip(learners, waiting.popleft(), lessons, strict=True):
+                learner.learn(Labelled.of(one, truth), lesson)
     return heard
+
+
+def _lessons(rows: Sequence[Floats], order: Order, heard: Heard, t: int) -> Iterator[Lessons]:
+    """Return each LL's lesson when the label of patient t comes, with what all had said."""
+    at = slice(t, t + 1)
+    odds = heard.log_odds[at]
+    ballot = Ballot.of(
+        heard.labels[at], order.seeds[at], classes=order.data.classes, accuracy=heard.accuracy[at],
+        log_odds=odds,
+    )  # fmt: skip
+    others = log_odds_of_others(ballot)
+    for i, own in enumerate(rows):
+        said = opinion(odds[:, i], heard.labels[at, i])
+        yield Lessons(own[at], order.told[at], others[:, i], said, heard.rules[at, i])

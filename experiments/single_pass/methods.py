@@ -83,6 +83,7 @@ OURS = {
     "additive, odds": Ours("additive", "odds"),
     BOUNDED: Ours("additive", "committee", {"use": "sample"}),
     "additive, committee of fusions": Ours("additive", "committee"),
+    "additive, mixture of fusions": Ours("additive", "mixture"),
     "additive, WM": Ours("additive", "wm"),
     "kdi, stack": Ours("kdi", "stack"),
     "kdi, odds": Ours("kdi", "odds"),

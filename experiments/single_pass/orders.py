@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.bundled_tables import SOURCES, bundled
 from experiments.data import DATASETS, Dataset
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import Floats, Ints, Seeds
@@ -53,7 +54,7 @@ def make_order(
     >>> [len(columns) for columns in first.columns], len(first.patients)
     ([10, 10, 10], 569)
     """
-    data = DATASETS[name]()
+    data = bundled(name) if name in SOURCES else DATASETS[name]()
     rng = np.random.default_rng([seed, number])
     patients = rng.permutation(len(data.rows))
     columns = np.array_split(rng.permutation(data.rows.shape[1]), learners)

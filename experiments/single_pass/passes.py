@@ -1,5 +1,6 @@
 """Fusion over single passes, all orders in one batch, and rates at plain and tuned thresholds."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from experiments.paper.rates import Rates, rates
 from experiments.single_pass.locals import Heard
 from experiments.single_pass.orders import Order
 from learners.arrays.types import Floats, Ints
-from learners.fusion.base import Ballot, Fusion
+from learners.fusion.base import Ballot, Fusion, Verdict
 
 LIMIT = 3.0
 
@@ -22,7 +23,9 @@ class Pass:
     odds: Floats
 
 
-def fuse(make: Callable[[int], Fusion], heard: Sequence[Heard], orders: Sequence[Order]) -> Pass:
+def fuse(
+    make: Callable[[int], Fusion], heard: Sequence[Heard], orders: Sequence[Order], late: int = 0
+) -> Pass:
     """Run a fusion rule over all passes at once, with one cube per pass."""
     fusion, cells = make(len(heard)), np.arange(len(heard))
     classes, positive = orders[0].data.classes, orders[0].data.positive
@@ -34,6 +37,7 @@ def fuse(make: Callable[[int], Fusion], heard: Sequence[Heard], orders: Sequence
     seeds = np.stack([one.seeds for one in orders], axis=1)
     told = np.stack([one.told for one in orders], axis=1)
     said, score = np.empty((steps, len(heard)), np.int64), np.zeros((steps, len(heard)))
+    waiting: deque[tuple[Ballot, Verdict]] = deque()
     for t in range(steps):
         ballot = Ballot.of(
             labels[t],
@@ -45,10 +49,12 @@ def fuse(make: Callable[[int], Fusion], heard: Sequence[Heard], orders: Sequence
             log_odds=odds[t],
         )
         verdict = fusion.decide(ballot)
-        said[t] = verdict.labels
+        said[t] = np.where(ballot.heard, verdict.labels, fusion.prefer)
         if positive is not None:
-            score[t] = log_odds_of(verdict.support[:, positive])
-        fusion.learn(ballot, verdict, told[t])
+            score[t] = np.where(ballot.heard, log_odds_of(verdict.support[:, positive]), 0.0)
+        waiting.append((ballot, verdict))
+        if t >= late:
+            fusion.learn(*waiting.popleft(), told[t - late])
     return Pass(said, score)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from experiments.paper.rates import Rates, rates
 from experiments.process_pool import spread
 from experiments.single_pass.locals import Task, listen
@@ -10,16 +12,22 @@ from experiments.single_pass.methods import RECIPES, Ours
 from experiments.single_pass.orders import Order
 from experiments.single_pass.passes import LIMIT, Pass, at_limit, fuse, truths
 from experiments.single_pass.river_peers import river_pass, stacked_pass
+from learners.arrays.types import Bools, Floats
 
 Tick = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Score:
-    """A method's rates at its plain threshold, and at FNR <= 3 % if that can be reached."""
+    """A method's rates at its plain threshold, and at FNR <= 3 % if that can be reached.
+
+    errors, limited_errors   (P, R) whether each patient was misdiagnosed in each order, in percent
+    """
 
     plain: Rates
     limited: Rates | None
+    errors: Floats
+    limited_errors: Floats | None = None
 
 
 def our_scores(
@@ -43,13 +51,23 @@ def our_scores(
 def scored(one: Pass, orders: Sequence[Order]) -> Score:
     """Return a pass's rates."""
     truth = truths(orders)
+    plain, errors = rates(one.labels, truth), by_patient(one.labels != truth, orders)
     if orders[0].data.positive is None:
-        return Score(rates(one.labels, truth), None)
+        return Score(plain, None, errors)
     limited = at_limit(one, truth, LIMIT)
     # Calling every patient ill also gives no misses, but does not count as reaching the limit.
-    if limited is not None and limited[0].mean[1] > 99.0:
-        limited = None
-    return Score(rates(one.labels, truth), limited[0] if limited else None)
+    if limited is None or limited[0].mean[1] > 99.0:
+        return Score(plain, None, errors)
+    said = (one.odds >= limited[1]).astype(np.int64)
+    return Score(plain, limited[0], errors, by_patient(said != truth, orders))
+
+
+def by_patient(wrong: Bools, orders: Sequence[Order]) -> Floats:
+    """Return errors (N, R) in the order of arrival as (P, R), patient by patient, in percent."""
+    placed = np.empty(wrong.shape)
+    for r, order in enumerate(orders):
+        placed[order.patients, r] = 100.0 * wrong[:, r]
+    return placed
 
 
 def river_scores(

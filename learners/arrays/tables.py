@@ -83,7 +83,11 @@ class CellTable(ABC):
 
 
 class DenseTable(CellTable):
-    """One array row per cell of a small id space; a cell is its own place."""
+    """One array row per cell of a small id space; a cell is its own place.
+
+    Cells beyond that space, such as those of instances with missing values, are in a hash table
+    whose places follow the array's.
+    """
 
     def __init__(
         self,
@@ -95,37 +99,74 @@ class DenseTable(CellTable):
         super().__init__(width, dtype, initial)
         self._rows = np.tile(self.initial, (cells, 1))
         self._written: Bools = np.zeros(cells, np.bool_)
+        self._beyond = SparseTable(width, dtype, initial)
 
     def rows(self, cells: Ints) -> Rows:
         """Return a copy of the rows of `cells`, (n, width)."""
-        return self._rows.take(cells, axis=0)
+        beyond = self._are_beyond(cells)
+        if beyond is None:
+            return self._rows.take(cells, axis=0)
+        rows = self._rows.take(np.where(beyond, 0, cells), axis=0)
+        rows[beyond] = self._beyond.rows(cells[beyond])
+        return rows
+
+    def _are_beyond(self, cells: Ints) -> Bools | None:
+        """Return which cells or places are not in the array; None if all are."""
+        if not len(cells) or cells.max() < len(self._rows):
+            return None
+        return np.asarray(cells >= len(self._rows))
 
     def claim(self, cells: Ints) -> Ints:
         """Return a place for each cell."""
-        self._written[cells] = True
-        return cells
+        beyond = self._are_beyond(cells)
+        if beyond is None:
+            self._written[cells] = True
+            return cells
+        self._written[cells[~beyond]] = True
+        places = cells.copy()
+        places[beyond] = len(self._rows) + self._beyond.claim(cells[beyond])
+        return places
 
     def bump(self, places: Ints, columns: Ints | int, amounts: Rows | int) -> None:
         """Add one amount to one column of each place; a place may occur many times."""
-        np.add.at(self._rows.reshape(-1), places * self.width + columns, amounts)
+        beyond = self._are_beyond(places)
+        flat = self._rows.reshape(-1)
+        if beyond is None:
+            np.add.at(flat, places * self.width + columns, amounts)
+            return
+        columns = np.broadcast_to(columns, beyond.shape)
+        amounts = np.broadcast_to(amounts, beyond.shape)
+        inside = ~beyond
+        np.add.at(flat, places[inside] * self.width + columns[inside], amounts[inside])
+        others = places[beyond] - len(self._rows)
+        self._beyond.bump(others, columns[beyond], amounts[beyond])
 
     def put(self, cells: Ints, rows: Rows) -> None:
         """Overwrite the rows of distinct `cells`."""
+        beyond = self._are_beyond(cells)
+        if beyond is not None:
+            self._beyond.put(cells[beyond], rows[beyond])
+            cells, rows = cells[~beyond], rows[~beyond]
         self._written[cells] = True
         self._rows[cells] = rows
 
     def items(self) -> tuple[Ints, Rows]:
         """Return all cells ever written, ascending, and their rows."""
         cells = np.flatnonzero(self._written)
-        return cells, self._rows[cells]
+        rows = self._rows[cells]
+        if not len(self._beyond):
+            return cells, rows
+        others, more = self._beyond.items()
+        return np.concatenate([cells, others]), np.concatenate([rows, more])
 
     def __len__(self) -> int:
-        return int(self._written.sum())
+        return int(self._written.sum()) + len(self._beyond)
 
     @property
     def nbytes(self) -> int:
         """Return the memory the table takes."""
-        return self._rows.nbytes + self._written.nbytes
+        beyond = self._beyond.nbytes if len(self._beyond) else 0
+        return self._rows.nbytes + self._written.nbytes + beyond
 
 
 class SparseTable(CellTable):

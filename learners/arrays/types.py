@@ -13,4 +13,7 @@ State: TypeAlias = dict[str, NDArray[Any]]
 """A learner's whole state as named arrays: what is written to disk, restored and compared."""
 
 MISSING = -1
-"""The label index of a learner that sent no prediction."""
+"""The label index of a learner that sent no prediction, or one without an opinion."""
+
+ABSTAINED = -2
+"""In the join, the label index of a learner that spoke and has no opinion."""

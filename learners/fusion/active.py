@@ -5,7 +5,7 @@ rule to the paper's A(t), the LLs that exploit: only they are heard, and only th
 When all explore, it follows one of them at random.
 
 An exploring LL is, for the wrapped rule, an LL that sent nothing. Time goes on for every labelled
-instance, as the paper's t does.
+instance, as the paper's t does. Regret counts against an LL where it exploits.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from learners.arrays.tables import CellTable, Rows
-from learners.arrays.types import Ints
+from learners.arrays.types import MISSING, Bools, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import UNKNOWN, Ballot, Fusion, Verdict
 from learners.fusion.weighted import weigh
 
 _SALT = 2
@@ -54,7 +54,18 @@ class Active(Fusion):
         verdict.support[idle] = drawn.support
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
-        self.inner.learn(ballot.without(ballot.exploring), verdict, truth)
+        unheard = ballot.exploring
+        heard = replace(
+            verdict,
+            votes=np.where(unheard, MISSING, verdict.votes),
+            parts=np.where(unheard, 0, verdict.parts),
+        )
+        self.inner.learn(ballot.without(unheard), heard, truth)
+
+    def awake(self, ballot: Ballot, verdict: Verdict, /) -> Bools:
+        """(n, E): the LL exploited; for a decision without a basis, it spoke."""
+        known = False if verdict.basis is None else verdict.basis[:, :1] != UNKNOWN
+        return np.asarray((verdict.votes >= 0) & ~(ballot.exploring & known))
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the state of the wrapped rule."""

@@ -8,10 +8,8 @@ needs it, is the number of labelled instances.
 
 Every rule keeps one row of state per context cube. Without contexts all instances are in cube 0.
 
-An LL that sent nothing sleeps: it gets no weight, the others share it, and it takes no loss. So an
-LL that often sleeps has few losses, and when it wakes, a rule that counts losses trusts it more
-than one that always answered and was right as often. That is what the paper's update gives; where
-LLs are silent for long, `confidence`, which uses each LL's own error rate, suits better.
+An LL that sent nothing sleeps: it gets no weight, and the others share it. What it loses meanwhile
+is the rule's own affair (`hedge`: as much as the EL).
 """
 
 from abc import ABC, abstractmethod
@@ -29,6 +27,9 @@ from learners.errors import LearnerError
 
 Number = TypeVar("Number", bound=np.generic)
 
+UNKNOWN = -1
+"""A number that was not kept, or not given."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
@@ -40,6 +41,7 @@ class Ballot:
     exploring   (n, M) the LL says it explores
     accuracy    (n, M) the LL's estimate of its chosen rule's accuracy, nan where unknown
     log_odds    (n, M, K) log-odds of each of the K labels against the others, nan where not sent
+    waiting     (n,)   earlier decisions of this EL whose labels have not come, or UNKNOWN
     """
 
     labels: Ints
@@ -48,6 +50,7 @@ class Ballot:
     exploring: Bools
     accuracy: Floats
     log_odds: Floats
+    waiting: Ints
 
     @classmethod
     def of(
@@ -60,6 +63,7 @@ class Ballot:
         exploring: Bools | None = None,
         accuracy: Floats | None = None,
         log_odds: Floats | None = None,
+        waiting: Ints | None = None,
     ) -> "Ballot":
         """Build a ballot; what is not given is unknown (no context, exploiting, no confidence)."""
         n, learners = labels.shape
@@ -74,6 +78,7 @@ class Ballot:
                 if log_odds is None
                 else log_odds
             ),
+            waiting=_constant(np.int64(UNKNOWN), n) if waiting is None else waiting,
         )
         ballot._check(classes)
         return ballot
@@ -86,6 +91,7 @@ class Ballot:
             "exploring": (self.exploring.shape, (n, learners)),
             "accuracy": (self.accuracy.shape, (n, learners)),
             "log_odds": (self.log_odds.shape, (n, learners, classes)),
+            "waiting": (self.waiting.shape, (n,)),
         }
         for name, (shape, expected) in shapes.items():
             if shape != expected:
@@ -120,6 +126,7 @@ class Ballot:
             _take(self.exploring, rows),
             _take(self.accuracy, rows),
             _take(self.log_odds, rows),
+            _take(self.waiting, rows),
         )
 
     def without(self, asleep: Bools) -> "Ballot":
@@ -161,19 +168,24 @@ class Verdict:
                      or to 0 if no LL was present. A chance, where a rule draws one expert
     votes     (n, E) each expert's label. The experts are the LLs, unless a rule has its own
     support   (n, K) how much supports each label: rows sum to one, or to 0 if no LL was present
+    basis     (n, B) what the rule had learned when it decided, in integers of its own: `learn` gets
+              them back. UNKNOWN where they were not kept; None if no row has any
 
-    To learn, a rule reads `labels` and `votes` only; `parts` is kept to sum up the expected loss.
+    To learn, a rule reads `labels`, `votes`, `parts` and `basis`.
     """
 
     labels: Ints
     parts: Ints
     votes: Ints
     support: Floats
+    basis: Ints | None = None
 
     @classmethod
-    def recalled(cls, labels: Ints, parts: Ints, votes: Ints) -> "Verdict":
+    def recalled(
+        cls, labels: Ints, parts: Ints, votes: Ints, basis: Ints | None = None
+    ) -> "Verdict":
         """Rebuild what was decided earlier from what was kept of it."""
-        return cls(labels, parts, votes, np.zeros((len(labels), 0)))
+        return cls(labels, parts, votes, np.zeros((len(labels), 0)), basis)
 
     @property
     def weights(self) -> Floats:
@@ -190,7 +202,13 @@ class Verdict:
 
     def take(self, rows: Ints) -> "Verdict":
         """Return the verdict on some of the instances."""
-        return Verdict(self.labels[rows], self.parts[rows], self.votes[rows], self.support[rows])
+        return Verdict(
+            self.labels[rows],
+            self.parts[rows],
+            self.votes[rows],
+            self.support[rows],
+            None if self.basis is None else self.basis[rows],
+        )
 
 
 class Fusion(ABC):
@@ -255,6 +273,10 @@ class Fusion(ABC):
     def pooled(self, _name: str, rows: Rows, /) -> Rows:
         """Return what P partitions learned, (P, n, width) rows of a table, as one: their sum."""
         return np.asarray(rows.sum(axis=0))
+
+    def awake(self, _ballot: Ballot, verdict: Verdict, /) -> Bools:
+        """(n, E): the expert took part in the decision."""
+        return np.asarray(verdict.votes >= 0)
 
     def experts(self, learners: Sequence[str]) -> list[str]:
         """Return the names of a verdict's experts, given those of the LLs."""

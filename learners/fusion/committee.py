@@ -7,11 +7,13 @@ here: with `use="sample"` expected errors exceed those of the best member by at 
 2 sqrt(T ln E), E being the number of experts (Theorem 4 with contexts). That is the safety net for
 rules without a bound of their own, such as the stack.
 
-Members decide and learn as they would alone. State: the members' tables, and `[N, L_1 … L_E]` per
-cube for the committee.
+Members decide and learn as they would alone, but for one thing: their shares are not kept, so that
+a Hedge among them ascribes to a silent LL the loss of its label, not its expected loss. State: the
+members' tables, and Hedge's per cube for the committee.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from learners.arrays.tables import CellTable, Rows
 from learners.arrays.types import Ints
 from learners.errors import LearnerError
 from learners.fusion.base import Ballot, Fusion, Verdict
-from learners.fusion.hedge import HedgeWeights, Rate
+from learners.fusion.hedge import HedgeWeights, Rate, pooled_weights
 from learners.fusion.weighted import Use, check_use, weigh
 
 _SALT = 4
@@ -64,7 +66,7 @@ class Committee(Fusion):
     def _decide(self, ballot: Ballot, /) -> Verdict:
         labels = [member.decide(ballot).labels[:, None] for member in self.members.values()]
         votes = np.concatenate([*labels, ballot.labels] if self.with_learners else labels, axis=1)
-        return weigh(
+        verdict = weigh(
             votes,
             self.weights.of(ballot.cells, votes >= 0),
             ballot.seeds,
@@ -73,19 +75,22 @@ class Committee(Fusion):
             salt=_SALT,
             prefer=self.prefer,
         )
+        return replace(verdict, basis=self.weights.basis(ballot))
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
         members = verdict.votes[:, : len(self.members)]
         nothing = np.zeros(ballot.labels.shape, np.int64)
         for member, labels in zip(self.members.values(), members.T, strict=True):
-            member.learn(ballot, Verdict.recalled(labels, nothing, ballot.labels), truth)
+            said = Verdict.recalled(labels, nothing, ballot.labels, verdict.basis)
+            member.learn(ballot, said, truth)
         # An LL that spoke after the decision takes its loss all the same.
         votes = np.concatenate([members, ballot.labels], axis=1) if self.with_learners else members
-        self.weights.learn(ballot.cells, votes, truth)
+        self.weights.learn(ballot.cells, votes, truth, verdict)
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the committee's losses, and each member's tables as `member.table`."""
-        own = {_OWN: self.weights.table}
+        losses, *rest = self.weights.tables().items()
+        own = {_OWN: losses[1]} | {f"{_OWN}.{part}": table for part, table in rest}
         return own | {
             f"{name}.{part}": table
             for name, member in self.members.items()
@@ -96,7 +101,7 @@ class Committee(Fusion):
         """Pool a table as its owner does."""
         member, _, part = name.partition(".")
         if member == _OWN:
-            return super().pooled(name, rows)
+            return pooled_weights(part, rows)
         return self.members[member].pooled(part, rows)
 
     def experts(self, learners: Sequence[str]) -> list[str]:

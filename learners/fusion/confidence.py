@@ -106,4 +106,5 @@ class HedgeOdds(Hedge):
         # Rounded, so that what should cancel out does, whatever the order of addition.
         fused = np.rint((parts[:, :, None] * heard).sum(axis=1)).astype(np.int64)
         support = label_chances(fused / 1e9) * ballot.heard[:, None]
-        return Verdict(winner(fused, present, self.prefer), parts, ballot.labels, support)
+        labels = winner(fused, present, self.prefer)
+        return Verdict(labels, parts, ballot.labels, support, self.weights.basis(ballot))

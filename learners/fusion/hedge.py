@@ -13,22 +13,35 @@ off before the exponential, so nothing overflows, and a constant added to all lo
 
 Theorem 2: with `sample`, at every T, expected errors exceed those of the best LL by at most
 2 sqrt(T ln M); Theorem 4: with m^d cubes, those of the best LL per cube by 2 sqrt(T m^d ln M).
-Both need every LL to speak on every instance and each label to come before the next decision.
+The paper supposes that every LL speaks on every instance and that each label comes before the next
+decision. Where they do, this is the paper's algorithm. Two things make it hold beyond:
 
-State: `[N, L_1 … L_M]` per cube, integers. So the order of labels does not matter, and what several
-partitions counted adds up.
+- Late labels: `t` grows by half of the earlier labels that a decision had to do without, and so
+  does the bound (`late_labels`).
+- An LL that was silent takes the EL's own expected loss. So being silent neither gains nor loses
+  against the EL, and Theorem 2 bounds the regret against every LL over the instances on which it
+  spoke. The paper lets a silent LL lose nothing, and one that seldom speaks is then trusted when it
+  does, however wrong. (For experts that sleep: A. Chernov and V. Vovk, "Prediction with expert
+  evaluators' advice", ALT 2009.)
+
+State, integers per cube: `[N, L_1 … L_M]`; what each LL lost while silent, in parts; and what
+`late_labels` counts. So the order of labels does not matter, and what several partitions counted
+adds up.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log, sqrt
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from learners.arrays.shares import UNIT
 from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import UNKNOWN, Ballot, Verdict
+from learners.fusion.late_labels import Basis, LateLabels, pooled_counts
 from learners.fusion.weighted import Use, WeightedFusion, check_use
 
 Rate: TypeAlias = Literal["anytime", "small-loss"]
@@ -42,7 +55,7 @@ class HedgeWeights:
     cubes       how many cubes there are; None if unknown
     eta_scale   multiplies eta. 1 is the theory, 0 makes all weights equal. Far from 1 the theorems
                 do not hold
-    rate        "anytime": eta = sqrt(ln M / N_p).
+    rate        "anytime": eta = sqrt(ln M / N_p), and less where labels are late.
                 "small-loss": eta = sqrt(ln M / (ln M + L*)) with L* the fewest errors of an expert
                 in the cube. When good experts err seldom this stays larger for longer; see
                 `small_loss_regret` for its guarantee
@@ -56,6 +69,8 @@ class HedgeWeights:
         if rate not in get_args(Rate):
             raise LearnerError(f"rate must be one of {', '.join(get_args(Rate))}, not {rate!r}")
         self.table = table_for(cubes, 1 + experts)
+        self.absences = table_for(cubes, experts)
+        self.late = LateLabels(experts, cubes)
         self.experts = experts
         self.rate = rate
         self._log_experts = log(experts)
@@ -66,30 +81,67 @@ class HedgeWeights:
         """Tell whether the learning rate is the paper's, so that its theorems hold."""
         return self.rate == "anytime" and self._eta_scale == 1.0
 
-    def eta(self, rows: Rows) -> Floats:
-        """Return the learning rate of each state row, (n,)."""
+    def basis(self, ballot: Ballot) -> Ints:
+        """Return what decisions on these instances are based on, as `Verdict.basis`."""
+        seen = self.table.rows(ballot.cells)[:, 0]
+        return Basis(seen, self.late.pace(ballot.cells, seen), ballot.waiting).rows()
+
+    def _eta(self, cells: Ints, rows: Rows, losses: Floats) -> Floats:
+        """Return the learning rate in each cell, (n,)."""
         if not self._log_experts:
             return np.zeros(len(rows))
         if self.rate == "anytime":
-            time = rows[:, 0] + 1.0
+            time = self.late.pace(cells, rows[:, 0])
         else:
-            time = rows[:, 1:].min(axis=1) + self._log_experts
+            time = rows[:, 1:].min(axis=1) + losses.min(axis=1) + self._log_experts
         return self._eta_scale * np.sqrt(self._log_experts / time)
 
     def of(self, cells: Ints, present: Bools) -> Floats:
         """Return weights (n, E), the heaviest present expert's being 1."""
         rows = self.table.rows(cells)
-        losses = rows[:, 1:]
-        fewest = np.where(present, losses, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
-        ahead = np.where(present, losses - fewest, 0)
-        return np.exp(ahead * -self.eta(rows)[:, None])
+        fewest = rows[:, 1:].min(axis=1, keepdims=True)
+        losses = (rows[:, 1:] - fewest) + self.absences.rows(cells) / UNIT
+        least = np.where(present, losses, np.inf).min(axis=1, keepdims=True)
+        ahead = np.where(present, losses - least, 0.0)
+        return np.exp(ahead * -self._eta(cells, rows, losses)[:, None])
 
-    def learn(self, cells: Ints, votes: Ints, truth: Ints) -> None:
-        """Count one more instance, and an error for each present expert that was wrong."""
+    def learn(self, cells: Ints, votes: Ints, truth: Ints, verdict: Verdict) -> None:
+        """Count one more instance, and an error for each expert that was wrong.
+
+        votes    (n, E) as they are now; in `verdict`, as they were when it was decided
+        """
+        heard = votes >= 0
         deltas = np.empty((len(cells), self.table.width), np.int64)
         deltas[:, 0] = 1
-        deltas[:, 1:] = (votes != truth[:, None]) & (votes >= 0)
+        deltas[:, 1:] = (votes != truth[:, None]) & heard
         self.table.add(cells, deltas)
+        if verdict.basis is None:
+            return
+        # What was decided before there was a basis left out silence and delay for good.
+        known = verdict.basis[:, 0] != UNKNOWN
+        silent = ~heard & known[:, None]
+        missed = silent.any(axis=1)
+        if missed.any():
+            losses = np.where(silent, _own_loss(verdict, truth)[:, None], 0)
+            self.absences.add(cells[missed], losses[missed])
+        late = np.asarray((heard & (verdict.votes < 0)).any(axis=1))
+        self.late.learn(cells[known], verdict.basis[known], late[known])
+
+    def tables(self) -> dict[str, CellTable]:
+        """Return the state, by the names of its parts."""
+        return {"losses": self.table, "absences": self.absences, "delays": self.late.table}
+
+
+def pooled_weights(part: str, rows: Rows) -> Rows:
+    """Return what several partitions counted in one of the tables of `HedgeWeights`, as one."""
+    return pooled_counts(rows) if part == "delays" else np.asarray(rows.sum(axis=0))
+
+
+def _own_loss(verdict: Verdict, truth: Ints) -> Ints:
+    """Return the expected loss of each decision in parts; of a label without shares, its loss."""
+    drawn = verdict.parts.any(axis=1)
+    said = np.where((verdict.labels != truth) & (verdict.labels >= 0), UNIT, 0)
+    return np.where(drawn, verdict.expected_loss(truth), said)
 
 
 class Hedge(WeightedFusion):
@@ -131,15 +183,22 @@ class Hedge(WeightedFusion):
         self.use = use
         self.weights = HedgeWeights(learners, cubes, eta_scale=eta_scale, rate=rate)
 
+    def _decide(self, ballot: Ballot, /) -> Verdict:
+        return replace(super()._decide(ballot), basis=self.weights.basis(ballot))
+
     def _weights(self, ballot: Ballot) -> Floats:
         return self.weights.of(ballot.cells, ballot.present)
 
-    def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
-        self.weights.learn(ballot.cells, ballot.labels, truth)
+    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
+        self.weights.learn(ballot.cells, ballot.labels, truth, verdict)
 
     def tables(self) -> Mapping[str, CellTable]:
-        """Return the losses: [N, L_1 … L_M] per cube."""
-        return {"losses": self.weights.table}
+        """Return the losses [N, L_1 … L_M] per cube, those of silent LLs, and what came late."""
+        return self.weights.tables()
+
+    def pooled(self, name: str, rows: Rows, /) -> Rows:
+        """Pool the counts of several partitions."""
+        return pooled_weights(name, rows)
 
 
 def small_loss_regret(best: float, experts: int) -> float:

@@ -19,6 +19,7 @@ from learners.fusion.base import Fusion
 from learners.fusion.committee import Committee
 from learners.fusion.confidence import ConfidenceVote, HedgeOdds
 from learners.fusion.hedge import Hedge
+from learners.fusion.mixture import Mixture
 from learners.fusion.peers.adaboost import OnlineAdaBoost
 from learners.fusion.peers.blum import Blum
 from learners.fusion.peers.fixed import FixedVote
@@ -53,6 +54,7 @@ def _without_cubes(build: Callable[..., Fusion]) -> Callable[..., Fusion]:
 
 
 def _committee(
+    kind: Callable[..., Fusion],
     learners: int,
     classes: int,
     *,
@@ -68,7 +70,9 @@ def _committee(
         name: make_fusion(name, learners, classes, cubes=cubes, active=active, prefer=prefer)
         for name in members
     }
-    return Committee(rules, cubes=cubes, prefer=prefer, **options)
+    if any(rule.own_experts for rule in rules.values()):
+        raise LearnerError("a committee cannot have a committee as its member")
+    return kind(rules, cubes=cubes, prefer=prefer, **options)
 
 
 _HEDGE = ("eta_scale", "rate")
@@ -125,7 +129,12 @@ MODES: dict[str, Mode] = {
     "committee": Mode(
         "Hedge over fusion rules: the safety net when no rule is best everywhere",
         ("members", "with_learners", "use", *_HEDGE),
-        _committee,
+        partial(_committee, Committee),
+    ),
+    "mixture": Mode(
+        "Bayes mixture of fusion rules by their log loss: at most ln E nats above the best of E",
+        ("members", "with_learners"),
+        partial(_committee, Mixture),
     ),
 }
 """Every fusion rule by the name that settings use."""
@@ -158,7 +167,7 @@ def make_fusion(
         raise LearnerError(
             f"fusion mode {mode!r} takes {', '.join(allowed)}, not {', '.join(foreign)}"
         )
-    if mode == "committee":
+    if mode in {"committee", "mixture"}:
         return named.build(learners, classes, cubes=cubes, active=active, **options)
     fusion = named.build(learners, classes, cubes=cubes, **options)
     return Active(fusion) if active else fusion

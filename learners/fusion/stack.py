@@ -13,9 +13,13 @@ directed graphical structures", Networks 20, 1990). The moderated output is D. M
 evidence framework applied to classification networks", Neural Computation 4, 1992), stacking
 D. Wolpert's ("Stacked generalization", Neural Networks 5, 1992).
 
-With two labels there is one stack, for label 1 against label 0; with K > 2 one per label against
-the others, and the largest wins. An LL that sent nothing has x_i = 0; an instance with nothing but
-zeros is decided by majority and teaches nothing.
+With two labels there is one stack, for label 1 against label 0. With K > 2 there is one per label,
+and the softmax of their outputs are the chances: the labels share one likelihood, so a stack learns
+nothing where another explains the label already. The mode is then that of all a_k together, with
+p = softmax(a) for s(a); each stack keeps its own S, as if the others' weights were known.
+
+An LL that sent nothing has x_i = 0; an instance with nothing but zeros is decided by majority and
+teaches nothing.
 
 State per cube: labelled instances, then for each stack the rows of S and w: a fold over labels in
 order. No regret bound of its own: run it in a committee (`learners/fusion/committee.py`) to have
@@ -100,7 +104,8 @@ class Stack(Fusion):
         # Rounded, so that a batch's make-up, which can move the last bits, does not break ties.
         labels = winner(np.rint(scores * UNIT), ballot.present, self.prefer)
         parts = completed(rounded(np.maximum(worth, 0.0), ballot.present))
-        return Verdict(labels, parts, ballot.labels, label_chances(scores) * ballot.heard[:, None])
+        chances = label_chances(scores) if self._stacks == 1 else _softmax(scores)
+        return Verdict(labels, parts, ballot.labels, chances * ballot.heard[:, None])
 
     def _project(self, cells: Ints, x: Floats) -> tuple[Floats, Floats, Floats]:
         """Return m and v, (n, stacks), and each LL's weight in the mean over the stacks, (n, M)."""
@@ -136,9 +141,8 @@ class Stack(Fusion):
         beliefs = self._beliefs(rows).copy()
         # One small step after the other: it costs about the same as a step over fifty cubes at
         # once, and the bits cannot depend on how the stream is cut.
-        for cube, inputs, targets in zip(which.tolist(), x, y.tolist(), strict=True):
-            for belief, given, target in zip(beliefs[cube], inputs, targets, strict=True):
-                _update(belief, given, float(target))
+        for cube, inputs, targets in zip(which.tolist(), x, y.astype(np.float64), strict=True):
+            _update_all(beliefs[cube], inputs, targets)
         rows[:, 1:] = beliefs.reshape(len(rows), -1)
         self._table.put(cells, rows)
 
@@ -156,12 +160,22 @@ def _silent(x: Floats) -> Bools:
     return ~np.asarray(x[:, :, :-1].any(axis=(1, 2)))
 
 
-def _update(belief: Floats, x: Floats, y: float) -> None:
-    """Take in one instance: `belief` holds the rows of S, then w, and changes in place."""
-    image = belief @ x
+def _update_all(beliefs: Floats, x: Floats, y: Floats) -> None:
+    """Take in one instance, x and y of each stack; the beliefs change in place."""
+    images = [belief @ given for belief, given in zip(beliefs, x, strict=True)]
+    m = [float(image[-1]) for image in images]
+    v = [max(float(given @ image[:-1]), 0.0) for given, image in zip(x, images, strict=True)]
+    if len(m) == 1:
+        p = [_posterior(m[0], v[0], float(y[0]))]
+    else:
+        p = _joint_posterior(np.array(m), np.array(v), y).tolist()
+    for belief, image, *numbers in zip(beliefs, images, v, p, y.tolist(), strict=True):
+        _update(belief, image, *numbers)
+
+
+def _update(belief: Floats, image: Floats, v: float, p: float, y: float) -> None:
+    """Change one belief, the rows of S and then w, in place; `image` is its product with x."""
     s = image[:-1]
-    v = max(float(x @ s), 0.0)
-    p = _posterior(float(image[-1]), v, y)
     k = p * (1.0 - p)
     # S loses k/(1 + k v) s s', and w gains (y - p) s': one outer product for both.
     loss = image * (k / (1.0 + k * v))
@@ -193,6 +207,28 @@ def _posterior(m: float, v: float, y: float) -> float:
         if length <= 1e-10 * (1.0 + abs(a)):
             break
     return _logistic(a)
+
+
+def _joint_posterior(m: Floats, v: Floats, y: Floats) -> Floats:
+    """Return p = softmax(a) at the solution of a = m + v (y - softmax(a)) for all stacks together.
+
+    The softmax's curvature is at most one half, so each step with that curvature comes closer
+    (D. Böhning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical
+    Mathematics 44, 1992).
+    """
+    a = m
+    for _ in range(100):
+        move = (m - a + v * (y - _softmax(a))) / (1.0 + 0.5 * v)
+        a = a + move
+        if float(np.abs(move).max()) <= 1e-9:
+            break
+    return _softmax(a)
+
+
+def _softmax(scores: Floats) -> Floats:
+    """Return the chances, over the last axis, of labels with these scores."""
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
 def _logistic(a: float) -> float:

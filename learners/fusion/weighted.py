@@ -49,7 +49,7 @@ class WeightedFusion(Fusion):
     use: Use = "vote"
     salt = 0
 
-    def _decide(self, ballot: Ballot) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> Verdict:
         return weigh(
             ballot.labels,
             self._weights(ballot),

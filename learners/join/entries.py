@@ -84,6 +84,10 @@ def _same(data: Any) -> Any:
     return data
 
 
+def _nothing(_data: Any) -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """How entries are packed; left as they are unless told otherwise.
@@ -92,16 +96,26 @@ class Codec:
     keep           what of a prediction's payload is needed after the diagnosis; given its own
                    result, it returns it unchanged
     load           makes a prediction's payload of what `unpack` or `keep` returned of it
+    keep_context   what of a context's payload is needed after the diagnosis
+    weigh          how many bytes a label's or a context's payload takes that `shrink` could save
+    shrink         makes such a payload small, whatever it holds
     """
 
     pack: Callable[[Any], Packed] = _same
     unpack: Callable[[Packed], Sequence[Any]] = _same
     keep: Callable[[Any], Any] = _same
     load: Callable[[Any], Any] = _same
+    keep_context: Callable[[Any], Any] = _same
+    weigh: Callable[[Any], int] = _nothing
+    shrink: Callable[[Any], Any] = _same
 
     def same(self, one: Any, other: Any) -> bool:
-        """Tell whether two payloads are the same in what is kept of them."""
+        """Tell whether two predictions' payloads are the same in what is kept of them."""
         return bool(self.pack(self.keep(one)) == self.pack(self.keep(other)))
+
+    def same_context(self, one: Any, other: Any) -> bool:
+        """Tell whether two contexts' payloads are the same in what is kept of them."""
+        return bool(self.pack(self.keep_context(one)) == self.pack(self.keep_context(other)))
 
 
 class Case:
@@ -164,15 +178,16 @@ class Case:
             self.label_payload,
         )
 
-    def diagnosed_entry(self, keep: Callable[[Any], Any]) -> DiagnosedEntry:
+    def diagnosed_entry(self, codec: Codec) -> DiagnosedEntry:
         """Return the entry of the case after its diagnosis."""
+        keep, context = codec.keep, self.context
         return DiagnosedEntry(
             "diagnosed",
             self.stamp,
             tuple(self.labels),
             tuple([None if payload is None else keep(payload) for payload in self.payloads]),
             self.late,
-            self.context,
+            None if context is None else codec.keep_context(context),
             self.complete,
             self.decision,
         )

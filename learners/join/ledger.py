@@ -220,6 +220,8 @@ class JoinRules:
     contextual      a complete diagnosis needs a context as well
     max_pending     instances waiting for a prediction, a diagnosis or a label
     max_remembered  instances that are over, kept to tell a repeated label from a new one
+    max_early       bytes, for what labels and contexts that come before the diagnosis bring along;
+                    beyond it their payloads are shrunk
     """
 
     learners: int
@@ -228,13 +230,15 @@ class JoinRules:
     contextual: bool = False
     max_pending: int = 1_000_000
     max_remembered: int = 1_000_000
+    max_early: int = 64 << 20
 
     def __post_init__(self) -> None:
         for name in ("learners", "fusion_timeout", "label_ttl", "max_pending"):
             if getattr(self, name) < 1:
                 raise LearnerError(f"join: {name} must be at least 1")
-        if self.max_remembered < 0:
-            raise LearnerError("join: max_remembered must be 0 or greater")
+        for name in ("max_remembered", "max_early"):
+            if getattr(self, name) < 0:
+                raise LearnerError(f"join: {name} must be 0 or greater")
 
 
 _Queue: TypeAlias = OrderedDict[str, Any]
@@ -260,6 +264,9 @@ class Ledger:
         self.codec = codec or Codec()
         self.clock = 0
         self.counts = dict.fromkeys(COUNTERS, 0)
+        # What parked and open instances hold of early labels and contexts, and how many of these
+        # were shrunk since this ledger was made.
+        self.early_bytes = self.shrunk = 0
         # Each queue in the order of stamps, oldest first. OrderedDict and not dict: finding the
         # oldest key of a dict walks over the holes that deleted keys left.
         self._parked: OrderedDict[str, Case] = OrderedDict()
@@ -324,7 +331,7 @@ class Ledger:
         for (name, case), decision in zip(self._undecided, decisions, strict=True):
             case.decision = decision
             if self._diagnosed.get(name) is case:
-                self._diagnosed[name] = codec.pack(case.diagnosed_entry(codec.keep))
+                self._diagnosed[name] = codec.pack(case.diagnosed_entry(codec))
         settled = [self._settlement(closed) for closed in self._closed]
         self._in_batch, self._undecided, self._closed = False, [], []
         return settled
@@ -475,7 +482,7 @@ class Ledger:
         # It missed the diagnosis; its learner still takes the loss.
         case.late = (*case.late, learner)
         if packed:
-            self._diagnosed[name] = self.codec.pack(case.diagnosed_entry(self.codec.keep))
+            self._diagnosed[name] = self.codec.pack(case.diagnosed_entry(self.codec))
 
     def _compare(self, event: Prediction, case: Case) -> Arrival:
         """Tell a repeated prediction from a different one of the same learner."""
@@ -487,13 +494,13 @@ class Ledger:
         state, case = self._find(event.id)
         arrival = FIRST
         if (state is OPEN or state is PARKED) and case.context is not None:
-            arrival = SAME if case.context == event.payload else OTHER
+            arrival = SAME if self.codec.same_context(case.context, event.payload) else OTHER
         move = _CONTEXTS[state][arrival]
         if not self._take(event, move):
             return
         if move.enters is PARKED:
             case = self._park_case(event, case)
-        case.context = event.payload
+        case.context = self._early(event.payload)
         self._diagnose_if_complete(event.id, case)
 
     def _label(self, event: Label) -> None:
@@ -513,7 +520,21 @@ class Ledger:
             self._settle(event.id, event.label, entry, event.at)
             return
         case = self._park_case(event, entry) if move.enters is PARKED else entry
-        case.label, case.label_payload = event.label, event.payload
+        case.label, case.label_payload = event.label, self._early(event.payload)
+
+    def _early(self, payload: Any) -> Any:
+        """Return the payload of an early label or context, shrunk if there is no room for it."""
+        size = self.codec.weigh(payload)
+        if self.early_bytes + size > self.rules.max_early:
+            self.shrunk += 1
+            return self.codec.shrink(payload)
+        self.early_bytes += size
+        return payload
+
+    def _early_size(self, case: Case) -> int:
+        """Return how much of `early_bytes` a parked or open instance takes."""
+        payloads = (case.context, case.label_payload)
+        return sum(self.codec.weigh(payload) for payload in payloads if payload is not None)
 
     def _expire_before(self, label: Label) -> None:
         """Expire a diagnosis whose label comes too late, although the clock is not there yet."""
@@ -553,6 +574,7 @@ class Ledger:
     def _diagnose(self, name: str, case: Case) -> None:
         """Call for a diagnosis with what is there; a label that is there already settles it."""
         missing, context = case.missing(), case.context
+        self.early_bytes -= self._early_size(case)
         complete = not missing and (context is not None or not self.rules.contextual)
         case.complete = complete
         case.stamp = self._stamp()
@@ -588,6 +610,7 @@ class Ledger:
     def _give_up(self, name: str, case: Case) -> None:
         """Reject what was parked for an instance for which no prediction came."""
         self._touched[name] = None
+        self.early_bytes -= self._early_size(case)
         at = case.stamp >> STAMP_BITS
         rejections = self._step.rejections
         if case.context is not None:
@@ -619,9 +642,7 @@ class Ledger:
         """Return what can be learned from an instance."""
         entry, codec = closed.entry, self.codec
         load = codec.load
-        fields = (
-            entry.diagnosed_entry(codec.keep) if isinstance(entry, Case) else codec.unpack(entry)
-        )
+        fields = entry.diagnosed_entry(codec) if isinstance(entry, Case) else codec.unpack(entry)
         # Spelled out because building a DiagnosedEntry first takes as long as unpacking.
         _, stamp, labels, payloads, late, context, complete, decision = fields
         return Settle(
@@ -643,6 +664,15 @@ class Ledger:
     def pending(self) -> int:
         """Return how many instances wait for a prediction, a diagnosis or a label."""
         return len(self._parked) + len(self._open) + len(self._diagnosed)
+
+    @property
+    def waiting(self) -> int:
+        """Return, within a batch, how many decisions of earlier ones nothing was learned from yet.
+
+        What expires in this batch is still counted: it may be one of its own decisions.
+        """
+        left = len(self._diagnosed) + len(self._closed) + len(self._step.expiries)
+        return left - len(self._undecided)
 
     def sizes(self) -> dict[str, int]:
         """Return how many instances are in each state; `over` is the last three together."""
@@ -723,6 +753,7 @@ class Ledger:
             case, load = Case.of(entry), self.codec.load
             case.payloads = [None if p is None else load(p) for p in case.payloads]
             (self._open if case.heard else self._parked)[name] = case
+            self.early_bytes += self._early_size(case)
         elif isinstance(entry, DiagnosedEntry):
             self._diagnosed[name] = packed
         else:

@@ -49,13 +49,15 @@ class Backoff:
             mean = (counts[F : 2 * F] + self._k * mean) / (counts[:F] + self._k)
         return np.asarray((successes[:F] + self._k * mean) / (trials + self._k))
 
-    def count(self, cubes: Ints, rules: Ints, correct: Bools, bandit: bool) -> None:
+    def count(
+        self, cubes: Ints, rules: Ints, correct: Bools, tried: Bools | None, bandit: bool
+    ) -> None:
         """Add labels, as in `Iup.learn`."""
         if not self._levels:
             return
-        used = np.ones_like(correct)
+        used = np.ones_like(correct) if tried is None else tried
         if bandit:
-            used = np.arange(self._rules) == rules[:, None]
+            used = used & (np.arange(self._rules) == rules[:, None])
         deltas = np.concatenate([used, used & correct], axis=1).astype(np.int64)
         self.add(cubes, deltas)
 

@@ -5,6 +5,9 @@ category. The paper works in [0, 1]^d and notes that categories fit in as well: 
 to the middle of its own share of [0, 1], so that cutting that axis into as many parts as there are
 categories gives one cell per category.
 
+A value may be missing: nan, in raw rows and in the unit cube alike. A category that the settings do
+not name counts as missing, too.
+
     >>> space = FeatureSpace((Real("age", MinMax(0, 100)), Categorical("sex", ("f", "m"))))
     >>> space.unit(np.array([[25.0, 1.0]])).tolist()
     [[0.25, 0.75]]
@@ -24,10 +27,11 @@ __all__ = ["Categorical", "Feature", "FeatureSpace", "MinMax", "Real"]
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A number with its scaling into [0, 1]."""
+    """A number with its scaling into [0, 1]; if it is required, readers refuse rows without it."""
 
     name: str
     scaling: Scaling
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Categorical:
 
     name: str
     categories: tuple[str, ...]
+    required: bool = False
 
     def __post_init__(self) -> None:
         if not self.categories or len(set(self.categories)) < len(self.categories):
@@ -86,7 +91,7 @@ class FeatureSpace:
         return [(kind, scalings, np.array(js)) for kind, (scalings, js) in groups.items()]
 
     def check(self, rows: Floats) -> None:
-        """Raise LearnerError unless `rows` is a finite (n, d) matrix with known categories."""
+        """Raise LearnerError unless `rows` is a complete (n, d) matrix with known categories."""
         if rows.ndim != 2 or rows.shape[1] != self.d:
             raise LearnerError(f"rows must have shape (n, {self.d}), not {rows.shape}")
         if not np.isfinite(rows).all():
@@ -107,6 +112,15 @@ class FeatureSpace:
         categorical = np.flatnonzero(self.category_counts)
         unit[:, categorical] = (rows[:, categorical] + 0.5) / self.category_counts[categorical]
         return unit
+
+    @cached_property
+    def centre(self) -> Floats:
+        """(d,): the middle of each feature's scale, the first category: a fill for want of better.
+
+        >>> FeatureSpace((Real("age", MinMax(0, 100)), Categorical("sex", ("f", "m")))).centre
+        array([50.,  0.])
+        """
+        return np.array([f.scaling.centre if isinstance(f, Real) else 0.0 for f in self.features])
 
     @cached_property
     def expanded_names(self) -> tuple[str, ...]:

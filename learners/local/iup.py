@@ -142,9 +142,17 @@ class _Phase:
         # Under full feedback the hits of the rules that were really chosen need a column of their
         # own; under bandit feedback they are the sum of S.
         self.table = table_for(self.size, 2 * config.rules + full)
+        # Complete instances and the others are two streams, each with a partition of its own.
         self.factor = 2.0 * log_term(T, config.rules, self.partition.size)
+        self.open_factor = 2.0 * log_term(T, config.rules, self.partition.grid.incomplete)
         self.cells = np.arange(min(self.size, DENSE_LIMIT))
         self.backoff = Backoff(self.partition, config.rules, config.backoff)
+
+    def factors(self, cubes: Ints) -> "float | Floats":
+        """Return the factor of the index's second term: `2 (1 + 2 ln(2 |F| m^d T^1.5))`."""
+        if not len(cubes) or cubes.max() < self.size:
+            return self.factor
+        return np.where(cubes < self.size, self.factor, self.open_factor)
 
 
 class Iup:
@@ -206,7 +214,7 @@ class Iup:
         number = self.current
         phase = self.phase(number)
         # Where cubes are fewer than instances, each cube is judged once; `at` finds its judgement.
-        few = phase.size <= len(cubes) and weights is None
+        few = phase.size <= len(cubes) and weights is None and int(cubes.max()) < phase.size
         among, at = (phase.cells, cubes) if few else (cubes, np.arange(len(cubes)))
         rows = phase.table.rows(among)
         if self.elsewhere is not None:
@@ -249,7 +257,7 @@ class Iup:
             n = np.maximum(trials, 1.0)
             means = successes / n
         if self.config.exploration:
-            index = np.sqrt(phase.factor / n)
+            index = np.sqrt(phase.factors(cubes) / n)
             if self.config.exploration != 1.0:
                 index *= self.config.exploration
             index += means
@@ -259,35 +267,47 @@ class Iup:
             index[trials == 0] = np.inf
         return means, index
 
-    def learn(self, phase: int | Ints, cubes: Ints, rules: Ints, correct: Bools) -> None:
+    def learn(
+        self,
+        phase: int | Ints,
+        cubes: Ints,
+        rules: Ints,
+        correct: Bools,
+        tried: Bools | None = None,
+    ) -> None:
         """Take in labels: `correct` (n, F) tells for each rule whether it was right.
 
-        Under bandit feedback only the chosen rule's column is read. `phase` may be an array,
+        `tried` (n, F) tells which rules had an opinion, all unless given: the others were not
+        tried. Under bandit feedback only the chosen rule's column is read. `phase` may be an array,
         because labels come late and may belong to a phase that is over.
         """
         self.labelled += len(cubes)
         if isinstance(phase, int):
-            self._count(self.phase(phase), cubes, rules, correct)
+            self._count(self.phase(phase), cubes, rules, correct, tried)
             return
         for number in np.unique(phase).tolist():
             of = np.flatnonzero(phase == number)
-            self._count(self.phase(number), cubes[of], rules[of], correct[of])
+            had = None if tried is None else tried[of]
+            self._count(self.phase(number), cubes[of], rules[of], correct[of], had)
 
-    def _count(self, phase: _Phase, cubes: Ints, rules: Ints, correct: Bools) -> None:
+    def _count(
+        self, phase: _Phase, cubes: Ints, rules: Ints, correct: Bools, tried: Bools | None
+    ) -> None:
         F = self.config.rules
         bandit = self.config.feedback is Feedback.BANDIT
         places = phase.table.claim(cubes)
         # Integers, because adding booleans in place would cast them one by one.
-        hits = correct.take(np.arange(0, correct.size, F) + rules).astype(np.int64)
+        chosen = np.arange(0, correct.size, F) + rules
+        hits = correct.take(chosen).astype(np.int64)
         if bandit:
-            phase.table.bump(places, rules, 1)
+            phase.table.bump(places, rules, 1 if tried is None else tried.take(chosen) * 1)
             phase.table.bump(places, rules + F, hits)
         else:
             for f in range(F):
-                phase.table.bump(places, f, 1)
+                phase.table.bump(places, f, 1 if tried is None else tried[:, f] * 1)
                 phase.table.bump(places, F + f, correct[:, f].astype(np.int64))
             phase.table.bump(places, 2 * F, hits)
-        phase.backoff.count(cubes, rules, correct, bandit)
+        phase.backoff.count(cubes, rules, correct, tried, bandit)
 
     def merge(self, other: "Iup") -> None:
         """Add the counts of another learner of the same configuration: exact."""

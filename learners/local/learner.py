@@ -1,7 +1,8 @@
 """A local learner (LL): its features, its rules, and IUP to choose among them (sections II and IV).
 
     1. scale      rows of raw values into the unit cube
-    2. ask        every rule for its label: the rules are functions of the row, so all are known
+    2. ask        every rule for its label: the rules are functions of the row, so all are known;
+                  where values are missing, they see what is known of the feature in their place
     3. choose     one rule per row by IUP, and send its label with what learning will need
     4. learn      when labels come back: counts per cube, and the rules that learn
 
@@ -15,13 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.arrays.types import Bools, Floats, Ints, Seeds
+from learners.arrays.types import MISSING, Bools, Floats, Ints, Seeds
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
+from learners.local.filling import Filling
 from learners.local.iup import Choices, Iup, IupConfig
 from learners.rules.base import LearningRule, Rule
-from learners.theory.bounds import epsilon_floor, log_term
-from learners.theory.intervals import accuracy_interval
+from learners.rules.joint import Heard
+
+_EVEN = 1e-9
+"""Log-odds of all labels that differ by less are equal but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +33,29 @@ class Predictions:
     """What an LL says about a batch of n instances.
 
     choices     what IUP chose, and the counts behind it
-    labels      (n,)   label index of the chosen rule
-    votes       (n, F) label index of every rule
-    log_odds    (n, K) the chosen rule's log-odds per label, nan where it has none
+    labels      (n,)   label index of the chosen rule, MISSING where it has no opinion
+    votes       (n, F) label index of every rule, MISSING where it has no opinion
+    log_odds    (n, K) the chosen rule's log-odds per label, nan where it has none, or no opinion
+    missing     (n,)   how many features are missing; None if none is
     """
 
     choices: Choices
     labels: Ints
     votes: Ints
     log_odds: Floats
+    missing: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure an LL is of the chosen rules; one entry per instance.
+    """How sure an LL is of the chosen rules; one entry per instance (`theory.promises`).
 
     accuracy    estimate, nan where the cube has no trials
-    low, high   holds the rule's accuracy in the cube at all times, with probability 95 %
-    epsilon     Corollary 1: with probability 1 - 1/T the rule is that close to the best one; only
-                under the paper's own setting (c = 1, no back-off, fixed rules), inf where N = 0
+    low, high   holds the rule's accuracy in the cube at all times, with probability 95 %; nan where
+                the rule learns or back-off is on
+    epsilon     Corollary 1: with probability 1 - 1/T the rule is that close to the best one; nan
+                unless the paper's own setting is used (c = 1, no weights, no back-off, fixed
+                rules), inf where N = 0
     """
 
     accuracy: Floats
@@ -60,8 +68,9 @@ class Labelled(NamedTuple):
     """The labels of n instances, with what an LL had decided on them.
 
     phase, cubes, rules   as in Choices; `phase` may be an array, because labels come late
-    votes                 (n, F) the rules' labels at decision time; under bandit feedback only the
-                          chosen rule's is read
+    votes                 (n, F) the rules' labels at decision time, MISSING where a rule had no
+                          opinion: that is no trial of it. Under bandit feedback only the chosen
+                          rule's is read
     truth                 (n,)   the label that came
     """
 
@@ -79,25 +88,57 @@ class Labelled(NamedTuple):
 
 
 class Lessons(NamedTuple):
-    """What rules that learn are taught, in order.
+    """What rules that learn are taught, in order; joint rules need the last three.
 
     rows     (n, d) the features
     truth    (n,)   their labels
-    others   (n, K) the log-odds of the other LLs together; needed by a joint rule
+    others   (n, K) the log-odds of the other LLs together, when the decision was made
+    said     (n, K) this LL's own log-odds then (`opinion`), nan where its rule has none
+    chosen   (n,)   the rule that had said them
     """
 
     rows: Floats
     truth: Ints
     others: Floats | None = None
+    said: Floats | None = None
+    chosen: Ints | None = None
 
     def part(self, rows: slice) -> "Lessons":
         """Return some of the lessons."""
-        others = None if self.others is None else self.others[rows]
-        return Lessons(self.rows[rows], self.truth[rows], others)
+        return Lessons(
+            self.rows[rows],
+            self.truth[rows],
+            None if self.others is None else self.others[rows],
+            None if self.said is None else self.said[rows],
+            None if self.chosen is None else self.chosen[rows],
+        )
+
+    def heard(self, rule: int, partners: int) -> Heard | None:
+        """Return what a joint rule hears: of its own only what it said itself."""
+        if self.others is None:
+            return None
+        if self.said is None or self.chosen is None:
+            return Heard.fresh(self.others)
+        mine = self.chosen[:, None] == rule
+        return Heard(self.others, np.where(mine, self.said, np.nan), partners)
+
+
+def opinion(log_odds: Floats, labels: Ints) -> Floats:
+    """Return the (n, K) log-odds that an LL had sent: 0 where it had no opinion, so no label."""
+    return np.where(labels[:, None] < 0, 0.0, log_odds)
+
+
+class Pooled(NamedTuple):
+    """What all partitions of an LL know together, as far as it is not counted by cube."""
+
+    rules: Sequence[Rule]
+    filling: Filling
 
 
 class LocalLearner:
     """One LL with K labels.
+
+    `partners` is how many other LLs of the ensemble have joint rules.
 
     >>> from learners.local.features import unit_cube
     >>> from learners.rules.constant import Constant
@@ -119,14 +160,17 @@ class LocalLearner:
         *,
         classes: int,
         lipschitz: float = 1.0,
+        partners: int = 0,
     ) -> None:
         if len(rules) != config.rules:
             raise LearnerError(f"{len(rules)} rules given, IUP was set up for {config.rules}")
         self.space = space
         self.rules = tuple(rules)
         self.iup = Iup(space, config)
+        self.filling = Filling(space)
         self.classes = classes
         self.lipschitz = lipschitz
+        self.partners = partners
 
     @property
     def learns(self) -> bool:
@@ -143,35 +187,44 @@ class LocalLearner:
         """Tell whether a rule needs the other LLs' log-odds when the label comes."""
         return any(rule.joint for rule in self.learning_rules)
 
-    def decide(
-        self, rows: Floats, seeds: Seeds, rules: Sequence[Rule] | None = None
-    ) -> Predictions:
+    def decide(self, rows: Floats, seeds: Seeds, pooled: Pooled | None = None) -> Predictions:
         """Predict a batch of (n, d) rows; raises RuleError if a rule fails on it.
 
-        `rules` are asked in place of the learner's own, where several partitions pool theirs.
+        `pooled` is asked in place of the learner's own, where several partitions pool theirs. A
+        rule whose log-odds are the same for all labels, as before its first lesson, has no opinion;
+        none has where all features are missing.
         """
+        rules, filling = pooled or (self.rules, self.filling)
         choices = self.iup.decide(self.space.unit(rows), seeds)
+        gaps: Ints = np.isnan(rows).sum(axis=1)
+        if not gaps.any():
+            return self._ask(rules, rows, choices)
+        said = self._ask(rules, filling.look(rows), choices)
+        blind = gaps == self.space.d
+        return Predictions(
+            choices,
+            np.where(blind, MISSING, said.labels),
+            np.where(blind[:, None], MISSING, said.votes),
+            np.where(blind[:, None], np.nan, said.log_odds),
+            gaps,
+        )
+
+    def _ask(self, rules: Sequence[Rule], rows: Floats, choices: Choices) -> Predictions:
+        """Ask every rule about complete rows."""
         votes = np.empty((len(rows), len(self.rules)), np.int64)
         log_odds = np.full((len(rows), self.classes), np.nan)
-        for f, rule in enumerate(self.rules if rules is None else rules):
+        for f, rule in enumerate(rules):
             if rule.learns:
                 votes[:, f], odds = rule.judge(rows)
+                undecided = odds.max(axis=1) - odds.min(axis=1) < _EVEN
+                if undecided.any():
+                    votes[undecided, f] = MISSING
+                    odds = np.where(undecided[:, None], np.nan, odds)
                 log_odds = np.where(choices.rules[:, None] == f, odds, log_odds)
             else:
                 votes[:, f] = rule.predict(rows)
         labels = votes[np.arange(len(rows)), choices.rules]
         return Predictions(choices, labels, votes, log_odds)
-
-    def confidence(self, choices: Choices) -> Confidence:
-        """Say how sure the choices are."""
-        phase = self.iup.phase(choices.phase)
-        low, high = accuracy_interval(choices.trials, choices.successes)
-        d = phase.partition.d
-        floor = epsilon_floor(phase.horizon, d=d, L=self.lipschitz, alpha=self.iup.config.alpha)
-        factor = 8.0 * log_term(phase.horizon, len(self.rules), phase.partition.size)
-        with np.errstate(divide="ignore"):
-            epsilon = np.sqrt(factor / choices.trials) + floor
-        return Confidence(choices.accuracy, low, high, epsilon)
 
     def learn(self, labelled: Labelled, lessons: Lessons | None = None) -> None:
         """Take in labels of instances decided earlier: count them, then teach the rules, in order.
@@ -188,7 +241,14 @@ class LocalLearner:
     def count(self, labelled: Labelled) -> None:
         """Count which rules were right: the first half of `learn`."""
         correct: Bools = labelled.votes == labelled.truth[:, None]
-        self.iup.learn(labelled.phase, labelled.cubes, labelled.rules, correct)
+        tried: Bools = labelled.votes != MISSING
+        self.iup.learn(
+            labelled.phase,
+            labelled.cubes,
+            labelled.rules,
+            correct,
+            None if tried.all() else tried,
+        )
 
     def teach(self, lessons: Lessons) -> None:
         """Teach the rules that learn: the second half of `learn`.
@@ -196,5 +256,8 @@ class LocalLearner:
         If a rule fails, RuleError is raised when others may have learned: restore them all then.
         """
         if len(lessons.truth):
-            for rule in self.learning_rules:
-                rule.learn(*lessons)
+            rows = self.filling.learn(lessons.rows)
+            for f, rule in enumerate(self.rules):
+                if isinstance(rule, LearningRule):
+                    heard = lessons.heard(f, self.partners) if rule.joint else None
+                    rule.learn(rows, lessons.truth, heard)

@@ -8,6 +8,14 @@ edge belongs to the upper cell, x = 1 to the last.
     >>> grid = Partition(unit_cube(2), m=2)
     >>> grid.cells(np.array([[0.0, 0.0], [0.5, 0.0], [0.2, 1.0], [1.0, 1.0]])).tolist()
     [0, 1, 2, 3]
+
+A missing value (nan) has a part of its own on every axis that is cut. Points with a missing value
+make a second partition, numbered from the largest id downwards: the cells of complete points keep
+their ids, whatever else comes. Each of the two is a partition as Theorem 1 has it, for the stream
+of its own points: two points of a cell lack the same values and are near in the others.
+
+    >>> (MAX_CELLS - grid.cells(np.array([[np.nan, 0.2], [0.7, np.nan]]))).tolist()
+    [2, 7]
 """
 
 import math
@@ -16,13 +24,16 @@ from math import log
 
 import numpy as np
 
-from learners.arrays.types import Floats, Ints
+from learners.arrays.types import Bools, Floats, Ints
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace, unit_cube
 
 __all__ = ["Partition", "cuts_for", "unit_cube"]
 
 MAX_CELLS = 2**63 - 1
+_MOST_INCOMPLETE = 2**56
+"""As many cells of incomplete points a partition numbers, so that those of many phases have room.
+At two parts an axis that is enough for 35 features."""
 _EXACT_IN_FLOAT = 2**53
 _EXACT_IN_FLOAT32 = 2**24
 
@@ -50,6 +61,46 @@ def cuts_for(horizon: int, alpha: float, d: int, max_cuts: int | None = None) ->
     return m if max_cuts is None else min(m, max_cuts)
 
 
+class Grid:
+    """Numbers the cells of a product of axes, those of points with a missing value included.
+
+    radices      how many parts each axis has
+    size         how many cells there are for complete points: ids 0 … size - 1
+    incomplete   how many for the others: ids MAX_CELLS - incomplete + 1 … MAX_CELLS
+    """
+
+    def __init__(self, radices: Ints) -> None:
+        self.radices = radices
+        self.strides = _strides(radices)
+        self.size = _product(radices)
+        # Where an axis is not cut, it does not matter whether its value is missing.
+        self._cut: Bools = radices > 1
+        self._open: Ints = np.where(self._cut, radices + 1, 1)
+        if _product(self._open) > _MOST_INCOMPLETE:
+            self._open = np.ones_like(radices)  # too many to number: they share one cell
+        self._open_strides = _strides(self._open)
+        self.incomplete = _product(self._open)
+
+    def holds(self, cell: int) -> bool:
+        """Say whether there is a cell of this id."""
+        return 0 <= cell < self.size or 0 <= MAX_CELLS - cell < self.incomplete
+
+    def cells(self, digits: Ints, missing: Bools) -> Ints:
+        """Return the ids of cells; a digit does not count where the value is missing."""
+        missing = missing & self._cut
+        complete = np.where(missing, 0, digits) @ self.strides
+        opened = np.where(missing, self.radices, digits) % self._open @ self._open_strides
+        return np.where(missing.any(axis=1), MAX_CELLS - opened, complete)
+
+    def digits(self, cells: Ints) -> tuple[Ints, Bools]:
+        """Return (n, d): where cells lie on each axis, and where their values are missing."""
+        complete = (cells < self.size)[:, None]
+        opened = ((MAX_CELLS - cells)[:, None] // self._open_strides) % self._open
+        digits = np.where(complete, (cells[:, None] // self.strides) % self.radices, opened)
+        shared = ~complete & (self._open == 1)
+        return digits, (~complete & (digits == self.radices)) | (shared & self._cut)
+
+
 class Partition:
     """Cells of a feature space, `m` per real axis."""
 
@@ -59,13 +110,14 @@ class Partition:
         self.space = space
         self.m = m
         self.radices: Ints = np.where(space.category_counts > 0, space.category_counts, m)
-        self.size = _product(self.radices)
+        self.grid = Grid(self.radices)
+        self.size = self.grid.size
         if self.size > MAX_CELLS:
             raise LearnerError(
                 f"{space.d} features cut {m} ways make more cells than a 64-bit id can name; "
                 "use fewer features, fewer cuts (max_cuts) or a larger alpha"
             )
-        self._strides: Ints = np.concatenate([[1], np.cumprod(self.radices[:-1])]).astype(np.int64)
+        self._strides = self.grid.strides
         # One number where all axes are cut alike: numpy then runs over the matrix in one go.
         same = (self.radices == self.radices[0]).all()
         self._scale = float(self.radices[0]) if same else self.radices.astype(np.float64)
@@ -80,7 +132,14 @@ class Partition:
         return int((self.space.category_counts == 0).sum())
 
     def cells(self, unit: Floats) -> Ints:
-        """Return the cell id of each point of the unit cube."""
+        """Return the cell id of each point of the unit cube; missing values are nan."""
+        missing: Bools = np.isnan(unit)
+        if missing.any():
+            complete = self._complete_cells(np.where(missing, 0.0, unit))
+            return self.grid.cells(self.digits(complete), missing)
+        return self._complete_cells(unit)
+
+    def _complete_cells(self, unit: Floats) -> Ints:
         if self._halves is not None:
             # The same as below at a third of the cost; m = 2 is the paper's own setting.
             return ((unit >= 0.5).astype(np.float32) @ self._halves).astype(np.int64)
@@ -92,8 +151,15 @@ class Partition:
             return (digits @ self._float_strides).astype(np.int64)
         return np.asarray(digits.astype(np.int64) @ self._strides)
 
+    def context_cells(self, rows: Floats) -> Ints:
+        """Return the cell of each raw row; `size` where a value is missing.
+
+        That is the cell of contexts that do not come: the ensemble learner has no other for them.
+        """
+        return np.minimum(self.cells(self.space.unit(rows)), self.size)
+
     def digits(self, cells: Ints) -> Ints:
-        """Return (n, d): where each cell lies on each axis."""
+        """Return (n, d): where each cell of complete points lies on each axis."""
         return (cells[:, None] // self._strides) % self.radices
 
     @cached_property
@@ -122,14 +188,21 @@ class Coarsening:
     def __init__(self, fine: Partition, join: Ints, radices: Ints) -> None:
         self._fine = fine
         self._join = join
-        self._strides = np.concatenate([[1], np.cumprod(radices[:-1])]).astype(np.int64)
-        self.size = _product(radices)
+        self._grid = Grid(radices)
+        self.size = self._grid.size
 
     def cells(self, fine_cells: Ints) -> Ints:
         """Return the coarse cell of each fine cell."""
         if self.size == 1:
             return np.zeros(len(fine_cells), np.int64)
-        return np.asarray((self._fine.digits(fine_cells) // self._join) @ self._strides)
+        if len(fine_cells) and fine_cells.max() >= self._fine.size:
+            digits, missing = self._fine.grid.digits(fine_cells)
+            return self._grid.cells(digits // self._join, missing)
+        return np.asarray((self._fine.digits(fine_cells) // self._join) @ self._grid.strides)
+
+
+def _strides(radices: Ints) -> Ints:
+    return np.concatenate([[1], np.cumprod(radices[:-1])]).astype(np.int64)
 
 
 def _product(radices: Ints) -> int:

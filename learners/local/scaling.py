@@ -33,6 +33,11 @@ class Scaling(ABC):
     def apply(scalings: "Sequence[Scaling]", columns: Floats) -> Floats:
         """Scale (n, k) columns, the j-th by `scalings[j]`; all are of this class."""
 
+    @property
+    @abstractmethod
+    def centre(self) -> float:
+        """Return the value that is scaled to the middle of [0, 1]."""
+
 
 @dataclass(frozen=True, slots=True)
 class MinMax(Scaling):
@@ -52,6 +57,11 @@ class MinMax(Scaling):
         column = _column(values)
         low, high = float(column.min()), float(column.max())
         return cls(low, high) if high - low >= _TINY else cls(low - 0.5, high + 0.5)
+
+    @property
+    def centre(self) -> float:
+        """Return the middle of the range."""
+        return self.low + (self.high - self.low) / 2.0
 
     @staticmethod
     def apply(scalings: Sequence[Scaling], columns: Floats) -> Floats:
@@ -78,6 +88,11 @@ class ZLogistic(Scaling):
         std = float(column.std())
         return cls(float(column.mean()), std if std >= _TINY else 1.0)
 
+    @property
+    def centre(self) -> float:
+        """Return the mean."""
+        return self.mean
+
     @staticmethod
     def apply(scalings: Sequence[Scaling], columns: Floats) -> Floats:
         """Scale each column by its mean and deviation."""
@@ -102,6 +117,12 @@ class Quantile(Scaling):
     def fit(cls, values: ArrayLike, knots: int = QUANTILE_KNOTS) -> "Quantile":
         """Take the quantiles of the values."""
         return cls(tuple(np.quantile(_column(values), np.linspace(0.0, 1.0, knots)).tolist()))
+
+    @property
+    def centre(self) -> float:
+        """Return the median."""
+        shares = np.linspace(0.0, 1.0, len(self.knots))
+        return float(np.interp(0.5, shares, self.knots))
 
     @staticmethod
     def apply(scalings: Sequence[Scaling], columns: Floats) -> Floats:

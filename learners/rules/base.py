@@ -26,6 +26,7 @@ from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
 from learners.rules.calls import CURRENT
+from learners.rules.joint import Heard, Steps, learn_beside
 
 _Result = TypeVar("_Result")
 
@@ -111,7 +112,7 @@ class LearningRule(Rule):
     exact      equal histories give equal states, bit for bit; if not, only equal predictions
     fallible   learning runs foreign code that may raise on checked rows
     joint      learns what the other learners leave unexplained: its log-odds are a part that is
-               added to theirs, so with each label it is given their log-odds
+               added to theirs, so with each label it is given their log-odds (`Heard`)
     """
 
     learns: ClassVar[bool] = True
@@ -135,11 +136,10 @@ class LearningRule(Rule):
     def _log_odds(self, rows: Floats) -> Floats:
         """Return (n, K) finite log-odds."""
 
-    def learn(self, rows: Floats, truth: Ints, others: Floats | None = None) -> None:
+    def learn(self, rows: Floats, truth: Ints, heard: Heard | None = None) -> None:
         """Take in labelled rows, in order. What is refused leaves the rule as it was.
 
-        `others` (n, K) are the log-odds of the other learners together; a joint rule that is not
-        given them takes them to be zero.
+        A joint rule that hears nothing takes the other learners' log-odds to be zero.
         """
         self.space.check(rows)
         if truth.shape != (len(rows),) or truth.dtype.kind not in "iu":
@@ -148,19 +148,26 @@ class LearningRule(Rule):
             return
         if truth.min() < 0 or truth.max() >= self.classes:
             raise LearnerError(f"rule {self.name}: a label to learn from is outside the set")
-        if not self.joint or others is None:
+        if not self.joint or heard is None:
             self._guard(self._learn, rows, truth)
             return
-        if others.shape != (len(rows), self.classes) or not np.isfinite(others).all():
+        shape = (len(rows), self.classes)
+        if heard.others.shape != shape or not np.isfinite(heard.others).all():
             raise LearnerError(f"rule {self.name}: what the others said must be finite log-odds")
-        self._guard(self._learn_beside, rows, truth, others)
+        if heard.said.shape != shape or np.isinf(heard.said).any():
+            raise LearnerError(f"rule {self.name}: what it said itself must be log-odds or nan")
+        self._guard(self._learn_beside, rows, truth, heard)
 
     @abstractmethod
     def _learn(self, rows: Floats, truth: Ints) -> None:
         """Fold in at least one checked row."""
 
-    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
-        """Fold in checked rows beside the others' log-odds; every joint rule has its own."""
+    def _learn_beside(self, rows: Floats, truth: Ints, heard: Heard) -> None:
+        """Fold in checked rows beside what the other learners say."""
+        learn_beside(self.steps(rows, truth), heard, self.classes)
+
+    def steps(self, rows: Floats, truth: Ints) -> Steps:
+        """Return what folds in checked rows one by one; every joint rule has its own."""
         raise NotImplementedError(type(self).__name__)
 
     @abstractmethod

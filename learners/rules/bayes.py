@@ -32,7 +32,8 @@ from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.expanded_columns import Columns
 from learners.rules.fourier import FourierFeatures
-from learners.rules.odds import beside, by_row, dot_rows, from_heads, heads, sigmoid, targets
+from learners.rules.joint import Heard, Steps
+from learners.rules.odds import by_row, dot_rows, from_heads, heads, sigmoid, targets
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of
 
@@ -72,7 +73,6 @@ class BayesianLogistic(LearningRule):
         self.width = self.columns.width + 1 + fourier
         self.weights: Floats = np.zeros((heads(classes), self.width))
         self.covariance: Floats = np.tile(prior * np.eye(self.width), (heads(classes), 1, 1))
-        self._scratch: Floats = np.empty((self.width, self.width))
 
     def _inputs(self, z: Floats) -> Floats:
         return np.concatenate([z, np.ones((len(z), 1)), self.fourier(z)], axis=1)
@@ -87,28 +87,11 @@ class BayesianLogistic(LearningRule):
         return from_heads(odds, self.classes)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
-        self._learn_beside(rows, truth, np.zeros((len(rows), self.classes)))
+        self._learn_beside(rows, truth, Heard.fresh(np.zeros((len(rows), self.classes))))
 
-    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
-        x = self._inputs(self.scaler.learn(self.columns.raw(rows)))
-        for head in range(len(self.weights)):
-            y, offsets = targets(truth, head, self.classes), beside(others, head, self.classes)
-            self._update(self.weights[head], self.covariance[head], x, y, offsets)
-
-    def _update(self, w: Floats, S: Floats, x: Floats, y: list[float], others: list[float]) -> None:
-        """Take in the rows one by one; `w` and `S` change in place, without new arrays."""
-        s, outer = np.empty_like(w), self._scratch
-        column = s[:, None]
-        for row, target, offset in zip(x, y, others, strict=True):
-            np.dot(S, row, out=s)
-            v = max(float(row @ s), 0.0)
-            p = posterior(float(w @ row) + offset, v, target)
-            k = p * (1.0 - p)
-            w += (target - p) * s
-            # The root goes into s, so that the outer product is symmetric to the last bit.
-            s *= sqrt(k / (1.0 + k * v))
-            np.multiply(column, s, out=outer)
-            S -= outer
+    def steps(self, rows: Floats, truth: Ints) -> Steps:
+        """Return the Laplace steps for the rows."""
+        return _LaplaceSteps(self, rows, truth)
 
     def state(self) -> State:
         """Return the belief and the scaler's statistics."""
@@ -140,6 +123,43 @@ class BayesianLogistic(LearningRule):
             "covariance": (covariance + covariance.transpose(0, 2, 1)) / 2.0,
             **nest("scaler", self.scaler.merged(parts_of(states, "scaler"))),
         }
+
+
+class _LaplaceSteps(Steps):
+    """One Laplace step per row; the rule's belief changes in place, without new arrays."""
+
+    def __init__(self, rule: BayesianLogistic, rows: Floats, truth: Ints) -> None:
+        self._beliefs = list(zip(rule.weights, rule.covariance, strict=True))
+        self._x = rule._inputs(rule.scaler.learn(rule.columns.raw(rows)))
+        count = len(self._beliefs)
+        each = [targets(truth, head, rule.classes) for head in range(count)]
+        self._y = list(zip(*each, strict=True))
+        self._s: Floats = np.empty((count, rule.width))
+        self._outer: Floats = np.empty((rule.width, rule.width))
+        self._row, self._projected = 0, [(0.0, 0.0)] * count
+
+    def look(self, row: int) -> list[float]:
+        """Return the moderated log-odds of each head."""
+        self._row, x = row, self._x[row]
+        for head, ((w, S), s) in enumerate(zip(self._beliefs, self._s, strict=True)):
+            np.dot(S, x, out=s)
+            self._projected[head] = float(w @ x), max(float(x @ s), 0.0)
+        return [m / sqrt(1.0 + pi * v / 8.0) for m, v in self._projected]
+
+    def learn(self, others: list[float]) -> None:
+        """Take the row into each head's belief."""
+        for head, (target, offset) in enumerate(zip(self._y[self._row], others, strict=True)):
+            m, v = self._projected[head]
+            self._update(head, v, posterior(m + offset, v, target), target)
+
+    def _update(self, head: int, v: float, p: float, target: float) -> None:
+        (w, S), s = self._beliefs[head], self._s[head]
+        k = p * (1.0 - p)
+        w += (target - p) * s
+        # The root goes into s, so that the outer product is symmetric to the last bit.
+        s *= sqrt(k / (1.0 + k * v))
+        np.multiply(s[:, None], s, out=self._outer)
+        S -= self._outer
 
 
 def posterior(m: float, v: float, y: float) -> float:

@@ -2,8 +2,8 @@
 
     p = sigma(w'x),   w += rate * ((y - p) x - l2 w)
 
-If joint, p = sigma(w'x + o), o being the other learners' log-odds: together they then
-take the step of one logistic regression over all features, and none sees the others' features.
+If joint, p = sigma(w'x + o), o being the other learners' log-odds: together they then take the step
+of one logistic regression over all features, and none sees the others' features.
 
 x are the scaled columns and a constant 1. With K > 2 labels there is one w per label against the
 rest. Plain, fast, never stops adapting: `rate` does not fall, so it follows a drifting stream.
@@ -17,7 +17,8 @@ from learners.arrays.types import Floats, Ints, State
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.expanded_columns import Columns
-from learners.rules.odds import beside, by_row, from_heads, heads, sigmoid, targets
+from learners.rules.joint import Heard, Steps
+from learners.rules.odds import by_row, from_heads, heads, sigmoid, targets
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of, weighted
 
@@ -57,21 +58,11 @@ class Logistic(LearningRule):
         return from_heads(by_row(x, self.weights.T), self.classes)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
-        self._learn_beside(rows, truth, np.zeros((len(rows), self.classes)))
+        self._learn_beside(rows, truth, Heard.fresh(np.zeros((len(rows), self.classes))))
 
-    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats) -> None:
-        x = _with_constant(self.scaler.learn(self.columns.raw(rows)))
-        for head, w in enumerate(self.weights):
-            offsets = beside(others, head, self.classes)
-            self._descend(w, x, targets(truth, head, self.classes), offsets)
-
-    def _descend(self, w: Floats, x: Floats, y: list[float], others: list[float]) -> None:
-        """Take one step per row; `w` changes in place."""
-        for row, target, offset in zip(x, y, others, strict=True):
-            step = self.rate * (target - sigmoid(float(w @ row) + offset))
-            if self.shrinks:
-                w *= self.keep
-            w += step * row
+    def steps(self, rows: Floats, truth: Ints) -> Steps:
+        """Return the steps of gradient descent for the rows."""
+        return _Descent(self, rows, truth)
 
     def state(self) -> State:
         """Return the weights and the scaler's statistics."""
@@ -85,6 +76,33 @@ class Logistic(LearningRule):
     def _average(self, states: Sequence[State], shares: Sequence[float]) -> State:
         scaler = self.scaler.merged(parts_of(states, "scaler"))
         return {"weights": weighted(states, "weights", shares), **nest("scaler", scaler)}
+
+
+class _Descent(Steps):
+    """One step of gradient descent per row; the rule's weights change in place."""
+
+    def __init__(self, rule: Logistic, rows: Floats, truth: Ints) -> None:
+        self._rule = rule
+        self._x = _with_constant(rule.scaler.learn(rule.columns.raw(rows)))
+        count = len(rule.weights)
+        each = [targets(truth, head, rule.classes) for head in range(count)]
+        self._y = list(zip(*each, strict=True))
+        self._row, self._odds = 0, [0.0] * count
+
+    def look(self, row: int) -> list[float]:
+        """Return w'x of each head."""
+        x = self._x[row]
+        self._row, self._odds = row, [float(w @ x) for w in self._rule.weights]
+        return self._odds
+
+    def learn(self, others: list[float]) -> None:
+        """Move each head's weights along the row."""
+        rule, x = self._rule, self._x[self._row]
+        for head, (target, offset) in enumerate(zip(self._y[self._row], others, strict=True)):
+            step = rule.rate * (target - sigmoid(self._odds[head] + offset))
+            if rule.shrinks:
+                rule.weights[head] *= rule.keep
+            rule.weights[head] += step * x
 
 
 def _with_constant(x: Floats) -> Floats:

@@ -35,13 +35,6 @@ def targets(truth: Ints, head: int, classes: int) -> list[float]:
     return [float(hit) for hit in (truth == label).tolist()]
 
 
-def beside(others: Floats, head: int, classes: int) -> list[float]:
-    """Return the others' log-odds of the head's label, row by row, from (n, K) log-odds."""
-    label = 1 if classes == 2 else head
-    column: list[float] = others[:, label].tolist()
-    return column
-
-
 def from_heads(a: Floats, classes: int) -> Floats:
     """Return (n, K) log-odds from the (n, H) outputs of the heads."""
     return np.concatenate([-a, a], axis=1) if classes == 2 else a

@@ -8,7 +8,7 @@
 False
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +35,17 @@ PRESETS = {"kdi": kdi, "additive": additive}
 
 @dataclass(frozen=True)
 class Request:
-    """What a rule is made from; `values` holds every option of its kind, checked."""
+    """What a rule is made from.
+
+    values     every option of its kind, checked
+    packages   packages whose code its options may name
+    """
 
     name: str
     space: FeatureSpace
     labels: tuple[str, ...]
     values: dict[str, Any]
+    packages: Collection[str]
 
     @property
     def classes(self) -> int:
@@ -68,10 +73,12 @@ def make_rule(
     space: FeatureSpace,
     labels: Sequence[str],
     name: str | None = None,
+    packages: Collection[str] = (),
 ) -> Rule:
     """Make a rule from its settings table: `kind`, perhaps a `name`, and the kind's options.
 
-    `name` is what the rule is called if its table does not say.
+    `name` is what the rule is called if its table does not say. Code that it names must come from
+    one of the `packages`.
     """
     called = table.get("name", name or table.get("kind"))
     kind = find_kind(table.get("kind"), called or "?")
@@ -79,7 +86,7 @@ def make_rule(
         raise OptionError(kind.name, "name", "must be a text")
     options = {key: value for key, value in table.items() if key not in ("kind", "name")}
     values = read(called, options, kind.options, labels)
-    return kind.make(Request(called, space, tuple(labels), values))
+    return kind.make(Request(called, space, tuple(labels), values, packages))
 
 
 def find_kind(word: object, rule: str) -> Kind:
@@ -110,11 +117,15 @@ def _threshold(r: Request) -> Rule:
 
 
 def _callable(r: Request) -> Rule:
-    return CallableRule(r.name, r.space, r.labels, r.values["function"])
+    return CallableRule(r.name, r.space, r.labels, r.values["function"], r.packages)
+
+
+def _river(r: Request) -> Rule:
+    return RiverModel(r.name, r.space, r.classes, packages=r.packages, **r.values)
 
 
 def _sklearn(r: Request) -> Rule:
-    return sklearn_rule(r.name, r.space, r.labels, r.values["model"])
+    return sklearn_rule(r.name, r.space, r.labels, r.values["model"], r.packages)
 
 
 def _linear(r: Request) -> Rule:
@@ -175,7 +186,7 @@ def _committee(r: Request) -> Rule:
 def _member(r: Request, table: Mapping[str, Any]) -> LearningRule:
     called = f"{r.name}/{table.get('name', table.get('kind'))}"
     try:
-        member = make_rule({**table, "name": called}, r.space, r.labels)
+        member = make_rule({**table, "name": called}, r.space, r.labels, packages=r.packages)
     except LearnerError as error:
         raise OptionError(r.name, "members", str(error)) from error
     if not isinstance(member, LearningRule):
@@ -308,7 +319,7 @@ _ALL = (
             Option("arguments", "table", {}, "keyword arguments of the class"),
             _scaling("zscore", "none"),
         ),
-        _learning(RiverModel),
+        _river,
     ),
 )  # fmt: skip
 

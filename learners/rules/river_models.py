@@ -7,17 +7,15 @@ do. A model that takes a `seed` and is given none gets 0, so that a replay repea
 The model gets each row as a dictionary of columns: real features scaled online if wanted (linear
 models need it, trees do not mind), categories as 0/1 columns. Its probabilities become log-odds.
 
-Trust: the state is the pickled model. Unpickling runs code, so whoever can write the worker's state
-(its changelog topic and its folder on disk) can run code in the worker. Guard those as you guard
-the program itself; rules of the other kinds keep plain numbers and have no such risk. A pickle also
-belongs to its River version: after an upgrade of River that changes the class, rebuild the state
-from the topics. Two models with the same history predict the same bits, but their pickles may
-differ (River keeps unseeded generators that it never draws from), hence `exact` is False.
+The state is the model's objects as plain data (`object_graphs`), which cannot run code when it is
+read; the pickles of earlier versions could, and are refused. The data belongs to its River version:
+after an upgrade of River that changes the class, rebuild the state from the topics. Two models with
+the same history predict the same bits, but their data may differ (River keeps unseeded generators
+that it never draws from), hence `exact` is False.
 """
 
 import inspect
-import pickle
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ import numpy as np
 from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
+from learners.rules import object_graphs
 from learners.rules.base import LearningRule
 from learners.rules.callables import load
 from learners.rules.expanded_columns import Columns
@@ -32,6 +31,8 @@ from learners.rules.odds import from_heads
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of
 
+RIVER = tuple(f"river.{package}" for package in sorted(object_graphs.RIVER))
+"""Packages whose classes need no permission."""
 _FLOOR = 1e-12
 """A probability of 0 or 1 becomes this far from it: log-odds stay finite, within +-27.6."""
 
@@ -42,6 +43,7 @@ class RiverModel(LearningRule):
     model       `package.module:Class`
     arguments   its keyword arguments; one that is a model itself is a table with `model` and
                 `arguments` of its own
+    packages    packages besides River's whose classes may be named
     scaling     online scaling of the real features: zscore, log, rank or none
     """
 
@@ -57,11 +59,14 @@ class RiverModel(LearningRule):
         model: str,
         arguments: Mapping[str, Any] | None = None,
         scaling: str = "zscore",
+        packages: Collection[str] = (),
     ) -> None:
         super().__init__(name, space, classes)
         self.columns = Columns(space)
         self.scaler = None if scaling == "none" else make_scaler(scaling, self.columns)
-        self.model = _build(name, model, arguments or {})
+        self.model = _Maker(name, (*RIVER, *packages)).build(model, arguments or {})
+        self._vocabulary = object_graphs.Vocabulary(packages)
+        self._stored = self._store()
         if classes > 2 and not getattr(self.model, "_multiclass", True):
             raise LearnerError(
                 f"rule {name}: {model} knows two labels only; use a multi-class model of River"
@@ -95,22 +100,42 @@ class RiverModel(LearningRule):
             z = raw if self.scaler is None else self.scaler.learn(raw)
             for x, y in zip(self._records(z), truth.tolist(), strict=True):
                 self.model.learn_one(x, y)
+            self._stored = self._store()
         except Exception:
             self.restore(before)
             raise
 
+    def _store(self) -> bytes:
+        try:
+            return object_graphs.write(self.model, self._vocabulary)
+        except LearnerError as error:
+            raise OptionError(self.name, "model", f"its state cannot be stored: {error}") from None
+
     def state(self) -> State:
-        """Return the pickled model as bytes, and the scaler's statistics."""
-        pickled = np.frombuffer(pickle.dumps(self.model, protocol=5), np.uint8)
+        """Return the model's objects as bytes, and the scaler's statistics."""
         scaler = {} if self.scaler is None else nest("scaler", self.scaler.state())
-        return {"pickle": pickled, **scaler}
+        return {"objects": np.frombuffer(self._stored, np.uint8), **scaler}
 
     def restore(self, state: State) -> None:
-        """Put back what `state` returned. Runs code from the pickle: see the module's text."""
-        pickled = array(state, "pickle", np.uint8, (None,)).tobytes()
-        self.model = pickle.loads(pickled)  # noqa: S301 - the worker's own state, see the docstring
+        """Put back what `state` returned; LearnerError if it is not of such a model."""
+        if "pickle" in state:
+            raise LearnerError(
+                f"the stored model of rule {self.name} is a pickle of an earlier version, which"
+                " could run code and is not read; rebuild the learner's state from the topics"
+            )
+        stored = array(state, "objects", np.uint8, (None,)).tobytes()
+        try:
+            model = object_graphs.read(stored, self._vocabulary)
+        except LearnerError as error:
+            raise self._refusal(str(error)) from None
+        if type(model) is not type(self.model):
+            raise self._refusal("it is of another class")
+        self.model, self._stored = model, stored
         if self.scaler is not None:
             self.scaler.restore(part_of(state, "scaler"))
+
+    def _refusal(self, why: str) -> LearnerError:
+        return LearnerError(f"the stored model of rule {self.name} is refused: {why}")
 
     @property
     def averages(self) -> bool:
@@ -118,45 +143,51 @@ class RiverModel(LearningRule):
         return False
 
 
-def _build(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:
-    instance = _make(rule, model, arguments)
-    missing = [m for m in ("learn_one", "predict_proba_one") if not hasattr(instance, m)]
-    if missing:
-        raise OptionError(rule, "model", f"{model} has no {', '.join(missing)}")
-    return instance
+class _Maker:
+    """Makes a model from its name and arguments, out of classes of the allowed packages."""
 
+    def __init__(self, rule: str, allowed: Collection[str]) -> None:
+        self._rule, self._allowed = rule, allowed
 
-def _make(rule: str, model: str, arguments: Mapping[str, Any]) -> Any:
-    """Call a class with keyword arguments; a table with a `model` of its own is made first."""
-    kind = _load_model(rule, model)
-    keywords = {key: _argument(rule, value) for key, value in arguments.items()}
-    try:
-        if "seed" in inspect.signature(kind).parameters:
-            keywords.setdefault("seed", 0)
-        return kind(**keywords)
-    except Exception as error:
-        raise OptionError(
-            rule, "arguments", f"{model} raised {type(error).__name__}: {error}"
-        ) from error
+    def build(self, model: str, arguments: Mapping[str, Any]) -> Any:
+        """Return a model that learns and predicts."""
+        instance = self._make(model, arguments)
+        missing = [m for m in ("learn_one", "predict_proba_one") if not hasattr(instance, m)]
+        if missing:
+            raise OptionError(self._rule, "model", f"{model} has no {', '.join(missing)}")
+        return instance
 
-
-def _argument(rule: str, value: Any) -> Any:
-    if not (isinstance(value, Mapping) and "model" in value):
-        return value
-    unknown = set(value) - {"model", "arguments"}
-    if unknown or not isinstance(value["model"], str):
-        raise OptionError(rule, "arguments", "a model inside it has model and arguments only")
-    return _make(rule, value["model"], value.get("arguments", {}))
-
-
-def _load_model(rule: str, model: str) -> Any:
-    try:
-        return load(rule, "model", model)
-    except LearnerError as error:
-        cause = error.__cause__
-        if isinstance(cause, ModuleNotFoundError) and cause.name == "river":
-            raise LearnerError(
-                f"rule {rule}: River is not installed; install the extra:"
-                " pip install 'hedged-bandits[river]'"
+    def _make(self, model: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a class with keyword arguments; a table with a `model` of its own is made first."""
+        kind = self._load(model)
+        keywords = {key: self._argument(value) for key, value in arguments.items()}
+        try:
+            if "seed" in inspect.signature(kind).parameters:
+                keywords.setdefault("seed", 0)
+            return kind(**keywords)
+        except Exception as error:
+            raise OptionError(
+                self._rule, "arguments", f"{model} raised {type(error).__name__}: {error}"
             ) from error
-        raise
+
+    def _argument(self, value: Any) -> Any:
+        if not (isinstance(value, Mapping) and "model" in value):
+            return value
+        unknown = set(value) - {"model", "arguments"}
+        if unknown or not isinstance(value["model"], str):
+            raise OptionError(
+                self._rule, "arguments", "a model inside it has model and arguments only"
+            )
+        return self._make(value["model"], value.get("arguments", {}))
+
+    def _load(self, model: str) -> Any:
+        try:
+            return load(self._rule, "model", model, self._allowed)
+        except LearnerError as error:
+            cause = error.__cause__
+            if isinstance(cause, ModuleNotFoundError) and cause.name == "river":
+                raise LearnerError(
+                    f"rule {self._rule}: River is not installed; install the extra:"
+                    " pip install 'hedged-bandits[river]'"
+                ) from error
+            raise

@@ -13,7 +13,8 @@ log-scaled z-scores, once plain and once with 60 random Fourier features, all jo
 all, by far where few positives may be missed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule, RuleError
 from learners.rules.bayes import BayesianLogistic
+from learners.rules.joint import Heard, Steps
 from learners.rules.lda import RankLda
 from learners.rules.logistic import Logistic
+from learners.rules.odds import heads
 from learners.rules.states import nest, part_of, parts_of
 
 CLIP = 5.0
@@ -59,19 +62,30 @@ class Committee(LearningRule):
         return total / len(self.members)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
-        self._learn_beside(rows, truth, None)
+        with self._whole():
+            for member in self.members:  # the rows are checked already
+                member._guard(member._learn, rows, truth)
 
-    def _learn_beside(self, rows: Floats, truth: Ints, others: Floats | None) -> None:
+    def _learn_beside(self, rows: Floats, truth: Ints, heard: Heard) -> None:
+        with self._whole():
+            super()._learn_beside(rows, truth, heard)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Undo what other members have learned if one fails."""
         before = self.state() if self.fallible else {}
         try:
-            for member in self.members:  # the rows are checked already
-                if member.joint and others is not None:
-                    member._guard(member._learn_beside, rows, truth, others)
-                else:
-                    member._guard(member._learn, rows, truth)
+            yield
         except RuleError:
             self.restore(before)
             raise
+
+    def steps(self, rows: Floats, truth: Ints) -> Steps:
+        """Return the members' steps side by side."""
+        members = [
+            m.steps(rows, truth) if m.joint else _Alone(m, rows, truth) for m in self.members
+        ]
+        return _SideBySide(members, self.clip)
 
     def state(self) -> State:
         """Return the members' states under their positions."""
@@ -99,6 +113,46 @@ class Committee(LearningRule):
                 str(i), member._average(parts_of(states, str(i)), shares)
             ).items()
         }
+
+
+class _SideBySide(Steps):
+    """The steps of several members: what they say together is the mean of their cut log-odds."""
+
+    def __init__(self, members: Sequence[Steps], clip: float) -> None:
+        self._members = members
+        self._clip = clip
+
+    def look(self, row: int) -> list[float]:
+        """Return the committee's log-odds."""
+        each = [member.look(row) for member in self._members]
+        return [sum(map(self._cut, said)) / len(each) for said in zip(*each, strict=True)]
+
+    def _cut(self, odds: float) -> float:
+        return max(-self._clip, min(self._clip, odds))
+
+    def learn(self, others: list[float]) -> None:
+        """Let every member learn from the row."""
+        for member in self._members:
+            member.learn(others)
+
+
+class _Alone(Steps):
+    """A member that does not listen to other learners."""
+
+    def __init__(self, rule: LearningRule, rows: Floats, truth: Ints) -> None:
+        self._rule, self._rows, self._truth = rule, rows, truth
+        self._at = slice(0, 1)
+
+    def look(self, row: int) -> list[float]:
+        """Return the member's log-odds."""
+        self._at = slice(row, row + 1)
+        odds: list[float] = self._rule.log_odds(self._rows[self._at])[0].tolist()
+        return odds[-heads(self._rule.classes) :]
+
+    def learn(self, others: list[float]) -> None:
+        """Let the member learn from the row by itself."""
+        del others
+        self._rule._guard(self._rule._learn, self._rows[self._at], self._truth[self._at])
 
 
 def kdi(name: str, space: FeatureSpace, classes: int, *, seed: int = 0) -> Committee:

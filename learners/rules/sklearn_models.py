@@ -9,10 +9,11 @@ The settings name a function without arguments that returns the classifier, as
     def model():
         return joblib.load("/path/to/model.joblib")
 
-It is called once, when the rule is built, with the worker's rights: name only code you trust.
+It is called once, when the rule is built, with the worker's rights, so it must come from a package
+that `rules.packages` in the settings allows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +36,11 @@ class _Fitted:
     softmax: bool
 
 
-def sklearn_rule(name: str, space: FeatureSpace, labels: Sequence[str], target: str) -> Linear:
+def sklearn_rule(
+    name: str, space: FeatureSpace, labels: Sequence[str], target: str, allowed: Collection[str]
+) -> Linear:
     """Return the rule of the fitted classifier that `package.module:function` returns."""
-    function = load(name, "model", target)
+    function = load(name, "model", target, allowed)
     try:
         estimator = function()
     except Exception as error:

@@ -14,7 +14,7 @@ from math import gcd
 
 import numpy as np
 
-from learners.arrays.types import MISSING, Ints
+from learners.arrays.types import MISSING, Bools, Ints
 from learners.errors import LearnerError
 from learners.scores.error_rates import confusion
 
@@ -65,6 +65,16 @@ class Window:
     def confusion(self) -> Ints:
         """Return the confusion matrices of the window, (scopes, K, K)."""
         return confusion(self._rows[:, 1], self._rows[:, 2:].T, self.classes)
+
+    def wrong(self) -> Bools:
+        """Tell which instances the first scope was wrong about, by the times of their labels.
+
+        Of labels that came in the same millisecond the wrong ones count as the latest, whatever
+        their order. A scope that predicted nothing was not wrong.
+        """
+        at, truth, predicted = self.rows()
+        wrong = (predicted[:, 0] >= 0) & (predicted[:, 0] != truth)
+        return np.asarray(wrong[np.lexsort((wrong, at))])
 
     # Pages: the same rows, as many as fit on a page together, to be written down when they change.
 

@@ -7,16 +7,21 @@ Logarithms are natural. A regret bound above `T` is vacuous: no algorithm can lo
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
 from learners.errors import LearnerError
 
 
-def log_term(T: float, rules: int, cubes: float) -> float:
-    """`1 + 2 ln(2 |F| m^d T^1.5)`: the factor shared by the index, Theorem 1 and Corollary 1."""
-    return 1.0 + 2.0 * (log(2.0 * rules) + log(cubes) + 1.5 * log(T))
+def log_term(T: float, rules: int, cubes: float, delta: float | None = None) -> float:
+    """`1 + 2 ln(2 |F| m^d T^1.5)`: the factor shared by the index, Theorem 1 and Corollary 1.
+
+    In the paper a mean may leave its interval with probability 1/T. With another probability
+    `delta`, T^1.5 becomes T^0.5 / delta.
+    """
+    unlikely = log(T) if delta is None else -log(delta)
+    return 1.0 + 2.0 * (log(2.0 * rules) + log(cubes) + 0.5 * log(T) + unlikely)
 
 
 def partition_term(L: float, alpha: float, d: int, m: float) -> float:
@@ -62,36 +67,42 @@ def memory_bounded_limit(L: float, alpha: float, d: int, max_cuts: int) -> float
 
 
 def confidence_epsilon(
-    trials: float, *, T: float, d: int, cubes: float, rules: int, L: float, alpha: float
+    trials: float,
+    *,
+    T: float,
+    d: int,
+    m: int,
+    cubes: float,
+    rules: int,
+    L: float,
+    alpha: float,
+    delta: float | None = None,
 ) -> float:
     """Corollary 1: how far the chosen rule can be from the best one, with probability 1 - 1/T.
 
-    `sqrt((8/N) (1 + 2 ln(2 |F| m^d T^1.5))) + 2 L d^(alpha/2) T^(-alpha/(2 alpha+d))`.
+    `sqrt((8/N) (1 + 2 ln(2 |F| m^d T^1.5))) + 2 L d^(alpha/2) m^(-alpha)`, with the `m` in use: the
+    paper has `T^(-alpha/(2 alpha+d))` in place of `m^(-alpha)`, which is the same for its own `m`.
+    With `delta` the index is tuned to it, and the promise holds with probability 1 - delta.
     """
-    learned = sqrt(8.0 / trials * log_term(T, rules, cubes)) if trials > 0 else inf
-    return learned + epsilon_floor(T, d=d, L=L, alpha=alpha)
-
-
-def epsilon_floor(T: float, *, d: int, L: float, alpha: float) -> float:
-    """Second term of Corollary 1: what remains however many patients a cube has seen."""
-    return 2.0 * L * math.pow(d, alpha / 2.0) * math.pow(T, -alpha / (2.0 * alpha + d))
+    learned = sqrt(8.0 / trials * log_term(T, rules, cubes, delta)) if trials > 0 else inf
+    return learned + partition_term(L, alpha, d, m)
 
 
 @dataclass(frozen=True, slots=True)
 class PatientsNeeded:
     """Answer of the (eps, delta) planner.
 
-    per_cube    trials of the chosen rule in one cube from which Corollary 1 gives eps
-    total       patients after which every cube has that many trials if they spread evenly over
-                all cubes and rules; real streams visit few cubes, so most cubes get there sooner
+    trials      how often a rule must have been tried in a cube until Corollary 1 gives eps for it
+    decisions   at most so many decisions are ever made below this confidence, with labels on time:
+                each of them is one of the first `trials` of its rule in its cube
     floor       the partition term alone: eps below it cannot be reached; then the counts are None
-    horizon     the T that the answer is for; the promise holds with probability 1 - 1/T
+    cuts        how many parts per axis would be needed to come below eps
     """
 
-    per_cube: int | None
-    total: int | None
+    trials: int | None
+    decisions: int | None
     floor: float
-    horizon: float
+    cuts: int
 
 
 def patients_needed(
@@ -100,24 +111,24 @@ def patients_needed(
     *,
     T: float,
     d: int,
+    m: int,
     cubes: float,
     rules: int,
     L: float,
     alpha: float,
 ) -> PatientsNeeded:
-    """Smallest patient count `N*` from which the error is at most eps, with probability 1 - delta.
+    """Smallest count `N*` from which the error is at most eps, with probability 1 - delta.
 
-    Corollary 1 solved for N. It promises 1 - 1/T, so a smaller `delta` needs a longer horizon:
-    the answer is for `max(T, 1/delta)`.
+    Corollary 1 solved for N, for T decisions and an index tuned to `delta`.
     """
     if not (eps > 0 and 0 < delta < 1):
         raise LearnerError("eps must be above 0 and delta between 0 and 1")
-    horizon = max(T, 1.0 / delta)
-    floor = epsilon_floor(horizon, d=d, L=L, alpha=alpha)
+    floor = partition_term(L, alpha, d, m)
+    cuts = max(1, math.floor(math.pow(partition_term(L, alpha, d, 1) / eps, 1.0 / alpha)) + 1)
     if eps <= floor:
-        return PatientsNeeded(None, None, floor, horizon)
-    per_cube = ceil(8.0 * log_term(horizon, rules, cubes) / (eps - floor) ** 2)
-    return PatientsNeeded(per_cube, ceil(per_cube * rules * cubes), floor, horizon)
+        return PatientsNeeded(None, None, floor, cuts)
+    trials = ceil(8.0 * log_term(T, rules, cubes, delta) / (eps - floor) ** 2)
+    return PatientsNeeded(trials, ceil(trials * rules * cubes), floor, cuts)
 
 
 def hedge_regret(T: float, M: int) -> float:
@@ -125,9 +136,13 @@ def hedge_regret(T: float, M: int) -> float:
     return 2.0 * sqrt(T * log(M))
 
 
-def ensemble_regret(T: float, M: int, best_local: float) -> float:
-    """Theorem 3: the EL against the best local oracle, Theorem 1 of that LL + `2 sqrt(T ln M)`."""
-    return best_local + hedge_regret(T, M)
+def ensemble_regret(local: Sequence[float], ensemble: float) -> float:
+    """Theorem 3: the EL against the best local oracle, Theorem 1 of that LL + `2 sqrt(T ln M)`.
+
+    Which LL has the best oracle is not known, so that the largest of their bounds counts. With
+    contexts the EL's own part is that of Theorem 4.
+    """
+    return max(local) + ensemble
 
 
 def contextual_hedge_regret(T: float, M: int, cubes: float) -> float:

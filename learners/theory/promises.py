@@ -1,31 +1,246 @@
-"""Which of the paper's regret bounds hold for a learner or a fusion rule as it is set up.
+"""Which promise holds, and with which value: whoever shows a bound or an interval asks here.
 
-A local learner (LL): Theorem 1, for the paper's own IUP (c = 1, no weights, no back-off) over rules
-that do not learn; phase by phase under the doubling trick. The ensemble learner (EL): Theorem 2, or
-Theorem 4 with contexts, for fusion rules whose weights are Hedge's at the paper's rate. All of them
-bound expectations and assume that labels come at once; late labels make them approximate.
+A promise depends on the settings and on what the stream did. `None`, nan or a list of reasons mean
+that there is none, and then none is shown. docs/theory.md has the theorems.
+
+The ensemble learner (EL): Hedge's regret against each expert over the instances on which it took
+part, for fusion rules that follow Hedge's weights (`ah`, `wm`, `ch`, `ch-vote`, `committee`) at the
+paper's rate. Labels may be late or never come, experts silent, partitions several; it takes that
+every label was learned with what its decision rested on. `odds` adds up log-odds and `stack` fits a
+model: neither follows the weights, so neither has a bound, unless a committee hedges over it.
+
+A local learner (LL): Theorem 1 and Corollary 1, for the paper's own IUP (c = 1, no weights, no
+back-off) over rules that do not learn, with each label learned before the next decision, phase by
+phase under the doubling trick. The interval of a rule's accuracy in a cube, for rules that do not
+learn: a rule that does has no one accuracy.
 """
 
-from math import inf
+from math import inf, log
 
+import numpy as np
+
+from learners.arrays.types import Floats, Ints
 from learners.fusion.active import Active
 from learners.fusion.base import Fusion
 from learners.fusion.committee import Committee
 from learners.fusion.confidence import HedgeOdds
-from learners.fusion.fnr_control import Controlled
-from learners.fusion.hedge import Hedge
-from learners.local.learner import LocalLearner
+from learners.fusion.hedge import Hedge, HedgeWeights
+from learners.fusion.late_labels import blind_pairs, bound_at_delay, regret_bounds
+from learners.fusion.mixture import Mixture
+from learners.local.iup import Choices
+from learners.local.learner import Confidence, LocalLearner
 from learners.local.partition import Partition, cuts_for
 from learners.local.phases import Doubling
-from learners.theory.bounds import contextual_hedge_regret, doubling_regret, local_regret
+from learners.rules.base import Rule
+from learners.theory.bounds import doubling_regret, local_regret, partition_term
+from learners.theory.intervals import accuracy_interval
+from learners.theory.running_mean import running_mean_interval
+
+# The ensemble learner.
 
 
-def partition_for(learner: LocalLearner, horizon: float) -> Partition:
-    """Return the partition that an LL uses when it is set up for a horizon."""
+def followed(fusion: Fusion) -> Fusion:
+    """Return the rule whose weights decide, below what chooses learners."""
+    while isinstance(fusion, Active):
+        fusion = fusion.inner
+    return fusion
+
+
+def why_no_regret_bound(fusion: Fusion) -> list[str]:
+    """Say why theory does not bound the EL's regret; nothing if it does."""
+    rule = followed(fusion)
+    if isinstance(rule, Mixture):
+        nats = log_loss_bound(fusion)
+        return [
+            f"errors are not bounded; log loss is, at {nats:.2f} nats above that of the best expert"
+        ]
+    if isinstance(rule, HedgeOdds) or not isinstance(rule, Hedge | Committee):
+        return ["this fusion rule does not follow Hedge's weights; a committee over it would"]
+    if not rule.weights.plain:
+        return ["eta_scale or rate is not the paper's; the theorems are for those"]
+    return []
+
+
+def hedge_weights(fusion: Fusion) -> HedgeWeights | None:
+    """Return the weights whose regret is bounded, if it is."""
+    rule = followed(fusion)
+    if why_no_regret_bound(fusion) or not isinstance(rule, Hedge | Committee):
+        return None
+    return rule.weights
+
+
+def delays_table(fusion: Fusion) -> str | None:
+    """Return the name of the fusion's table that a bound is computed from, if there is one."""
+    weights = hedge_weights(fusion)
+    if weights is None:
+        return None
+    return next(name for name, table in fusion.tables().items() if table is weights.late.table)
+
+
+def regret_bound(
+    fusion: Fusion, labelled: Ints, delays: Ints, *, partitions: int = 1
+) -> float | None:
+    """Bound the EL's regret against the best expert of each context cube, summed over the cubes.
+
+    labelled   (P,)   labels learned in each cube
+    delays     (P, 6) the rows of `delays_table`, summed over partitions
+    """
+    weights = hedge_weights(fusion)
+    if weights is None:
+        return None
+    bounds = regret_bounds(delays, labelled, weights.experts, alone=partitions == 1)
+    return None if np.isnan(bounds).any() else float(bounds.sum())
+
+
+def error_bound(
+    fusion: Fusion, comparator: float, bound: float | None, *, overruled: bool
+) -> float | None:
+    """Bound the EL's expected errors, given a comparator's errors and the bound on regret.
+
+    An expert drawn by its weight errs as often as its weights do. A vote is wrong only where at
+    least half of the weight is, so that it errs at most twice as often. Nothing is promised where
+    the answer may be `overruled`, as it is to keep miss targets.
+    """
+    rule = followed(fusion)
+    if bound is None or overruled:
+        return None
+    voted = isinstance(rule, Hedge | Committee) and rule.use == "vote"
+    return (2.0 if voted else 1.0) * (comparator + bound)
+
+
+def log_loss_bound(fusion: Fusion, cubes: int = 1) -> float | None:
+    """Bound the EL's log loss above that of the best expert in each visited cube, in nats.
+
+    None where no theorem does. It is about the chances when the label comes, however late that is.
+    """
+    rule = followed(fusion)
+    return cubes * log(rule.expert_count) if isinstance(rule, Mixture) else None
+
+
+def planned_regret_bound(
+    fusion: Fusion, labels: float, cubes: int = 1, delay: float = 0.0
+) -> float | None:
+    """Bound the EL's regret after so many labels, each `delay` labels late, evenly over cubes.
+
+    With nothing late this is Theorem 2, or Theorem 4 with contexts.
+    """
+    weights = hedge_weights(fusion)
+    if weights is None:
+        return None
+    return cubes * bound_at_delay(labels / cubes, weights.experts, delay / cubes)
+
+
+def on_time(labelled: Ints, delays: Ints) -> bool:
+    """Tell whether every label was learned before the next decision of its context cube."""
+    recorded = delays[:, 0] == labelled
+    return bool(recorded.all() and not blind_pairs(delays, labelled).any())
+
+
+# Whoever answers, be it the EL or an LL.
+
+
+def share_interval(cases: Ints, right: Ints) -> tuple[Floats, Floats]:
+    """Return an interval for the mean chance of being right over all cases so far.
+
+    It holds at all times at once, while learners learn and patients change, with probability 95 %.
+    It is about the past: what they were right about on average, not what they would be now.
+    """
+    return running_mean_interval(cases, right)
+
+
+def labels_to_know_a_share(share: float, within: float) -> int:
+    """Return how many labels it takes until a share of this size is known to within so much.
+
+    >>> labels_to_know_a_share(0.05, 0.05) < labels_to_know_a_share(0.5, 0.05)
+    True
+    """
+    counts = np.unique(np.geomspace(10, 10**7, 400).astype(np.int64))
+    low, high = share_interval(counts, np.rint(counts * share).astype(np.int64))
+    wide = np.flatnonzero(np.maximum(high - share, share - low) > within)
+    return int(counts[min(wide[-1] + 1, len(counts) - 1)]) if wide.size else int(counts[0])
+
+
+# Local learners.
+
+
+def why_no_local_bound(learner: LocalLearner) -> list[str]:
+    """Say why Theorem 1 and Corollary 1 do not cover an LL; nothing if they do."""
     config = learner.iup.config
-    real = int((learner.space.category_counts == 0).sum())
-    m = config.cuts or cuts_for(max(1, int(horizon)), config.alpha, real, config.max_cuts)
-    return Partition(learner.space, m)
+    reasons = {
+        f"exploration is {config.exploration:g}; the theorems need 1": config.exploration != 1.0,
+        "back-off is on; the theorems are without it": bool(config.backoff),
+        "rules have weights; the theorems are for equal ones": config.weights is not None,
+        "a rule learns; the theorems are for fixed rules": learner.learns,
+    }
+    return [reason for reason, applies in reasons.items() if applies]
+
+
+def local_bound(learner: LocalLearner, labelled: int, *, on_time: bool) -> float | None:
+    """Bound an LL's regret after `labelled` instances by Theorem 1; None where it does not.
+
+    on_time   whether each label was learned before the next decision
+    """
+    clock = learner.iup.config.clock
+    horizon = inf if isinstance(clock, Doubling) else clock.length(1)
+    if why_no_local_bound(learner) or not on_time or labelled > horizon:
+        return None
+    total, phase, left = 0.0, 1, labelled
+    while left > 0:
+        length = clock.length(phase)
+        total += theorem_1(learner, length, min(left, length))
+        phase, left = phase + 1, left - length
+    return total
+
+
+def confidence(learner: LocalLearner, choices: Choices) -> Confidence:
+    """Say how sure an LL's choices are, as far as theory does."""
+    fixed = np.array([interval_holds(learner, rule) for rule in learner.rules])[choices.rules]
+    low, high = accuracy_interval(choices.trials, choices.successes)
+    epsilon = np.full(len(choices.rules), np.nan)
+    if not why_no_local_bound(learner):
+        epsilon = _epsilon(learner, choices)
+    low, high = np.where(fixed, low, np.nan), np.where(fixed, high, np.nan)
+    return Confidence(choices.accuracy, low, high, epsilon)
+
+
+def interval_holds(learner: LocalLearner, rule: Rule) -> bool:
+    """Tell whether a rule's accuracy in a cube has an interval: not if it changes or is smoothed.
+
+    With back-off the estimate is not the mean of the cube's own counts and may lie outside.
+    """
+    return not rule.learns and not learner.iup.config.backoff
+
+
+def rule_interval(
+    learner: LocalLearner, rule: Rule, trials: int, successes: int
+) -> tuple[float | None, float | None]:
+    """Return the interval of a rule's accuracy, over a cube or all of them; None if it has none."""
+    if not interval_holds(learner, rule):
+        return None, None
+    low, high = accuracy_interval(np.array([trials]), np.array([successes]))
+    return float(low[0]), float(high[0])
+
+
+def _epsilon(learner: LocalLearner, choices: Choices) -> Floats:
+    """Corollary 1, with the partition in use: inf where the chosen rule was never tried."""
+    phase = learner.iup.phase(choices.phase)
+    alpha, d, m = learner.iup.config.alpha, phase.partition.d, phase.partition.m
+    factors = 4.0 * phase.factors(choices.cubes)
+    with np.errstate(divide="ignore"):
+        learned = np.sqrt(factors / choices.trials)
+    return np.asarray(learned + partition_term(learner.lipschitz, alpha, d, m))
+
+
+def planned_local_bound(learner: LocalLearner, horizon: float) -> float:
+    """Bound an LL's regret after `horizon` instances, were it set up for that many.
+
+    An LL that doubles keeps its phases; the last of them counts as a whole. This is the theorem's
+    figure whether or not it covers the LL: ask `why_no_local_bound`.
+    """
+    clock = learner.iup.config.clock
+    if not isinstance(clock, Doubling):
+        return theorem_1(learner, horizon)
+    return doubling_regret(clock.first, int(horizon), lambda length: theorem_1(learner, length))
 
 
 def theorem_1(learner: LocalLearner, horizon: float, so_far: float | None = None) -> float:
@@ -43,52 +258,9 @@ def theorem_1(learner: LocalLearner, horizon: float, so_far: float | None = None
     )
 
 
-def planned_bound(learner: LocalLearner, horizon: float) -> float:
-    """Bound an LL's regret after `horizon` instances, were it set up for that many.
-
-    An LL that doubles keeps its phases; the last of them counts as a whole. This is the theorem's
-    figure whether or not it covers the LL: ask `uncovered`.
-    """
-    clock = learner.iup.config.clock
-    if not isinstance(clock, Doubling):
-        return theorem_1(learner, horizon)
-    return doubling_regret(clock.first, int(horizon), lambda length: theorem_1(learner, length))
-
-
-def bound_so_far(learner: LocalLearner, labelled: int) -> float | None:
-    """Bound an LL's regret after `labelled` instances; None where no theorem does."""
-    clock = learner.iup.config.clock
-    horizon = inf if isinstance(clock, Doubling) else clock.length(1)
-    if uncovered(learner) or labelled > horizon:
-        return None
-    total, phase, left = 0.0, 1, labelled
-    while left > 0:
-        length = clock.length(phase)
-        total += theorem_1(learner, length, min(left, length))
-        phase, left = phase + 1, left - length
-    return total
-
-
-def uncovered(learner: LocalLearner) -> list[str]:
-    """Say why the theorems do not cover an LL; nothing if they do."""
+def partition_for(learner: LocalLearner, horizon: float) -> Partition:
+    """Return the partition that an LL uses when it is set up for a horizon."""
     config = learner.iup.config
-    reasons = {
-        f"exploration is {config.exploration:g}; the theorems need 1": config.exploration != 1.0,
-        "back-off is on; the theorems are without it": bool(config.backoff),
-        "rules have weights; the theorems are for equal ones": config.weights is not None,
-        "a rule learns; the theorems are for fixed rules": learner.learns,
-    }
-    return [reason for reason, applies in reasons.items() if applies]
-
-
-def ensemble_bound(fusion: Fusion, labelled: int, cubes: int = 1) -> float | None:
-    """Bound the EL's regret against the best expert in each of the context cubes that were visited.
-
-    None where no theorem does. The experts are those that the weights are for: LLs, or the members
-    of a committee.
-    """
-    while isinstance(fusion, Active | Controlled):
-        fusion = fusion.inner
-    if not isinstance(fusion, Hedge | HedgeOdds | Committee) or not fusion.weights.plain:
-        return None
-    return contextual_hedge_regret(labelled, fusion.weights.experts, cubes)
+    real = int((learner.space.category_counts == 0).sum())
+    m = config.cuts or cuts_for(max(1, int(horizon)), config.alpha, real, config.max_cuts)
+    return Partition(learner.space, m)

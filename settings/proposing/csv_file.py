@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from learners.arrays.types import Bools, Floats
+from schemas.kinds import is_missing
 from settings.errors import InputError
 
 CHUNK = 4096
@@ -29,12 +30,12 @@ class Chunk:
     columns: dict[str, list[str]]
 
     def blank(self, name: str) -> Bools:
-        """Return where a column is blank."""
-        return np.array([not text.strip() for text in self.columns[name]], np.bool_)
+        """Return where a column's value is missing: a blank, or a word that stands for one."""
+        return np.array([is_missing(text) for text in self.columns[name]], np.bool_)
 
     def numbers(self, name: str) -> Floats:
-        """Return a column's numbers, without its blanks."""
-        texts = [text for text in self.columns[name] if text.strip()]
+        """Return a column's numbers, without what is missing."""
+        texts = [text for text in self.columns[name] if not is_missing(text)]
         try:
             numbers = np.array(texts, np.float64)
         except ValueError:
@@ -45,7 +46,7 @@ class Chunk:
 
     def _first_bad(self, name: str) -> str:
         for line, text in zip(self.lines, self.columns[name], strict=True):
-            if text.strip() and not is_number(text):
+            if not is_missing(text) and not is_number(text):
                 return f"{self.file}:{line}"
         return str(self.file)
 

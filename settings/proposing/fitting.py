@@ -14,6 +14,7 @@ import numpy as np
 
 from learners.arrays.types import Floats
 from learners.local.scaling import MinMax, Quantile
+from schemas.kinds import is_missing
 from settings.errors import InputError
 from settings.proposing.csv_file import Chunk
 from settings.sections.features import FeatureSettings, Scale
@@ -90,7 +91,10 @@ class MomentFit(Fit):
         self.n = total
 
     def _learned(self) -> dict[str, Any]:
-        std = float(np.sqrt(self.squares / self.n)) or 1.0
+        std = float(np.sqrt(self.squares / self.n))
+        # Equal values in chunks have means that differ in their last bits.
+        if std <= 1e-12 * abs(self.mean):
+            std = 1.0
         return {"mean": rounded(self.mean, std), "std": rounded(std, std)}
 
 
@@ -151,7 +155,8 @@ class CategoryFit(Fit):
             )
 
     def _learned(self) -> dict[str, Any]:
-        return {"categories": [*self.known, *sorted(self.seen - {"", *self.known})]}
+        new = (text for text in self.seen - set(self.known) if not is_missing(text))
+        return {"categories": [*self.known, *sorted(new)]}
 
 
 def fit_for(feature: FeatureSettings, scale: Scale | None = None) -> Fit:

@@ -165,7 +165,7 @@ fusion_timeout = "5s"
 # How long an instance waits for its label; then it is dropped, and nothing is learned from it.
 label_ttl = "30d"
 # fnr_target = 0.03  # the false negative rate to stay below; an alert is raised above it
-# fnr_control = true  # keep it there: moves the bar for the positive label with each label
+# miss_target = 0.05  # how often a label may be excluded wrongly; patients in doubt are referred
 # per_target = 0.10  # the error rate above which an alert is raised
 """
 
@@ -223,6 +223,6 @@ bootstrap = ""  # "host:port,host:port"; empty: the broker that `hb broker up` r
 # password = {env = "HB_PASSWORD"}  # a secret is never written here
 
 [worker]
-web_host = "127.0.0.1"  # console and metrics: reachable from this machine only
+web_host = "127.0.0.1"  # console and metrics: this machine only; others need web_token or TLS
 web_port = 6066
 """

@@ -98,12 +98,13 @@ def _read(
 
 def _change(path: KeyPath, feature: FeatureSettings, fit: Fit, scale: Scale | None) -> Change:
     learned = fit.learned(feature.name)
-    before = feature.model_dump(mode="json", exclude_none=True, exclude={"name"})
+    before = feature.model_dump(mode="json", exclude_none=True, exclude={"name", "required"})
     if not feature.categorical:
         chosen = scale or feature.scaling
         # `minmax` is what an absent scale means: it is written only where it was.
         learned = {**({"scale": chosen} if scale or feature.scale else {}), **learned}
-    return Change(path, feature.name, before, learned, fit.rows, fit.blanks)
+    kept = {"required": True} if feature.required else {}
+    return Change(path, feature.name, before | kept, learned | kept, fit.rows, fit.blanks)
 
 
 def _rewritten(text: str, changes: list[Change]) -> str:

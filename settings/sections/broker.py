@@ -11,6 +11,33 @@ Protocol = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 
 
+class TokenSettings(Section):
+    """Where tokens come from, with mechanism OAUTHBEARER."""
+
+    url: str | None = Field(
+        default=None,
+        description="The token endpoint of an OpenID Connect issuer; tokens are asked for by client"
+        " credentials and renewed before they expire.",
+        pattern="^https?://",
+    )
+    client_id: str | None = Field(default=None, description="Our name there.", min_length=1)
+    client_secret: Secret | None = Field(default=None, description="Our secret there.")
+    scope: str | None = Field(default=None, description="The scope to ask for, if any.")
+    function: str | None = Field(
+        default=None,
+        description="Instead: `package.module:function` that returns a token, for clouds with a"
+        " scheme of their own. It cannot be named by the environment.",
+    )
+
+    @model_validator(mode="after")
+    def _check_source(self) -> "TokenSettings":
+        if (self.url is None) == (self.function is None):
+            raise problem("needs either url or function")
+        if self.url is not None and (self.client_id is None or self.client_secret is None):
+            raise problem("needs client_id and client_secret with url")
+        return self
+
+
 class SecuritySettings(Section):
     """How connections are encrypted, and who we are."""
 
@@ -35,8 +62,13 @@ class SecuritySettings(Section):
     check_hostname: bool = Field(
         default=True, description="Require that a broker's certificate names its host."
     )
-    mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256"] = Field(
-        default="SCRAM-SHA-512", description="The SASL mechanism, with a sasl_ protocol."
+    mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER"] = Field(
+        default="SCRAM-SHA-512",
+        description="The SASL mechanism, with a sasl_ protocol. PLAIN shows the broker the password"
+        " itself; OAUTHBEARER logs in with a token.",
+    )
+    token: TokenSettings | None = Field(
+        default=None, description="Where tokens come from, with mechanism OAUTHBEARER."
     )
     username: str | None = Field(
         default=None, description="The user name, with a sasl_ protocol.", min_length=1
@@ -55,15 +87,30 @@ class SecuritySettings(Section):
         """Connections log in with SASL."""
         return self.protocol.startswith("sasl_")
 
+    @property
+    def named(self) -> bool:
+        """The broker knows who connects."""
+        return self.logs_in or self.cert_file is not None
+
     @model_validator(mode="after")
     def _check_protocol_fits(self) -> "SecuritySettings":
         for key in ("ca_file", "cert_file", "key_file", "key_password"):
             if getattr(self, key) is not None and not self.encrypted:
                 raise problem(f"protocol {self.protocol} does not encrypt", key)
-        for key in ("username", "password"):
-            if getattr(self, key) is not None and not self.logs_in:
+        if (
+            not self.logs_in
+            and self.mechanism != SecuritySettings.model_fields["mechanism"].default
+        ):
+            raise problem(f"protocol {self.protocol} does not log in", "mechanism")
+        by_token = self.mechanism == "OAUTHBEARER"
+        for key, used in (("username", not by_token), ("password", not by_token),
+                          ("token", by_token)):  # fmt: skip
+            given = getattr(self, key) is not None
+            if given and not self.logs_in:
                 raise problem(f"protocol {self.protocol} does not log in", key)
-            if getattr(self, key) is None and self.logs_in:
+            if given and not used:
+                raise problem(f"mechanism {self.mechanism} does not use it", key)
+            if self.logs_in and used and not given:
                 raise problem(f"protocol {self.protocol} needs it", key)
         return self
 

@@ -1,6 +1,6 @@
 """`[ensemble]`: how the ensemble learner fuses predictions and joins them with late labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -90,24 +90,17 @@ class EnsembleSettings(Section):
     fnr_target: float | None = Field(
         default=None, gt=0, lt=1, description="The false negative rate to stay below, such as 0.03."
     )
-    fnr_control: bool = Field(
-        default=False,
-        description="Move the bar for the positive label after each labelled positive, so that the"
-        " long-run false negative rate is fnr_target on any stream.",
+    miss_target: float | dict[str, float] | None = Field(
+        default=None,
+        description="How often a label may be excluded wrongly, such as 0.05: one number for every"
+        " label, or a table by label, such as `{ malignant = 0.03 }`. The long-run rate is held"
+        " there on any stream; patients of whom more than one label, or none, remains possible are"
+        " referred. docs/confidence.md has the guarantee and the price.",
     )
-    fnr_step: float = Field(
-        default=0.3,
-        gt=0,
-        le=10,
-        description="How far that bar moves, in log-odds: large steps follow changes fast and swing"
-        " more, small ones need more labels to reach the target.",
-    )
-    fnr_start: float = Field(
-        default=2.5,
-        ge=0.01,
-        le=100,
-        description="Where that bar starts: h, the odds against the positive label up to which it"
-        " is still given. Values above 1 are cautious.",
+    min_labels: int = Field(
+        default=10,
+        ge=0,
+        description="Until so many labels are learned, every patient is referred; 0: never.",
     )
     per_target: float | None = Field(
         default=None, gt=0, lt=1, description="The error rate above which an alert is raised."
@@ -133,12 +126,34 @@ class EnsembleSettings(Section):
                     raise problem(f"mode {mode} takes {', '.join(known) or 'no options'}", name)
         return options
 
-    @field_validator("fnr_control")
+    @model_validator(mode="before")
     @classmethod
-    def _check_control(cls, wanted: bool, info: ValidationInfo) -> bool:
-        if wanted and info.data.get("fnr_target") is None:
-            raise problem("needs fnr_target, the rate to aim at")
-        return wanted
+    def _check_former(cls, table: Any) -> Any:
+        """Say what to write in place of keys that there were."""
+        if isinstance(table, Mapping):
+            for key in ("fnr_control", "fnr_step", "fnr_start"):
+                if key in table:
+                    raise problem(
+                        "is no more: write miss_target = { LABEL = RATE } with the positive label"
+                        " and the rate of fnr_target; it needs no step and no start",
+                        key,
+                    )
+        return table
+
+    @field_validator("miss_target")
+    @classmethod
+    def _check_miss(cls, target: float | dict[str, float] | None) -> Any:
+        rates = target.values() if isinstance(target, dict) else [target]
+        if any(rate is not None and not 0.0 < rate < 1.0 for rate in rates):
+            raise problem("must lie between 0 and 1")
+        return target
+
+    def targets(self, labels: Sequence[str]) -> dict[str, float]:
+        """Return the miss target of each label that has one."""
+        target = self.miss_target
+        if isinstance(target, dict):
+            return target
+        return {} if target is None else dict.fromkeys(labels, target)
 
     @field_validator("label_ttl")
     @classmethod
@@ -166,8 +181,10 @@ class EnsembleSettings(Section):
 
     def misfit(self, learners: int, labels: Sequence[str]) -> PydanticCustomError | None:
         """Return what is wrong with the fusion rule for these learners and labels."""
-        if self.prefer is not None and self.prefer not in labels:
-            return problem("must be one of labels", "prefer")
+        chosen = [("prefer", self.prefer), *(("miss_target", k) for k in self.targets(labels))]
+        for key, label in chosen:
+            if label is not None and label not in labels:
+                return problem("must be one of labels", key)
         if self.eta_scale is not None and "eta_scale" not in MODES[self.mode].options:
             return problem(f"mode {self.mode} does not weigh by Hedge", "eta_scale")
         if self.context is not None and not self.context.fitted:

@@ -64,6 +64,13 @@ class FeatureSettings(Section):
         " `hb features fit`.",
     )
 
+    required: bool = Field(
+        default=False,
+        description="Refuse records in which the feature is missing, or holds a category that is"
+        " not listed. Otherwise a missing value has a cell of its own in the cube, rules see the"
+        " mean of the values so far in its place, and an unlisted category counts as missing.",
+    )
+
     @property
     def categorical(self) -> bool:
         """The feature is one of a set of categories, not a number."""
@@ -114,8 +121,8 @@ class FeatureSettings(Section):
                 f"the feature {self.name!r} is not fitted: run `hb features fit data.csv`"
             )
         if self.categories:
-            return Categorical(self.name, self.categories)
-        return Real(self.name, self._build_scaling())
+            return Categorical(self.name, self.categories, self.required)
+        return Real(self.name, self._build_scaling(), self.required)
 
     def _build_scaling(self) -> Scaling:
         numbers = [getattr(self, key) for key in NUMBERS[self.scaling]]

@@ -3,10 +3,17 @@
 A key that a learner leaves out is taken from `[defaults]`; what neither has is the paper's value.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
@@ -17,8 +24,27 @@ from learners.rules.registry import KINDS, find_kind, is_joint, make_rule
 from settings.sections.base import KeyPath, Name, Section, problem
 from settings.sections.features import Features, build_space
 
+
+def _check_package(value: str) -> str:
+    if not all(part.isidentifier() for part in value.split(".")):
+        raise problem("must be a Python package, such as clinic or clinic.rules")
+    return value
+
+
+Package: TypeAlias = Annotated[str, AfterValidator(_check_package)]
 EXCLUSIVE = ("horizon", "doubling")
 """Two ways to say how long a learner plans ahead; one at a time."""
+
+
+class CodeSettings(Section):
+    """Which code the rules may name. It runs in the worker, with the worker's rights."""
+
+    packages: Annotated[tuple[Package, ...], Field(strict=False)] = Field(
+        default=(),
+        description="Python packages that a rule's `package.module:name` may come from; River's"
+        " own classifiers need no permission. It can only be set in the file or by `--set`, never"
+        " by the environment.",
+    )
 
 
 class RuleSettings(Section):
@@ -47,18 +73,24 @@ class RuleSettings(Section):
         except OptionError as error:
             raise problem(error.message) from None
 
-    def build(self, name: str, space: FeatureSpace, labels: Sequence[str]) -> Rule:
+    def build(
+        self, name: str, space: FeatureSpace, labels: Sequence[str], packages: Collection[str]
+    ) -> Rule:
         """Return the rule, untaught; LearnerError if its options do not fit."""
-        return make_rule({"kind": self.kind, **self.options}, space, labels, name)
+        return make_rule({"kind": self.kind, **self.options}, space, labels, name, packages)
 
     def misfits(
-        self, name: str, space: FeatureSpace | None, labels: Sequence[str] | None
+        self,
+        name: str,
+        space: FeatureSpace | None,
+        labels: Sequence[str] | None,
+        packages: Collection[str],
     ) -> Iterator[tuple[KeyPath, str]]:
         """Yield what is wrong with the options, as far as it can be told with what is known."""
         wrong = list(option_problems(self.options, KINDS[self.kind].options, labels))
         if not wrong and space is not None and labels is not None:
             try:
-                self.build(name, space, labels)
+                self.build(name, space, labels, packages)
             except OptionError as error:
                 wrong = [(error.option, error.message)]
             except LearnerError as error:
@@ -154,10 +186,12 @@ class LearnerDefaults(Section):
             )
         return self
 
-    def misfits(self, labels: Sequence[str] | None) -> Iterator[tuple[KeyPath, str]]:
+    def misfits(
+        self, labels: Sequence[str] | None, packages: Collection[str]
+    ) -> Iterator[tuple[KeyPath, str]]:
         """Yield what is wrong with the rules' options; labels may not be known."""
         for name, rule in self.rules.items():
-            for path, message in rule.misfits(name, self._space(), labels):
+            for path, message in rule.misfits(name, self._space(), labels, packages):
                 yield ("rules", name, *path), message
 
     def _space(self) -> FeatureSpace | None:

@@ -1,16 +1,32 @@
 """`[worker]`: how a worker process runs on its machine."""
 
+import ipaddress
 from pathlib import Path
+from typing import Annotated
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from settings.sections.base import Duration, FilePath, Section, parse_duration
+from settings.sections.base import Duration, FilePath, Secret, Section, parse_duration, problem
 
 
 def state_folder(name: str) -> Path:
     """Return the default folder for the state of the ensemble `name`."""
     return user_data_path("hb", appauthor=False) / "state" / name
+
+
+def is_local(host: str) -> bool:
+    """Tell whether a host is this machine, reached from itself only.
+
+    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class WorkerSettings(Section):
@@ -20,13 +36,37 @@ class WorkerSettings(Section):
         default="127.0.0.1",
         min_length=1,
         description="The address that serves the console, /metrics, /healthz and /readyz. The"
-        " default is reachable from this machine only.",
+        " default is reachable from this machine only. Any other needs `web_token`,"
+        " `web_client_ca` or `insecure`.",
     )
     web_port: int = Field(
         default=6066,
         ge=0,
         le=65535,
         description="Its port; the next free one if it is taken, 0 for any free port.",
+    )
+    web_names: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        default=(),
+        description="Names by which others call this worker, besides its address and the machine's"
+        " name: requests for any other name are refused.",
+    )
+    web_token: Secret | None = Field(
+        default=None,
+        description="The token that pages ask for: as bearer token, or as the password of any user"
+        " in a browser. /healthz and /readyz answer without it, by their status only.",
+    )
+    web_cert: FilePath | None = Field(
+        default=None, description="Serve the pages over TLS with this certificate (PEM)."
+    )
+    web_key: FilePath | None = Field(default=None, description="Its key (PEM).")
+    web_client_ca: FilePath | None = Field(
+        default=None,
+        description="Serve only those who show a certificate of this authority (PEM): mutual TLS.",
+    )
+    insecure: bool = Field(
+        default=False,
+        description="Serve the pages on an address that others reach without asking who they are:"
+        " for a network where everybody may read them.",
     )
     console: bool = Field(default=True, description="Serve the live console page.")
     metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
@@ -52,3 +92,22 @@ class WorkerSettings(Section):
         description="After how long a silent worker is considered dead, so that others take over"
         " its partitions.",
     )
+
+    @model_validator(mode="after")
+    def _check_certificate_has_key(self) -> "WorkerSettings":
+        if (self.web_cert is None) != (self.web_key is None):
+            raise problem("web_cert and web_key must be set together", "web_cert")
+        if self.web_client_ca is not None and self.web_cert is None:
+            raise problem("needs web_cert and web_key", "web_client_ca")
+        return self
+
+    @model_validator(mode="after")
+    def _check_somebody_is_asked(self) -> "WorkerSettings":
+        asks = self.web_token is not None or self.web_client_ca is not None
+        if not (is_local(self.web_host) or asks or self.insecure):
+            raise problem(
+                "others could read the pages: set web_token or web_client_ca, or insecure = true if"
+                " everybody on that network may",
+                "web_host",
+            )
+        return self

@@ -69,6 +69,8 @@ class AgentSpec:
     meaning: Mapping[str, str] = field(default_factory=dict)
     """A digest, by settings key, of what stored rows and records under way depend on: state that
     was written under others is refused (see `streams.engine.changelogs.origin`)."""
+    deadletters: str | None = None
+    """The topic for what it cannot use; without one, that of the application."""
     leader: str | None = None
     """The input that the records of the others refer to; during a catch-up, the others do not
     overtake it (see `streams.engine.tasks.inbox`)."""

@@ -1,6 +1,7 @@
 """From settings to a Faust application whose agents get batches and commit exactly once."""
 
 import logging
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -13,11 +14,12 @@ from settings.errors import BrokerError
 from settings.model import Settings
 from streams.engine.api import AgentSpec
 from streams.engine.config import EngineConfig
+from streams.engine.state.private import make_private
 from streams.engine.tasks.commit import Hook, no_hook
 from streams.engine.tasks.group import TaskGroup
 from streams.faust import health
 from streams.faust.schema import BatchSchema
-from streams.faust.web import Web
+from streams.faust.web import Web, page_tls
 from streams.kafka.connection import await_broker, quiet_client
 from streams.kafka.security import client_arguments, located
 from streams.kafka.topics import Topics
@@ -35,6 +37,7 @@ class WebConfig:
 
     host: str | None = "127.0.0.1"
     port: int = 6066
+    tls: ssl.SSLContext | None = None
 
 
 LOOPBACK = WebConfig()
@@ -50,7 +53,7 @@ class EngineApp(faust.App):
     companions: tuple[AbstractAsyncContextManager[Any], ...] = ()
 
     def _new_web(self) -> Any:
-        return Web(self, self.pages.host or "127.0.0.1", self.pages.port)
+        return Web(self, self.pages.host or "127.0.0.1", self.pages.port, self.pages.tls)
 
     async def on_first_start(self) -> None:
         """Wait for the broker before anything else starts; give up only if waiting cannot help."""
@@ -77,7 +80,7 @@ class EngineApp(faust.App):
                 _log.warning("%s; still trying", error)
 
     def _create_directories(self) -> None:
-        self.engine.config.state.mkdir(parents=True, exist_ok=True)  # Faust creates only the last
+        make_private(self.engine.config.state)
         super()._create_directories()
 
     def add_agent(self, spec: AgentSpec) -> None:
@@ -115,7 +118,8 @@ def engine_config(settings: Settings) -> EngineConfig:
 
 def create_app(settings: Settings) -> EngineApp:
     """Return the application for these settings; add agents with `add_agent`, then start it."""
-    web = WebConfig(settings.worker.web_host, settings.worker.web_port)
+    worker = settings.worker
+    web = WebConfig(worker.web_host, worker.web_port, page_tls(worker))
     app = build_app(engine_config(settings), web)
     broker = located(settings.broker)
     app.reach = lambda: await_broker(broker)

@@ -7,12 +7,14 @@ its port is taken.
 import errno
 import logging
 import socket
+import ssl
 from typing import Any
 
 from aiohttp.web import SockSite
 from faust.web.drivers import aiohttp as driver
 
-from settings.errors import HbError
+from settings.errors import HbError, SettingsError
+from settings.sections.worker import WorkerSettings
 
 _TRIES = 100
 _log = logging.getLogger(__name__)
@@ -26,16 +28,37 @@ class Web(driver.Web):
     debug_blueprints = ()
     optional_blueprints = ()
 
-    def __init__(self, app: Any, host: str, port: int) -> None:
+    def __init__(self, app: Any, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         self.address: tuple[str, int] | None = None
-        self._wanted = (host, port)
+        self._wanted, self._tls = (host, port), tls
         super().__init__(app)
 
     def _new_transport_tcp(self) -> Any:
         bound = free_socket(*self._wanted)
         self.address = bound.getsockname()[:2]
-        _log.info("web pages at http://%s:%d", *self.address)
-        return SockSite(self._runner, bound)
+        _log.info("web pages at %s://%s:%d", "https" if self._tls else "http", *self.address)
+        return SockSite(self._runner, bound, ssl_context=self._tls)
+
+
+def page_tls(worker: WorkerSettings) -> ssl.SSLContext | None:
+    """Return the TLS context of the pages, if they are served over TLS."""
+    if worker.web_cert is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # A password is given because OpenSSL would else ask for one on the terminal.
+        context.load_cert_chain(worker.web_cert, worker.web_key, password="")
+        if worker.web_client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(worker.web_client_ca)
+    except (OSError, ssl.SSLError) as error:
+        what = getattr(error, "reason", None) or error.strerror or "not PEM"
+        raise SettingsError(
+            "worker.web_cert, web_key or web_client_ca cannot be used"
+            f" ({what.replace('_', ' ').lower()}): they must be PEM files, the key without password"
+        ) from None
+    return context
 
 
 def free_socket(host: str, port: int) -> socket.socket:

@@ -21,12 +21,13 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from settings.errors import BrokerError
 from settings.sections.broker import BrokerSettings
+from streams.kafka.client import oauth, record_batches
 from streams.kafka.client.admin import PatientAdmin
-from streams.kafka.client.record_batches import install
 from streams.kafka.security import client_arguments, located
 
 # All our clients are created through this module.
-install()
+record_batches.install()
+oauth.install()
 
 _PAUSE = 0.25
 _ATTEMPT = 5.0
@@ -38,6 +39,10 @@ class BrokerAwayError(BrokerError):
     def __init__(self, address: str, message: str) -> None:
         super().__init__(message)
         self.address = address
+
+
+class NotAllowedError(BrokerError):
+    """The broker's access rules do not let this user do something."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,9 @@ def explained(error: BaseException, broker: BrokerSettings) -> BrokerError:
     where = f"the broker at {broker.addresses[0]}" if broker.addresses else "the embedded broker"
     if isinstance(error, _NOT_ALLOWED):
         user = broker.security.username or "this client"
-        return BrokerError(f"{where} does not let {user} do this ({type(error).__name__})")
+        return NotAllowedError(
+            f"{where} does not let {user} do this ({type(error).__name__}); see hb acls"
+        )
     if isinstance(error, kafka.UnknownTopicOrPartitionError):
         return BrokerError(f"a topic is missing on {where}; make it with: hb topics create")
     message = f"{where} cannot be used: {_refusal(error).reason}"
@@ -141,7 +148,7 @@ async def _try(address: str, arguments: dict[str, Any], deadline: float) -> Refu
                 await connection.send(MetadataRequest([]))
             finally:
                 await connection.close()
-    except (OSError, kafka.KafkaError, TimeoutError) as error:
+    except (OSError, kafka.KafkaError, TimeoutError, BrokerError) as error:
         return _refusal(error)
     return None
 
@@ -156,11 +163,10 @@ def _refusal(error: BaseException) -> Refusal:
     for kind, refusal in _REFUSALS.items():
         if isinstance(error, kind) or isinstance(cause, kind):
             return refusal
+    if isinstance(error, BrokerError):
+        return Refusal(str(error), final=True)
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Refusal(
-            f"its certificate is not trusted ({error.verify_message}); see broker.security.ca_file",
-            final=True,
-        )
+        return Refusal(_distrust(error), final=True)
     if isinstance(error, ssl.SSLError) or isinstance(cause, ssl.SSLError):
         found = error if isinstance(error, ssl.SSLError) else cause
         reason = str(getattr(found, "reason", "")).replace("_", " ").lower()
@@ -168,9 +174,26 @@ def _refusal(error: BaseException) -> Refusal:
     return Refusal(str(error) or type(error).__name__)
 
 
+_EXPIRED = 10
+_OTHER_HOST = (62, 64)
+"""OpenSSL's codes for a certificate that is out of date, or for another name or address."""
+
+
+def _distrust(error: ssl.SSLCertVerificationError) -> str:
+    if error.verify_code == _EXPIRED:
+        return "its certificate has expired; the broker needs a new one"
+    if error.verify_code in _OTHER_HOST:
+        return (
+            "its certificate is for another host name; see broker.bootstrap and"
+            " broker.security.check_hostname"
+        )
+    return f"its certificate is not trusted ({error.verify_message}); see broker.security.ca_file"
+
+
 _REFUSALS: dict[type[BaseException], Refusal] = {
     kafka.SaslAuthenticationFailed: Refusal(
-        "it does not accept the user name and password; see broker.security", final=True
+        "it does not accept the user name and password, or the token; see broker.security",
+        final=True,
     ),
     kafka.UnsupportedSaslMechanismError: Refusal(
         "it does not offer broker.security.mechanism", final=True

@@ -47,6 +47,11 @@ def protection(security: SecuritySettings) -> dict[str, Any]:
         arguments["sasl_mechanism"] = security.mechanism
         arguments["sasl_plain_username"] = security.username
         arguments["sasl_plain_password"] = security.password.read()
+    if security.token is not None:
+        from streams.kafka.tokens import token_provider  # noqa: PLC0415 - few need it
+
+        arguments["sasl_mechanism"] = security.mechanism
+        arguments["sasl_oauth_token_provider"] = token_provider(security.token)
     return arguments
 
 

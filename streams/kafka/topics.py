@@ -8,7 +8,8 @@
 | `diagnoses`        | what the ensemble learner says            | `retention.diagnoses`     |
 | `labels`           | the truth, late or never                  | `retention.labels`        |
 | `feedback.<ll>`    | what one local learner learns from        | `retention.feedback`      |
-| `deadletter`       | what could not be used, as it came        | `retention.deadletters`   |
+| `deadletter.<ll>`  | what one local learner could not use      | `retention.deadletters`   |
+| `deadletter`       | what the ensemble learner could not use   | `retention.deadletters`   |
 | `<agent>.changelog`| an agent's state that only it reads       | the last of each key      |
 | `<agent>.shared`   | an agent's state that all partitions read | the last of each key      |
 
@@ -31,6 +32,8 @@ _SHORTEST_SEGMENT = timedelta(minutes=1)
 _LONGEST_SEGMENT = timedelta(days=1)
 # A dead letter is the record as it came plus headers, so it needs more room than the record.
 _LARGE_RECORD = 2 * 2**20
+# What was deleted is gone from a changelog after this, as soon as anything is written to it.
+ERASED_WITHIN = timedelta(days=1)
 # A worker that was away for less than this still learns which keys were deleted.
 _TOMBSTONES = timedelta(days=30)
 _CHANGELOG_SEGMENT = 64 * 2**20
@@ -97,8 +100,20 @@ class Topics:
 
     @property
     def deadletter(self) -> str:
-        """What could not be used."""
+        """What the ensemble learner could not use."""
         return f"{self.prefix}deadletter"
+
+    def deadletter_of(self, learner: str) -> str:
+        """What a local learner could not use: it shows features, so it is as private as they are.
+
+        Letters that earlier versions wrote are on `deadletter`.
+        """
+        return f"{self.deadletter}.{learner}"
+
+    @property
+    def deadletters(self) -> tuple[str, ...]:
+        """All dead letters."""
+        return (self.deadletter, *map(self.deadletter_of, self.learners))
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -126,7 +141,7 @@ class Topics:
             self.predictions: "predictions",
             self.diagnoses: "diagnoses",
             self.labels: "labels",
-            self.deadletter: "deadletters",
+            **dict.fromkeys(self.deadletters, "deadletters"),
         }
 
 
@@ -134,7 +149,8 @@ def declared(settings: Settings) -> tuple[Topic, ...]:
     """Return every topic as it should be."""
     topics, names = settings.topics, Topics.of(settings)
     configs = {name: _kept(topics.retention_of(kind)) for name, kind in names.kinds.items()}
-    configs[names.deadletter]["max.message.bytes"] = str(_LARGE_RECORD)
+    for name in names.deadletters:
+        configs[name]["max.message.bytes"] = str(_LARGE_RECORD)
     for agent in names.agents:
         configs[names.changelog(agent)] = configs[names.shared(agent)] = _compacted()
     return tuple(_declare(name, config, topics) for name, config in configs.items())
@@ -157,6 +173,7 @@ def _compacted() -> dict[str, str]:
     return {
         "cleanup.policy": "compact",
         "delete.retention.ms": str(milliseconds(_TOMBSTONES)),
+        "max.compaction.lag.ms": str(milliseconds(ERASED_WITHIN)),
         "segment.bytes": str(_CHANGELOG_SEGMENT),
         "max.message.bytes": str(CHANGELOG_RECORD),
     }

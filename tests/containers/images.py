@@ -122,9 +122,10 @@ def _import(
 ) -> None:
     changes = [f"--change=ENV {name}={value}" for name, value in environment.items()]
     excludes = [f"--exclude={path}" for path in left_out]
-    tar = subprocess.Popen(["tar", "-C", tree, *excludes, "-c", "."], stdout=subprocess.PIPE)
-    engine.docker("import", *changes, "-", image, stdin=tar.stdout)
-    assert tar.wait() == 0
+    command = ["tar", "-C", tree, *excludes, "-c", "."]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as tar:
+        engine.docker("import", *changes, "-", image, stdin=tar.stdout)
+    assert tar.returncode == 0
 
 
 def kafka_image(engine: Engine) -> None:

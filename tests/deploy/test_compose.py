@@ -11,6 +11,7 @@ import jsonschema
 import orjson
 import pytest
 
+from agents.monitor.console.access import objection
 from agents.roles import roles
 from settings.loading import load_settings
 from tests.deploy.files import DEPLOY, ROOT, read_yaml
@@ -128,6 +129,9 @@ def test_workers_listen_to_others_in_containers_only(monkeypatch):
         assert inside.worker.web_host == "0.0.0.0"
         assert str(inside.worker.state) == "/var/lib/hb"
         assert inside.broker.bootstrap == "kafka:9092"
+        scraped = read_yaml(DEPLOY / "prometheus/prometheus.yml")["scrape_configs"][0]
+        for target in scraped["static_configs"][0]["targets"]:
+            assert objection({"Host": target}, "0.0.0.0", inside.worker.web_names) is None
 
 
 def test_grafana_finds_what_it_is_provisioned_with():

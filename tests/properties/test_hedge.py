@@ -1,5 +1,6 @@
 """Hedge equals the paper's pseudocode, and its weights behave for any losses."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +11,10 @@ from learners.arrays.seeds import uniform
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING
 from learners.fusion.active import Active
-from learners.fusion.base import Ballot
+from learners.fusion.base import Ballot, Verdict
 from learners.fusion.hedge import Hedge
 from tests.ballots import Stream, random_stream, run, snapshot
-from tests.reference.hedge import PaperActive, PaperHedge
+from tests.reference.hedge import LateHedge, PaperActive, PaperHedge
 from tests.strategies import cuts, generators
 
 HEDGE_SALT, IDLE_SALT = 1, 2
@@ -33,40 +34,42 @@ def spoken(row: np.ndarray) -> list[int | None]:
     return [None if label == MISSING else int(label) for label in row]
 
 
-def paper_run(paper: PaperHedge | PaperActive, stream: Stream, edges: list[int]):
-    """Return the reference's decisions and weights, labels coming after each batch."""
+def paper_run(paper: PaperHedge | PaperActive, stream: Stream):
+    """Return the reference's decisions and weights, each label coming before the next decision."""
     ballot = stream.ballot
     draws = uniform(ballot.seeds, HEDGE_SALT).tolist()
     idle = uniform(ballot.seeds, IDLE_SALT).tolist()
     labels, weights = [], []
-    for start, stop in pairwise(edges):
-        for t in range(start, stop):
-            p, said = int(ballot.cells[t]), spoken(ballot.labels[t])
-            if isinstance(paper, PaperActive):
-                tries = ballot.exploring[t].tolist()
-                label, q = paper.predict(p, said, tries, draws[t], idle[t])
-            else:
-                label, q = paper.predict(p, said, draws[t])
-            labels.append(MISSING if label is None else label)
-            weights.append(q)
-        for t in range(start, stop):
-            p, said, label = int(ballot.cells[t]), spoken(ballot.labels[t]), int(stream.truth[t])
-            if isinstance(paper, PaperActive):
-                paper.update(p, said, ballot.exploring[t].tolist(), label)
-            else:
-                paper.update(p, said, label)
+    for t in range(LENGTH):
+        p, said, truth = int(ballot.cells[t]), spoken(ballot.labels[t]), int(stream.truth[t])
+        if isinstance(paper, PaperActive):
+            tries = ballot.exploring[t].tolist()
+            label, q = paper.predict(p, said, tries, draws[t], idle[t])
+            paper.update(p, said, tries, truth)
+        else:
+            label, q = paper.predict(p, said, draws[t])
+            paper.update(p, said, truth)
+        labels.append(MISSING if label is None else label)
+        weights.append(q)
     return labels, weights
 
 
-@given(generators, shapes, st.booleans(), st.booleans(), cuts(LENGTH))
-def test_every_decision_equals_the_papers(rng, shape, vote, active, edges):
-    stream = random_stream(rng, LENGTH, **shape)
-    learners, cubes = shape["learners"], shape["cubes"]
+def silence(stream: Stream) -> Stream:
+    """Let nobody explore either: an exploring LL is a silent one."""
+    return replace(stream, ballot=replace(stream.ballot, exploring=stream.ballot.exploring & False))
+
+
+@given(generators, shapes, st.booleans(), st.booleans(), st.sampled_from([1, 5, None]))
+def test_with_prompt_labels_and_nobody_silent_every_decision_is_the_papers(
+    rng, shape, vote, active, cubes
+):
+    stream = silence(random_stream(rng, LENGTH, **shape | {"silent": 0.0, "cubes": cubes or 5}))
+    learners = shape["learners"]
     use = "vote" if vote else "sample"
     fusion = Hedge(learners, shape["classes"], cubes=cubes, use=use)
     paper = PaperHedge(learners, vote)
-    labels, weights = paper_run(PaperActive(paper) if active else paper, stream, edges)
-    verdicts = run(Active(fusion) if active else fusion, stream, edges)
+    labels, weights = paper_run(PaperActive(paper) if active else paper, stream)
+    verdicts = run(Active(fusion) if active else fusion, stream, list(range(LENGTH + 1)))
     assert np.concatenate([verdict.labels for verdict in verdicts]).tolist() == labels
     # The two ways to the exponential may differ in the last bit, and so in one part of 10^9.
     assert np.abs(np.concatenate([verdict.parts for verdict in verdicts]) - weights).max() <= 2
@@ -74,14 +77,30 @@ def test_every_decision_equals_the_papers(rng, shape, vote, active, edges):
     assert counted == {p: [paper.N[p], *paper.L[p]] for p in paper.N}
 
 
-@given(generators, st.integers(1, 9), st.integers(2, 4), st.sampled_from([1, 5, None]))
-def test_labels_one_by_one_equal_the_paper_with_sparse_cubes_too(rng, learners, classes, cubes):
-    stream = random_stream(rng, LENGTH, learners, classes, cubes=cubes or 5)
-    fusion = Hedge(learners, classes, cubes=cubes, use="sample")
-    edges = list(range(LENGTH + 1))
-    labels, _ = paper_run(PaperHedge(learners, vote=False), stream, edges)
-    verdicts = run(fusion, stream, edges)
-    assert np.concatenate([verdict.labels for verdict in verdicts]).tolist() == labels
+@given(generators, shapes, st.booleans(), cuts(LENGTH))
+def test_with_late_labels_and_silence_it_is_the_reference(rng, shape, vote, edges):
+    """Labels come in any order, after batches of decisions; some never come."""
+    stream = random_stream(rng, LENGTH, **shape)
+    ballot, learners = stream.ballot, shape["learners"]
+    fusion = Hedge(
+        learners, shape["classes"], cubes=shape["cubes"], use="vote" if vote else "sample"
+    )
+    reference = LateHedge(learners, vote)
+    draws = uniform(ballot.seeds, HEDGE_SALT).tolist()
+    waiting: list[tuple[int, Verdict]] = []
+    for start, stop in pairwise(edges):
+        rows = np.arange(start, stop)
+        verdict = fusion.decide(ballot.take(rows))
+        for t in rows.tolist():
+            said = spoken(ballot.labels[t])
+            label, q = reference.predict(int(ballot.cells[t]), said, draws[t])
+            assert verdict.labels[t - start] == (MISSING if label is None else label)
+            assert np.abs(verdict.parts[t - start] - q).max() <= 2
+            waiting.append((t, verdict.take(np.array([t - start]))))
+        for _ in range(int(rng.integers(0, len(waiting) + 1))):
+            t, made = waiting.pop(int(rng.integers(len(waiting))))
+            fusion.learn(ballot.take(np.array([t])), made, stream.truth[t : t + 1])
+            reference.settle(t, int(stream.truth[t]))
 
 
 any_losses = st.lists(st.integers(0, 2**62), min_size=1, max_size=12)
@@ -140,8 +159,11 @@ def test_without_its_rate_hedge_is_the_plain_majority(rng, learners, rate):
 def test_the_order_of_labels_does_not_matter(rng, learners):
     stream = random_stream(rng, LENGTH, learners, 2, cubes=3)
     one, other = (Hedge(learners, 2, cubes=3) for _ in range(2))
-    run(one, stream, [0, LENGTH])
-    run(other, stream.take(rng.permutation(LENGTH)), [0, 7, LENGTH])
+    verdict = one.decide(stream.ballot)
+    one.learn(stream.ballot, verdict, stream.truth)
+    order = rng.permutation(LENGTH)
+    for rows in np.split(order, [7, 20]):
+        other.learn(stream.ballot.take(rows), verdict.take(rows), stream.truth[rows])
     assert snapshot(one) == snapshot(other)
 
 
@@ -149,14 +171,16 @@ def test_the_order_of_labels_does_not_matter(rng, learners):
 def test_what_two_partitions_counted_adds_up(rng, learners):
     stream = random_stream(rng, LENGTH, learners, 2, cubes=3)
     whole, left, right = (Hedge(learners, 2, cubes=3) for _ in range(3))
-    run(whole, stream, [0, LENGTH])
+    verdict = whole.decide(stream.ballot)
+    whole.learn(stream.ballot, verdict, stream.truth)
     side = rng.random(LENGTH) < 0.5
-    for fusion, rows in (left, side), (right, ~side):
-        part = stream.take(np.flatnonzero(rows))
-        run(fusion, part, [0, len(part)])
+    for fusion, mask in (left, side), (right, ~side):
+        rows = np.flatnonzero(mask)
+        fusion.learn(stream.ballot.take(rows), verdict.take(rows), stream.truth[rows])
     cells = np.arange(3)
-    rows = np.stack([fusion.tables()["losses"].rows(cells) for fusion in (left, right)])
-    assert (left.pooled("losses", rows) == whole.tables()["losses"].rows(cells)).all()
+    for name, table in whole.tables().items():
+        parts = np.stack([fusion.tables()[name].rows(cells) for fusion in (left, right)])
+        assert (left.pooled(name, parts) == table.rows(cells)).all()
 
 
 def test_the_followed_learner_is_drawn_by_its_weight():

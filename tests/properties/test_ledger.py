@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import assume, given
@@ -160,6 +161,30 @@ def test_a_backlog_gives_up_no_label_before_its_time_and_survives_crashes(case, 
             if each.reason is Reason.UNKNOWN and isinstance(each.event, Label):
                 assert events[each.event.payload].at + rule.label_ttl <= whole.ledger.clock
     assert crashing.everything() == whole.everything()
+
+
+WEIGHED = Codec(pack=json.dumps, unpack=json.loads, weigh=len, shrink=lambda _: "")
+
+
+@given(cases, st.integers(0, 60), st.data())
+def test_what_comes_early_never_takes_more_than_its_bytes_and_changes_nothing(case, room, data):
+    rule, events = case
+    narrow, wide = Run(replace(rule, max_early=room), WEIGHED), Run(rule, WEIGHED)
+    for batch in batches(events, data.draw):
+        narrow.batch(batch)
+        wide.batch(batch)
+        if data.draw(st.booleans()):
+            narrow.crash(lambda disk: data.draw(st.permutations(list(disk))))
+        entries = [json.loads(packed) for packed in narrow.disk.values()]
+        held = [entry[4:7:2] for entry in entries if entry[0] == "open"]
+        held_bytes = sum(len(payload or "") for payloads in held for payload in payloads)
+        assert narrow.ledger.early_bytes == held_bytes <= room
+    for run in (narrow, wide):
+        run.ids = [each.id for each in [*run.said.diagnoses, *run.said.expiries, *run.settled]]
+    assert narrow.ids == wide.ids
+    compared = {"context_duplicate", "context_conflict"}  # nothing is left of these to compare
+    for name in set(wide.ledger.counts) - compared:
+        assert narrow.ledger.counts[name] == wide.ledger.counts[name]
 
 
 @given(cases)

@@ -40,6 +40,48 @@ def test_cell_ids_are_a_bijection_with_digits(categories, m, data):
     assert partition.digits(cells).tolist() == digits.tolist()
 
 
+incomplete = arrays(
+    np.float64,
+    st.tuples(st.integers(1, 8), st.integers(1, 5)),
+    elements=st.one_of(unit_values, st.just(np.nan)),
+)
+
+
+@given(x=incomplete, m=st.integers(1, 5))
+def test_a_missing_value_has_a_part_of_its_own_on_every_axis_that_is_cut(x, m):
+    partition = Partition(unit_cube(x.shape[1]), m)
+    cells = partition.cells(x)
+    digits, missing = partition.grid.digits(cells)
+    assert all(map(partition.grid.holds, cells.tolist()))
+    assert (missing == (np.isnan(x) & (m > 1))).all()
+    complete = ~missing.any(axis=1)
+    assert (cells[complete] == partition.cells(np.nan_to_num(x[complete]))).all()
+    assert (cells[~complete] >= partition.size).all()
+    known = ~missing
+    assert (digits[known] == np.minimum(np.floor(np.nan_to_num(x) * m), m - 1)[known]).all()
+
+
+@given(x=incomplete, m=st.integers(1, 5))
+def test_coarser_cells_contain_the_finer_ones_of_incomplete_points(x, m):
+    partition = Partition(unit_cube(x.shape[1]), m)
+    cells = partition.cells(x)
+    for level in partition.coarser:
+        coarse = level.cells(cells)
+        for cell in np.unique(cells):
+            assert len(np.unique(coarse[cells == cell])) == 1
+    if partition.coarser:
+        assert (partition.coarser[-1].cells(cells) == 0).all()
+
+
+def test_too_many_incomplete_cells_to_number_become_one():
+    partition = Partition(unit_cube(40), 2)
+    x = np.full((2, 40), 0.7)
+    x[0, 3] = x[1, 30] = np.nan
+    cells = partition.cells(x)
+    assert cells[0] == cells[1] >= partition.size
+    assert [int(level.cells(cells)[0]) for level in partition.coarser][-1] == 0
+
+
 @given(x=arrays(np.float64, st.integers(1, 20), elements=unit_values))
 def test_halving_is_the_general_rule_for_two_cuts(x):
     halves = Partition(unit_cube(1), 2).cells(x[:, None])

@@ -49,6 +49,56 @@ class PaperHedge:
                 losses[i] += 1
 
 
+class LateHedge(PaperHedge):
+    """The same with late labels and silent LLs as `learners.fusion.late_labels` has them.
+
+    Every decision knows by name the settled ones whose losses it has seen, and blind pairs are
+    found by looking at each pair.
+    """
+
+    def __init__(self, learners: int, vote: bool) -> None:
+        super().__init__(learners, vote)
+        self.made: list[tuple[int, set[int], list[int], list[int | None]]] = []
+        self.settled: dict[int, set[int]] = {}
+        self.silent: dict[int, list[int]] = {}
+
+    def predict(
+        self, p: int, predictions: list[int | None], draw: float
+    ) -> tuple[int | None, list[int]]:
+        known = set(self.settled.get(p, ()))
+        blind = sum(
+            one not in self.made[other][1] and other not in self.made[one][1]
+            for one in known
+            for other in known
+            if one < other
+        )
+        pace = len(known) + 1 + (blind + 1) // 2
+        errors, silent = self.L.get(p, [0] * self.M), self.silent.get(p, [0] * self.M)
+        losses = [error + loss / PARTS for error, loss in zip(errors, silent, strict=True)]
+        present = [i for i in range(self.M) if predictions[i] is not None]
+        q, label = [0] * self.M, None
+        if present:
+            best, eta = min(losses[i] for i in present), sqrt(log(self.M) / pace)
+            terms = {i: exp(-eta * (losses[i] - best)) for i in present}
+            total = sum(terms.values())
+            rough = [round(terms[i] / total * PARTS) if i in terms else 0 for i in range(self.M)]
+            q = complete(rough)
+            label = majority(predictions, rough) if self.vote else predictions[follow(q, draw)]
+        self.made.append((p, known, q, predictions))
+        return label, q
+
+    def settle(self, number: int, label: int) -> None:
+        """Observe the label of the decision made as number so and so."""
+        p, _, q, predictions = self.made[number]
+        self.update(p, predictions, label)
+        own = sum(part for part, said in zip(q, predictions, strict=True) if said != label)
+        silent = self.silent.setdefault(p, [0] * self.M)
+        for i, prediction in enumerate(predictions):
+            if prediction is None:
+                silent[i] += own
+        self.settled.setdefault(p, set()).add(number)
+
+
 class PaperActive:
     """The active EL: A(t) holds the LLs that exploit; if it is empty, any LL will do."""
 

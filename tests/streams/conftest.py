@@ -1,5 +1,6 @@
-"""The broker that the tests share: real Kafka, one per session."""
+"""The brokers that the tests share: real Kafka."""
 
+import os
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -8,18 +9,18 @@ import pytest
 from settings.sections.broker import BrokerSettings
 from streams.broker import USER, EmbeddedBroker
 from streams.broker.reaper import temporary_broker
-from tests.streams.docker_broker import docker_answers, docker_broker
+from tests.conftest import AT_THE_END
+from tests.shared_broker import shared_broker
 
 
 @pytest.fixture(scope="session")
-def broker_address() -> Iterator[str]:
-    """The address of a running Kafka of one node: in a container, or else the embedded one."""
-    if docker_answers():
-        with docker_broker() as address:
-            yield address
-    else:
-        with temporary_broker() as broker:
-            yield broker.address
+def broker_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a running Kafka of one node, the same for all test processes."""
+    folder = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = folder.parent
+    # Until the end of the session and not of this process's last test: others may still need it.
+    return request.config.stash[AT_THE_END].enter_context(shared_broker(folder))
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +39,7 @@ def three_brokers() -> Iterator[EmbeddedBroker]:
 @pytest.fixture(scope="session")
 def secure_broker() -> Iterator[EmbeddedBroker]:
     """A broker with TLS and passwords, where `hb` may do everything and `guest` nothing."""
-    changes = {"allow.everyone.if.no.acl.found": "false"}
-    with temporary_broker(users=(USER, "guest"), changes=changes) as broker:
+    with temporary_broker(users=(USER, "guest")) as broker:
         yield broker
 
 

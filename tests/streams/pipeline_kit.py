@@ -143,6 +143,20 @@ async def await_raw(config: Settings, topic: str, n: int) -> list[Any]:
     return found
 
 
+async def dead_letters(config: Settings) -> list[Any]:
+    """Return all dead letters as records, those of all agents."""
+    topics = Topics.of(config).deadletters
+    return [r for topic in topics for r in await committed(config.broker.bootstrap, topic)]
+
+
+async def await_letters(config: Settings, n: int) -> list[Any]:
+    """Wait for n dead letters, and return all that are there."""
+    async with asyncio.timeout(PATIENCE):
+        while len(found := await dead_letters(config)) < n:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # brokers send no notifications
+    return found
+
+
 async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, Any]]:
     """Wait for n committed records, and return all that are there."""
     return [msgspec.json.decode(record.value) for record in await await_raw(config, topic, n)]

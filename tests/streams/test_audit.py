@@ -227,7 +227,11 @@ def test_every_kind_of_table_is_recomputed(broker_address, prefix, tmp_path, cha
     report = asyncio.run(audit(config))
     assert report.findings.clean, report.findings.list()
     tables = report.findings.tables
-    assert not [check.note for check in tables.values() if check.note]
+    # Chances depend on what a partition had heard of the others, which no topic tells.
+    expected = ["what a partition had heard of the others"] if config.topics.partitions > 1 else []
+    notes = [check.note for check in tables.values() if check.note]
+    assert len(notes) == len(expected)
+    assert all(text in note for text, note in zip(expected, notes, strict=True))
     assert all(check.values for name, check in tables.items() if name.startswith("ensemble fusion"))
     assert report.figures()["labels_settled"] == 60
 

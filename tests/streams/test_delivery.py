@@ -1,25 +1,13 @@
 """Requests that get no answer, or arrive when nobody expects them any more: all stays exact."""
 
 import asyncio
-from collections import Counter
 
-import orjson
 import pytest
 from aiokafka.errors import InvalidProducerEpoch
 
 from bench.faults.kafka_proxy import Action, Api, Direction, Fault, KafkaProxy
-from streams.engine.state import CountsTable, EntriesTable, Store
-from tests.streams.engine_kit import (
-    CELLS,
-    committed,
-    config,
-    create_topics,
-    ids,
-    produce,
-    running,
-    spec,
-    until,
-)
+from tests.streams.engine_kit import running
+from tests.streams.exactly_once_kit import Job
 
 RECORDS = 1_600
 HASTY = {
@@ -38,29 +26,11 @@ async def proxy(broker_address):
         yield proxy
 
 
-async def prepare(address, proxied, prefix, folder):
-    conf, agent = config(proxied, prefix, folder, **HASTY), spec(prefix)
-    await create_topics(address, conf, [agent], prefix + "out")
-    await produce(address, prefix + "in", ids(n % 300 for n in range(RECORDS)))
-    return conf, agent
-
-
-async def check_exact(address, prefix, conf):
-    """Compare outputs and stored state with a recomputation from the input."""
-    seen, expected = Counter(), []
-    for record in await committed(address, prefix + "in"):
-        number = orjson.loads(record.value)["id"]
-        expected.append({"id": number, "before": seen[number]})
-        seen[number] += 1
-    found = [orjson.loads(r.value) for r in await committed(address, prefix + "out")]
-    assert len(found) == len(expected)
-    assert found == expected
-    counts, entries = CountsTable("counts", 1, cells=CELLS), EntriesTable("seen")
-    with Store(conf.state_folder("count", 0) / "0", ["counts", "seen"]) as store:
-        counts.load(store)
-        entries.load(store)
-        assert dict(entries.items()) == {b"%d" % n: b"%d" % c for n, c in seen.items()}
-        assert store.positions == {prefix + "in": RECORDS}
+@pytest.fixture
+async def job(broker_address, proxy, prefix, tmp_path):
+    job = Job(broker_address, prefix, tmp_path, RECORDS, through=proxy.address, **HASTY)
+    await job.prepare()
+    return job
 
 
 def refused(answered):
@@ -69,12 +39,9 @@ def refused(answered):
     return int.from_bytes(answer.data[-2:], "big") == InvalidProducerEpoch.errno
 
 
-async def test_an_end_of_transaction_that_arrives_during_the_next_one(
-    broker_address, proxy, prefix, tmp_path
-):
-    conf, agent = await prepare(broker_address, proxy.address, prefix, tmp_path)
+async def test_an_end_of_transaction_that_arrives_during_the_next_one(job, proxy):
     late = proxy.add(Fault(Action.HOLD, {Api.END_TXN}, limit=1))
-    async with running(conf, agent) as group, asyncio.timeout(60):
+    async with running(job.config, job.agent) as group, asyncio.timeout(60):
         await late.wait_for()
         # The next transaction is half-way: its first records are in, the others are not.
         proxy.add(Fault(Action.DELAY, {Api.PRODUCE}, limit=1))
@@ -88,20 +55,17 @@ async def test_an_end_of_transaction_that_arrives_during_the_next_one(
         await answered.wait_for()
         assert refused(answered)
         second.release()
-        await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
-    await check_exact(broker_address, prefix, conf)
+        await job.finish(group)
+    await job.check_exact()
 
 
 REQUESTS = [Api.INIT_PRODUCER_ID, Api.FIND_COORDINATOR, Api.ADD_PARTITIONS_TO_TXN, Api.PRODUCE]
 
 
 @pytest.mark.parametrize("api", [*REQUESTS, Api.END_TXN], ids=lambda api: api.name.lower())
-async def test_a_request_that_arrives_long_after_its_sender_gave_up(
-    broker_address, proxy, prefix, tmp_path, api
-):
-    conf, agent = await prepare(broker_address, proxy.address, prefix, tmp_path)
+async def test_a_request_that_arrives_long_after_its_sender_gave_up(job, proxy, prefix, api):
     late = proxy.add(Fault(Action.HOLD, {api}, client=f"{prefix}count.0", limit=1))
-    async with running(conf, agent) as group, asyncio.timeout(60):
+    async with running(job.config, job.agent) as group, asyncio.timeout(60):
         await late.wait_for()
         (held,) = late.struck
         # Some transactions later the next one is under way: its records are in, not its end.
@@ -117,20 +81,19 @@ async def test_a_request_that_arrives_long_after_its_sender_gave_up(
         if api in (Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN):
             assert refused(answered)
         end.release()
-        await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
-    await check_exact(broker_address, prefix, conf)
+        await job.finish(group)
+    await job.check_exact()
 
 
 @pytest.mark.parametrize("action", [Action.DROP, Action.CUT], ids=lambda action: action.value)
 @pytest.mark.parametrize("direction", list(Direction), ids=lambda direction: direction.value)
 async def test_connections_lost_before_and_after_each_request_was_carried_out(
-    broker_address, proxy, prefix, tmp_path, direction, action
+    job, proxy, prefix, direction, action
 ):
-    conf, agent = await prepare(broker_address, proxy.address, prefix, tmp_path)
-    async with running(conf, agent) as group, asyncio.timeout(60):
+    async with running(job.config, job.agent) as group, asyncio.timeout(60):
         for api in [*REQUESTS, Api.END_TXN]:
             fault = proxy.add(Fault(action, {api}, direction, f"{prefix}count.0", limit=1))
             if api is Api.INIT_PRODUCER_ID:
                 await fault.wait_for()
-        await until(lambda: group.statuses()[0].positions.get(prefix + "in") == RECORDS)
-    await check_exact(broker_address, prefix, conf)
+        await job.finish(group)
+    await job.check_exact()

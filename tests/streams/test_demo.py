@@ -52,6 +52,13 @@ def hb(env, *arguments, timeout=240):
     )
 
 
+def test_the_secure_demo_works_as_the_plain_one_does(home):
+    run = hb(home, "demo", "--patients", "30", "--secure", "--json")
+    assert run.returncode == 0, run.stderr
+    assert "30 of 30 diagnosed, 30 labels learned" in run.stderr
+    assert orjson.loads(run.stdout)["figures"]["patients"] == 30
+
+
 def test_a_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):
     run = hb(home, "demo", "--patients", "60", "--keep", "--json")
     assert run.returncode == 0, run.stderr
@@ -62,7 +69,8 @@ def test_a_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):
     assert 0 <= figures["PER"] < 50
     assert sum(figures["weights"].values()) == pytest.approx(1, abs=1e-6)
     assert figures["weights"].keys() == {"ll1", "ll2", "ll3"}
-    assert 0 <= figures["regret"] <= figures["bound"] == pytest.approx(16.237, abs=0.001)
+    assert 0 <= figures["regret"] <= figures["bound"]
+    assert figures["bound"] >= 16.237  # Theorem 2's, were no label late
     assert "60 of 60 diagnosed, 60 labels learned" in run.stderr
     (console,) = re.findall(r"hb: console at (http://\S+)", run.stderr)
     with urllib.request.urlopen(console) as page:

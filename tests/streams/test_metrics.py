@@ -93,7 +93,7 @@ def workers(file, *names):
 def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path, hb):
     changes = ("topics.partitions=2", "worker.session_timeout=6s", "ensemble.mode=ah",
                "ensemble.per_target=0.2", "ensemble.fnr_target=0.1",
-               "ensemble.fnr_control=true")  # fmt: skip
+               "ensemble.miss_target=0.1")  # fmt: skip
     settings(tmp_path, broker_address, prefix.strip(".-_"))
     file = tmp_path / "ensemble.toml"
     file.write_text(_with(file.read_text(), changes))

@@ -9,7 +9,17 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer
 from engine_kit import Counting, committed, until
-from pipeline_kit import arrive, await_count, await_raw, create_topics, patients, running, settings
+from pipeline_kit import (
+    arrive,
+    await_count,
+    await_letters,
+    await_raw,
+    create_topics,
+    dead_letters,
+    patients,
+    running,
+    settings,
+)
 
 from audit.end_to_end import audit
 from bench.hostile.wire import Raw, record_batch
@@ -55,7 +65,7 @@ async def compressed(config, topic, codec, *values):
 
 
 async def letters(config, count):
-    found = await await_raw(config, Topics.of(config).deadletter, count)
+    found = await await_letters(config, count)
     return [from_message(record.headers, record.key, record.value) for record in found]
 
 
@@ -170,7 +180,7 @@ async def test_no_record_moves_the_clock_ahead_of_time(broker_address, prefix, t
         assert ledger.clock <= wall()
     assert sorted(d["id"] for d in diagnoses) == ["ahead", "none", "w", "zero"]
     assert all(d["at"] <= wall() for d in diagnoses)
-    assert await committed(broker_address, topics.deadletter) == []
+    assert await dead_letters(config) == []
 
 
 async def test_what_is_on_the_wrong_partition_is_refused_at_once(broker_address, prefix, tmp_path):

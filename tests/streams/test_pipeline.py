@@ -6,6 +6,7 @@ from pipeline_kit import (
     arrive,
     await_count,
     create_topics,
+    dead_letters,
     label,
     patients,
     read,
@@ -44,4 +45,4 @@ async def test_patients_are_diagnosed_and_labels_learned(config):
     right = dict(zip(ids, truth, strict=True))
     late = diagnoses[-150:]
     assert sum(d["label"] == right[d["id"]] for d in late) > 0.85 * 150
-    assert await read(config, topics.deadletter) == []
+    assert await dead_letters(config) == []

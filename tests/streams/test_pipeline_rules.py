@@ -9,8 +9,10 @@ from engine_kit import PATIENCE, until
 from pipeline_kit import (
     arrive,
     await_count,
+    await_letters,
     await_raw,
     create_topics,
+    dead_letters,
     label,
     patients,
     publish,
@@ -105,9 +107,14 @@ async def test_a_poison_storm_harms_nobody(build):
         for name in config.learners:
             await await_raw(config, topics.feedback(name), 400 + bad_per_topic)
         expected = bad_per_topic * (2 * len(config.learners) + 2)
-        dead = await await_raw(config, topics.deadletter, expected)
+        dead = await await_letters(config, expected)
         await until(lambda: not app.engine.trouble())
         assert len(dead) == expected
+        for name in config.learners:
+            of_learner = [r for r in dead if r.topic == topics.deadletter_of(name)]
+            refused_by = {dict(r.headers)["hb-topic"].decode() for r in of_learner}
+            assert refused_by == {topics.instances(name), topics.feedback(name)}
+            assert len(of_learner) == 2 * bad_per_topic
         assert all(status.reopenings == 0 for status in app.engine.statuses())
     reasons = {dict(record.headers)["hb-reason"] for record in dead}
     assert {b"empty", b"malformed", b"wrong_version", b"bad_id", b"too_large"} <= reasons
@@ -135,7 +142,7 @@ async def test_records_of_our_own_topics_are_not_trusted_either(build):
         await arrive(config, ids, features)
         await label(config, ids, truth)
         await await_count(config, topics.feedback("a"), 34)
-        dead = await await_raw(config, topics.deadletter, 5)
+        dead = await await_letters(config, 5)
         assert all(status.reopenings == 0 for status in app.engine.statuses())
     reasons = sorted(dict(record.headers)["hb-reason"].decode() for record in dead)
     assert reasons == [*["out_of_range"] * 2, "unknown_label", *["wrong_dimension"] * 2]
@@ -239,7 +246,7 @@ async def test_old_labels_wait_for_learners_that_come_later(build):
         async with running(config, "local:a", "local:b", "local:c"):
             feedback = await await_count(config, topics.feedback("a"), 50)
     assert sorted(each["id"] for each in feedback) == ids
-    assert await read(config, topics.deadletter) == []
+    assert await dead_letters(config) == []
 
 
 async def counted(config, name, wanted):

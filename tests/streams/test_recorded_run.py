@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from streams.broker import EmbeddedBroker
-from tests.recorded import kit
+from tests.recorded import kit, replayed
 from tests.recorded.record import LATER, LEARNERS, PATIENTS, patients
+
+PROMISED = ("hb_regret_bound", "hb_prediction_error_rate_bound", "hb_accuracy_")
+"""Metrics that are promises: these follow the theorems of today."""
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +27,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unpacked = tmp_path_factory.mktemp("recorded")
     with tarfile.open(kit.ARCHIVE) as tar:
         tar.extractall(unpacked, filter="data")
+    kit.renew(unpacked)
     return unpacked
 
 
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / kit.EXPECTED).read_text())
+    read = json.loads((folder / kit.EXPECTED).read_text())
+    # The counts of FNR control, which miss targets have replaced: kept, and of no more use.
+    del read["said"]["first"]["audit"]["tables"]["ensemble fusion_fnr_control"]
+    for name in kit.ENSEMBLES:
+        # What was decided then does not say how late its labels were: no bound holds for it.
+        read["said"][name]["status"]["regret_bound"] = None
+        read["figures"][name] = {
+            metric: value
+            for metric, value in read["figures"][name].items()
+            if not metric.startswith(PROMISED)
+        }
+    return read
 
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     with EmbeddedBroker(folder / "broker") as broker:
+        for ensemble in kit.ENSEMBLES:  # topics that are new since then
+            kit.Commands(folder, broker.address, ensemble)("topics", "create")
         yield broker.address
 
 
@@ -91,9 +108,13 @@ def test_topics_audit_replay_and_diagnoses_read_the_same(
 ):
     hb = kit.Commands(folder, address, ensemble)
     recorded = expected["said"][ensemble]
+    recorded["replay"] = json.loads(replayed.FIGURES.read_text())[ensemble]
     if not exact:
         loosen(recorded["audit"])
-    same(recorded, kit.said(hb, tmp_path), ensemble, exact)
+    now = kit.said(hb, tmp_path)
+    for said in (recorded, now):  # there may be more topics by now
+        said["status"]["topics"] = {topic.pop("name"): topic for topic in said["status"]["topics"]}
+    same(recorded, now, ensemble, exact)
 
 
 def test_a_worker_finds_its_state_in_its_folders_and_in_the_changelogs(
@@ -118,8 +139,10 @@ def check_tables(recorded: dict[str, Any], now: dict[str, Any], place: str) -> N
     for name, table in recorded.items():
         if name != kit.META:
             assert now[name] == table, f"{place} {name}"
-    for key in (b"positions".hex(), b"layout".hex()):
-        assert now[kit.META][key] == recorded[kit.META][key], place
+    positions, layout = b"positions".hex(), b"layout".hex()
+    assert now[kit.META][positions] == recorded[kit.META][positions], place
+    before, after = (json.loads(bytes.fromhex(each[kit.META][layout])) for each in (recorded, now))
+    assert after.items() >= before.items(), place
 
 
 def test_a_worker_goes_on_where_a_killed_one_was(folder, expected, address, exact):

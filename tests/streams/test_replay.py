@@ -43,17 +43,17 @@ def test_unchanged_settings_agree_with_what_was_live(broker_address, prefix, tmp
     run = hb("replay", "--settings", file, "--json")
     assert run.code == 0
     figures = run.json["figures"]
-    assert figures["agreement"] == 1.0
+    assert figures["agreement"] == figures["unchanged_agreement"] == 1.0
     assert figures["compared"] == 200
-    assert figures["live"] == figures["replay"]
+    assert figures["live"] == figures["replay"] == figures["unchanged"]
     # Settings that were never live.
     run = hb("replay", "--settings", file, "--set", "ensemble.mode=ah", "--json")
     other = run.json["figures"]
-    assert other["live"] == figures["live"]
+    assert other["live"] == other["unchanged"] == figures["live"]
     assert other["replay"]["labelled"] == 200
     assert other["replay"]["regret"] < other["replay"]["regret_bound"]
     assert other["replay"]["rates"]["a"] == figures["replay"]["rates"]["a"]
     run = hb("replay", "--settings", file, "--set", "defaults.exploration=1.0")
     assert run.code == 0
-    assert "diagnoses that agree" in run.out
+    assert "diagnoses as they were live: 100.00% unchanged, " in run.out
     assert "ensemble" in run.out

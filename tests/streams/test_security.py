@@ -189,5 +189,6 @@ def test_an_error_of_the_client_becomes_one_sentence():
     settings = BrokerSettings(bootstrap="127.0.0.1:1")
     said = str(explained(TopicAuthorizationFailedError("topic-name"), settings))
     assert said == (
-        "the broker at 127.0.0.1:1 does not let this client do this (TopicAuthorizationFailedError)"
+        "the broker at 127.0.0.1:1 does not let this client do this"
+        " (TopicAuthorizationFailedError); see hb acls"
     )

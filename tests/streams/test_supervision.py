@@ -16,7 +16,7 @@ from user_kit import HB, ensemble
 from agents.supervisor import Supervisor
 from agents.worker_pages import WorkerPage, worker_pages
 
-WITHIN = 90.0
+WITHIN = 120.0
 AGENTS = {"local.imaging", "local.history", "ensemble"}
 
 

@@ -35,6 +35,8 @@ def test_every_topic_is_declared_once(settings, prefix):
     names = [topic.name.removeprefix(prefix) for topic in declared(settings())]
     assert sorted(names) == [
         "deadletter",
+        "deadletter.left",
+        "deadletter.right",
         "diagnoses",
         "ensemble.changelog",
         "ensemble.shared",
@@ -83,7 +85,8 @@ def test_retention_and_segments(settings, prefix, kept, retention, segment):
 
 def test_a_dead_letter_has_room_for_more_than_any_record(settings, prefix):
     topics = by_name(declared(settings()))
-    assert int(topics[f"{prefix}deadletter"].config["max.message.bytes"]) > 1_048_588
+    for name in ("deadletter", "deadletter.left"):
+        assert int(topics[f"{prefix}{name}"].config["max.message.bytes"]) > 1_048_588
     assert "max.message.bytes" not in topics[f"{prefix}labels"].config
 
 

@@ -85,7 +85,7 @@ def test_partitions_are_those_of_kafkas_own_clients():
 async def test_what_no_learner_could_read_is_not_published(file, broker_address):
     async with Publisher(file) as publisher:
         with pytest.raises(PatientError, match="feature 'radius': expected a finite number"):
-            await publisher.publish({**PATIENT, "radius": float("nan")})
+            await publisher.publish({**PATIENT, "radius": float("inf")})
         with pytest.raises(PatientError, match="label: expected one of benign, malignant"):
             await publisher.label("a17", "unsure")
         topics = Topics.of(publisher.settings)

@@ -10,6 +10,7 @@ from learners.local.phases import Horizon
 from learners.rules.constant import Constant
 from learners.theory.bounds import confidence_epsilon, local_regret
 from learners.theory.intervals import accuracy_interval
+from learners.theory.promises import confidence
 
 T = 30_000
 RULES = 2
@@ -64,17 +65,10 @@ def test_regret_and_confidence_stay_under_their_bounds(problem, arrival):
     assert bound < T, "the bound must say something"
     assert lost.sum() <= bound
 
-    # Corollary 1 is stated for the paper's m; its second term here is that of this m.
-    partition = 2 * L / m
-    floor = confidence_epsilon(np.inf, T=T, d=1, cubes=m, rules=RULES, L=L, alpha=1.0)
-    eps = np.array(
-        [
-            confidence_epsilon(n, T=T, d=1, cubes=m, rules=RULES, L=L, alpha=1.0) - floor
-            for n in trials
-        ]
-    )
-    assert (eps + partition).min() < 0.9, "the promise must say something"
-    assert (lost > eps + partition).mean() <= 1 / T
+    same = {"T": T, "d": 1, "m": m, "cubes": m, "rules": RULES, "L": L, "alpha": 1.0}
+    eps = np.array([confidence_epsilon(n, **same) for n in trials])
+    assert eps.min() < 0.9, "the promise must say something"
+    assert (lost > eps).mean() <= 1 / T
 
 
 def test_the_regret_bound_is_one_that_a_bad_learner_breaks():
@@ -122,10 +116,11 @@ def test_a_learner_reports_the_corollarys_epsilon():
     x = np.full((50, 10), 0.25)
     seeds = np.arange(50, dtype=np.uint64)
     made = learner.decide(x, seeds)
-    assert np.isinf(learner.confidence(made.choices).epsilon).all()
+    assert np.isinf(confidence(learner, made.choices).epsilon).all()
     learner.learn(Labelled.of(made, truth=np.zeros(50, np.int64)))
     after = learner.decide(x[:1], seeds[:1])
     n = int(after.choices.trials[0])
-    expected = confidence_epsilon(n, T=10_000, d=10, cubes=2**10, rules=2, L=0.5, alpha=1.65)
-    assert learner.confidence(after.choices).epsilon[0] == pytest.approx(expected)
-    assert learner.confidence(after.choices).accuracy[0] == after.choices.successes[0] / n
+    same = {"T": 10_000, "d": 10, "m": 2, "cubes": 2**10, "rules": 2, "L": 0.5, "alpha": 1.65}
+    expected = confidence_epsilon(n, **same)
+    assert confidence(learner, after.choices).epsilon[0] == pytest.approx(expected)
+    assert confidence(learner, after.choices).accuracy[0] == after.choices.successes[0] / n

@@ -3,12 +3,16 @@
 The console shows no patient id in full, yet it is meant only for those who run the system. So a
 page of another site must not read it: neither through the browser of somebody who can reach the
 worker (the checks of `Origin` and `Sec-Fetch-Site`), nor under a name of its own that resolves to
-this machine (DNS rebinding; the check of `Host` where only this machine is served).
+this machine (DNS rebinding; the check of `Host`).
 """
 
 import ipaddress
+import socket
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlsplit
+
+from settings.sections.worker import is_local
 
 # Plotly adds an empty <style> element and fills it through the CSSOM; this is the hash of nothing.
 _EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -33,8 +37,11 @@ HEADERS = {
 }
 
 
-def objection(headers: Any, served: str) -> str | None:
-    """Return why a request is refused, None if it is not; `served` is the address listened on.
+def objection(headers: Any, served: str, names: Collection[str] = ()) -> str | None:
+    """Return why a request is refused, None if it is not.
+
+    served   the address listened on
+    names    what else this worker is called
 
     >>> objection({"Host": "localhost:6066"}, "127.0.0.1")
     >>> objection({"Host": "evil.example"}, "127.0.0.1")
@@ -43,8 +50,13 @@ def objection(headers: Any, served: str) -> str | None:
     'pages of other sites are refused'
     """
     host = headers.get("Host", "")
-    if _is_local(served) and not _is_local(_name(host)):
-        return "this worker serves its own machine only: use localhost or 127.0.0.1"
+    name = _name(host)
+    if not is_local(name) and name not in names:
+        if is_local(served):
+            return "this worker serves its own machine only: use localhost or 127.0.0.1"
+        # An address of numbers is no name that another site could have pointed here.
+        if not _is_address(name) and name not in (served, socket.gethostname().lower()):
+            return "this worker is not called so: use its address, or list the name in web_names"
     origin = headers.get("Origin")
     other = origin is not None and urlsplit(origin).netloc != host
     if other or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
@@ -64,10 +76,9 @@ def _name(host: str) -> str:
         return ""
 
 
-def _is_local(name: str) -> bool:
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
+def _is_address(name: str) -> bool:
     try:
-        return ipaddress.ip_address(name).is_loopback
+        ipaddress.ip_address(name)
     except ValueError:
         return False
+    return True

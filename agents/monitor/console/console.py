@@ -26,6 +26,7 @@ from settings.model import Settings
 from streams.clock import wall
 from streams.engine.health import Cause, Symptom
 from streams.engine.tasks.task import TaskStatus
+from streams.kafka.connection import NotAllowedError
 from streams.kafka.topics import Topics
 
 _PATIENCE = 3.0
@@ -57,6 +58,7 @@ class Console:
         self._reading: asyncio.Task[None] | None = None
         self._sampler: asyncio.Task[None] | None = None
         self._error: HbError | None = None
+        self._reads_records = True
         self._resting = True
         self.patience = _PATIENCE
         self.history = History()
@@ -95,7 +97,12 @@ class Console:
         await self._watch.refresh(_SAMPLE_EVERY / 2)
 
     async def _read(self) -> None:
-        await self._newest.read(await self._watch.refresh(_FRESH), self._watch.own)
+        overview = await self._watch.refresh(_FRESH)
+        if self._reads_records:
+            try:
+                await self._newest.read(overview, self._watch.own)
+            except NotAllowedError:
+                self._reads_records = False  # the page goes without what this worker may not read
 
     async def _try(self, read: Callable[[], Awaitable[None]]) -> None:
         """Read; an error is kept, and shown on the page."""

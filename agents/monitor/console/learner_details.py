@@ -16,7 +16,7 @@ from agents.pooling import PhaseIds
 from agents.totals import FEW
 from learners.arrays.types import Ints
 from learners.local.learner import LocalLearner
-from learners.theory.intervals import accuracy_interval
+from learners.theory.promises import rule_interval, share_interval
 from settings.building import local_learner
 from settings.model import Settings
 
@@ -82,7 +82,7 @@ def _cubes(learner: LocalLearner, cubes: Ints, counts: Ints, full: bool) -> dict
     hits = counts[:, 2 * F] if full else counts[:, F : 2 * F].sum(axis=1)
     # Ties go by number, so that the order does not depend on how the counts were read.
     order = np.lexsort((cubes, visits))
-    low, high = accuracy_interval(visits, hits)
+    low, high = share_interval(visits, hits)
 
     def one(i: int) -> dict[str, Any]:
         means = counts[i, F : 2 * F] / np.maximum(counts[i, :F], 1)
@@ -123,7 +123,10 @@ def _rules(
     F = len(learner.rules)
     sums = table.sum(axis=0)
     trials, successes = sums[:F], sums[F : 2 * F]
-    low, high = accuracy_interval(trials, successes)
+    found = [
+        rule_interval(learner, rule, int(trials[f]), int(successes[f]))
+        for f, rule in enumerate(learner.rules)
+    ]
     return [
         {
             "name": rule.name,
@@ -131,8 +134,8 @@ def _rules(
             "learns": rule.learns,
             "trials": int(trials[f]),
             "accuracy": float(successes[f] / trials[f]) if trials[f] else None,
-            "low": float(low[f]),
-            "high": float(high[f]),
+            "low": found[f][0],
+            "high": found[f][1],
         }
         for f, rule in enumerate(learner.rules)
     ]

@@ -56,12 +56,12 @@ class DeadLetterReasons:
 
 
 class NewestRecords:
-    """Follows the ends of both topics; `read` brings it up to date."""
+    """Follows the ends of these topics; `read` brings it up to date."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         names = Topics.of(settings)
-        self._diagnoses, self._dead = names.diagnoses, names.deadletter
+        self._diagnoses, self._dead = names.diagnoses, list(names.deadletters)
         self._reader = Reader(Diagnosis)
         self._topic: TopicReader | None = None
         self._next: dict[Any, int] = {}
@@ -81,7 +81,7 @@ class NewestRecords:
         """Read what is new, given an overview and the state of the worker's own tasks."""
         ends = {topic.name: topic.ends for topic in overview.topics}
         here = local.holds(ENSEMBLE, self._settings.topics.partitions)
-        wanted = [self._dead] if here and self._seen else [self._dead, self._diagnoses]
+        wanted = self._dead if here and self._seen else [*self._dead, self._diagnoses]
         if any(ends.get(name) != self._seen.get(name) for name in wanted) or not self._seen:
             await self._read_topics()
             self._seen = ends
@@ -96,7 +96,7 @@ class NewestRecords:
     async def _read_topics(self) -> None:
         topic = self._topic
         if topic is None:
-            topics = [self._diagnoses, self._dead]
+            topics = [self._diagnoses, *self._dead]
             topic = TopicReader(self._settings, topics, "end", fetch_bytes=_FETCH_BYTES)
             await topic.__aenter__()
             self._topic = topic
@@ -126,7 +126,7 @@ class NewestRecords:
         return first
 
     def _taken(self, record: Any) -> Diagnosis | None:
-        if record.topic == self._dead:
+        if record.topic != self._diagnoses:
             refused = as_letter(record)
             self.letters.add(refused.reason, refused.topic)
             return None

@@ -9,12 +9,12 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections import Counter
 from typing import Any
 
 from aiohttp import web
 
-from agents.monitor.console.access import HEADERS, objection
+from agents.monitor.console.access import HEADERS
 from agents.monitor.console.assets import CHARTS, PAGE, Asset, assets, charts
 from agents.monitor.console.console import Console
 from agents.monitor.watch import Watch
@@ -22,6 +22,7 @@ from settings.errors import HbError
 from settings.model import Settings
 from streams.faust.app import EngineApp
 
+PAGES_PER_CLIENT = 100
 _STALLED = 30.0
 """Seconds after which a page that no longer reads is dropped."""
 _GRACE = 0.5
@@ -57,32 +58,18 @@ def add_pages(site: web.Application, console: Console, settings: Settings) -> No
     site.on_shutdown.append(close)
 
 
-def guarded(handler: Callable[[Any, web.Request], Awaitable[web.StreamResponse]]) -> Any:
-    """Let a handler see only requests that are allowed."""
-
-    async def checked(self: "Pages", request: web.Request) -> web.StreamResponse:
-        reason = objection(request.headers, self.host)
-        if reason is not None:
-            return web.Response(status=403, text=f"{reason}\n", headers=HEADERS)
-        return await handler(self, request)
-
-    return checked
-
-
 class Pages:
     """The handlers."""
 
     def __init__(self, console: Console, settings: Settings) -> None:
         self._console, self._settings = console, settings
-        self.host = settings.worker.web_host
+        self._open: Counter[str | None] = Counter()
         self._streams: set[asyncio.Task[Any]] = set()
 
-    @guarded
     async def page(self, request: web.Request) -> web.StreamResponse:
         """Send the page."""
         return _sent(request, (await asyncio.to_thread(assets))[PAGE])
 
-    @guarded
     async def file(self, request: web.Request) -> web.StreamResponse:
         """Send a file of the page."""
         name = request.match_info["file"]
@@ -93,7 +80,6 @@ class Pages:
             return web.Response(status=404, text="no such file\n", headers=HEADERS)
         return _sent(request, found)
 
-    @guarded
     async def learner(self, request: web.Request) -> web.StreamResponse:
         """Send a learner's cubes and rules."""
         name = request.match_info["name"]
@@ -109,13 +95,13 @@ class Pages:
             headers={**HEADERS, "Cache-Control": "no-store"},
         )
 
-    @guarded
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Send frames until the page, or the worker, goes away."""
         events = self._console.events
-        if events.full or events.closed:
-            reason = "too many pages are open" if events.full else "the worker is stopping"
-            return _problem(503, reason)
+        if events.closed:
+            return _problem(503, "the worker is stopping")
+        if events.full or self._open[request.remote] >= PAGES_PER_CLIENT:
+            return _problem(503, "too many pages are open")
         stream = web.StreamResponse(
             headers={
                 **HEADERS,
@@ -128,12 +114,15 @@ class Pages:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - handlers run as tasks
         self._streams.add(task)
+        self._open[request.remote] += 1
         try:
             await self._follow(stream)
         except (ConnectionError, TimeoutError) as error:
             _log.debug("a page disconnected: %s", type(error).__name__)
         finally:
             self._streams.discard(task)
+            self._open[request.remote] -= 1
+            self._open += Counter()  # drops clients without an open page
         return stream
 
     async def _follow(self, stream: web.StreamResponse) -> None:

@@ -73,6 +73,9 @@ def snapshot(
             name: [each.value, each.low, each.high] for name, each in board.accuracy.items()
         },
         "targets": board.targets,
+        "answers": board.answers,
+        "missed": board.missed,
+        "miss_targets": board.miss_targets,
         "weights": board.weights,
         "exploration": board.exploration,
         "regret": board.regret,
@@ -122,7 +125,8 @@ def diagnosis(settings: Settings, record: Diagnosis) -> dict[str, Any]:
 
     `share` is the share of the weight whose experts agreed with the ensemble.
     """
-    votes = record.votes or {name: opinion.label for name, opinion in record.learners.items()}
+    said = {name: opinion.label for name, opinion in record.learners.items() if opinion.label}
+    votes = record.votes or said
     weights = {expert: record.weights.get(expert, 0.0) for expert in votes}
     total = sum(weights.values())
     agreed = sum(weight for expert, weight in weights.items() if votes[expert] == record.label)
@@ -130,6 +134,8 @@ def diagnosis(settings: Settings, record: Diagnosis) -> dict[str, Any]:
         "id": shortened(record.id),
         "at": record.at,
         "label": record.label,
+        "answer": record.answer or record.label,
+        "chance": None if record.chance is None else record.chance.get(record.label),
         "complete": record.complete,
         "missing": list(record.missing),
         "share": round(agreed / total, 4) if total else None,

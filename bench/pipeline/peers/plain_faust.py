@@ -12,6 +12,7 @@ from typing import Any
 import faust
 
 from bench.pipeline.job import CUTS, EXPLORATION, HORIZON, LABELS, LEARNERS, WIDTH
+from bench.plain_faust import create_app, run
 from settings.loading import load_settings
 from streams.kafka.topics import ENSEMBLE, Topics
 
@@ -68,21 +69,6 @@ class Feedback(faust.Record, serializer="json", include_metadata=False):
     cube: int
     rule: str
     at: int
-
-
-def create_app(address: str, name: str, folder: str) -> faust.App:
-    """Return an application."""
-    return faust.App(
-        name,
-        broker=f"kafka://{address}",
-        store="rocksdb://?driver=rocksdict",
-        datadir=folder,
-        topic_partitions=1,
-        topic_replication_factor=1,
-        consumer_auto_offset_reset="earliest",
-        web_enabled=False,
-        topic_disable_leader=True,
-    )
 
 
 def local_learner(app: faust.App, topics: Topics, name: str) -> None:
@@ -222,7 +208,7 @@ def main(file: str, folder: str, role: str) -> None:
         ensemble_learner(app, topics)
     else:
         local_learner(app, topics, role)
-    faust.Worker(app, loglevel="warning", quiet=True).execute_from_commandline()
+    run(app)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ several partitions add up.
 
 Offline (`boosted_weights`): the classic rounds over a table of LL labels, for `FixedVote`.
 
+The online update is the one River implements from the same paper; the paper itself, and SAMME's,
+were not at hand to check it against.
+
 N. Oza and S. Russell, "Online bagging and boosting", AISTATS 2001. Y. Freund and R. Schapire, "A
 decision-theoretic generalization of on-line learning and an application to boosting", J. Computer
 and System Sciences 55(1), 1997. J. Zhu, H. Zou, S. Rosset and T. Hastie, "Multi-class AdaBoost",

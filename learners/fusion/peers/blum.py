@@ -10,6 +10,8 @@ State: how often each LL was promoted and demoted, `[P_1 … P_M, D_1 … D_M]` 
 (3/2)^P (1/2)^D, in the log domain. Whether the EL was wrong is known from its verdict, so the order
 of labels does not matter.
 
+The update was not checked against its primary text, of which only the abstract could be reached.
+
 A. Blum, "Empirical support for Winnow and Weighted-Majority algorithms: results on a calendar
 scheduling domain", Machine Learning 26, 1997.
 """

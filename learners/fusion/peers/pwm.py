@@ -9,11 +9,15 @@ b_y + 2 sum_{i: h_i = y} w_i, the largest wins, and a mistake that said y' in pl
 and the weights of the LLs that said y up by one, and those for y' down by one. With two labels the
 difference of the scores is twice w_0 + sum_i w_i s_i, so this is PWM itself.
 
-Equal scores, as at the start, go to the label that more LLs voted for. A weight may become
-negative: that LL's vote counts against its label; its share in the verdict is then shown as zero.
+Equal scores, as at the start, go to the preferred label whatever the LLs voted: sgn(0) is a fixed
+label, as in any perceptron. A weight may become negative: that LL's vote counts against its label;
+its share in the verdict is then shown as zero.
 
 State: `[b_1 … b_K, w_1 … w_M]` per cube, integers. The mistake is known from the verdict, so the
 order of labels does not matter.
+
+The update was not checked against its primary text, of which only the abstract could be reached; it
+is the perceptron's, by which the authors name the method.
 
 L. Canzian, Y. Zhang and M. van der Schaar, "Ensemble of distributed learners for online
 classification of dynamic data streams", arXiv:1308.5281, 2013; L. Canzian and M. van der Schaar,
@@ -43,10 +47,8 @@ class PerceptronMajority(Fusion):
         rows = self._table.rows(ballot.cells)
         bias, weights = rows[:, : self.classes], rows[:, self.classes :]
         score = bias + 2 * tally(ballot.labels, weights, self.classes)
-        voters = tally(ballot.labels, np.ones_like(weights), self.classes)
-        ranked = score * (self.learners + 1) + voters
         parts = completed(rounded(np.maximum(weights, 0.0), ballot.present))
-        labels = winner(ranked, ballot.present, self.prefer)
+        labels = winner(score, ballot.present, self.prefer)
         return Verdict(labels, parts, ballot.labels, proportions(score, ballot.heard))
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:

@@ -12,6 +12,8 @@ safe here. The label with most weight behind it wins.
 State: `[labelled instances, w_1 … w_M]` per cube: a fold over labels in order, the same however the
 stream is cut into batches.
 
+The update was not checked against its primary text.
+
 M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learning 32, 1998 (Figure 1,
 Fixed-share).
 """

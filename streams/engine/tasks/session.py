@@ -334,4 +334,5 @@ class Session:
         return self._processor
 
     def _new_outbox(self) -> Outbox:
-        return Outbox(self._producer.create_batch, self.partition, self._config.deadletters)
+        dead = self.spec.deadletters or self._config.deadletters
+        return Outbox(self._producer.create_batch, self.partition, dead)

@@ -1,8 +1,10 @@
 """The ensemble learner's agent: what it does with records that its ledger has no room for."""
 
 import hashlib
+from dataclasses import replace
 
 from agents import ensemble_learner
+from agents.agent_metrics import SHRUNK
 from agents.testing import Sent
 from schemas.deadletters import from_message
 from schemas.records import Prediction
@@ -82,3 +84,44 @@ def test_of_a_large_early_label_only_its_digest_waits(tmp_path):
     assert letters[0].value == small
     assert (letters[1].value, letters[1].size) == (None, len(large))
     assert letters[1].sha256 == hashlib.sha256(large).hexdigest()
+
+
+def test_early_labels_beyond_the_room_for_them_leave_a_digest_and_are_counted(tmp_path):
+    settings = configured(tmp_path)
+    spec = ensemble_learner.spec(settings)
+    tables = {table.name: table for table in spec.tables()}
+    agent = ensemble_learner.EnsembleProcessor(settings, TaskContext(spec.name, 0, tables))
+    ledger, topics, now = agent.learner.ledger, Topics.of(settings), wall()
+    values = [b'{"v":1,"id":"p%d","label":"ill","at":5}' % k for k in range(5)]
+    ledger.rules = replace(ledger.rules, max_early=2 * len(values[0]))
+    sent = Sent(topics.deadletter)
+    batch = Batch(
+        topics.labels, 0, 0, 5, 5, list(range(5)), [now - 7_200_000] * 5, [b"k"] * 5, values, {}
+    )
+    agent.process(batch, sent)
+    assert ledger.early_bytes == 2 * len(values[0])
+    assert sent.notes.counts[SHRUNK] == 3
+    agent.tick(now, sent)
+    assert ledger.early_bytes == 0
+    letters = [from_message(message[-1], message[2], message[3]) for message in sent.messages]
+    assert [letter.value for letter in letters] == [*values[:2], None, None, None]
+    digests = [letter.sha256 for letter in letters[2:]]
+    assert digests == [hashlib.sha256(value).hexdigest() for value in values[2:]]
+
+
+CONTEXT = 'ensemble.context={features=[{name="age", low=0.0, high=100.0}], cuts=2}'
+
+
+def test_a_repeated_context_is_a_duplicate_also_after_a_restart(tmp_path):
+    settings = configured(tmp_path, CONTEXT, "ensemble.mode=ch-vote")
+    spec = ensemble_learner.spec(settings)
+    tables = {table.name: table for table in spec.tables()}
+    topics, sent = Topics.of(settings), Sent(Topics.of(settings).deadletter)
+    for offset, age in enumerate([10, 10, 90]):
+        agent = ensemble_learner.EnsembleProcessor(settings, TaskContext(spec.name, 0, tables))
+        value = b'{"v":1,"id":"p","x":[%d],"at":5}' % age
+        batch = Batch(topics.contexts, 0, offset, 1, 1, [offset], [wall()], [b"p"], [value], {})
+        agent.process(batch, sent)
+        agent.save()
+    counts = agent.learner.ledger.counts
+    assert (counts["context_duplicate"], counts["context_conflict"]) == (1, 1)

@@ -1,16 +1,18 @@
 """Rules that fail on a row, or do not come back: what else was in the batch does not suffer."""
 
+import numpy as np
 import pytest
 
 from agents.local_learner import LocalProcessor, spec
 from agents.rule_watchdog import RuleWatchdog
+from agents.state_encoding import pack_state, unpack_state
 from agents.testing import Sent
 from schemas.records import Feedback, Instance
 from schemas.writing import encode
 from streams.engine.api import TaskContext
 from streams.engine.errors import FinalError
 from streams.kafka.batch import Batch
-from streams.kafka.topics import Topics
+from streams.kafka.topics import Topics, local
 from tests.inline_pipeline import configured
 
 BAD = 0.5
@@ -27,13 +29,18 @@ class Site:
         self.tables = {table.name: table for table in made.tables()}
         self.agent = LocalProcessor(self.settings, name, TaskContext(made.name, 0, self.tables))
 
+    def restarted(self):
+        name = local(self.name)
+        return LocalProcessor(self.settings, self.name, TaskContext(name, 0, self.tables))
+
     def process(self, topic, values):
         n = len(values)
-        sent, keys = Sent(self.topics.deadletter), [b"k"] * n
+        dead_letters = self.topics.deadletter_of(self.name)
+        sent, keys = Sent(dead_letters), [b"k"] * n
         self.agent.process(
             Batch(topic, 0, 0, n, n, list(range(n)), [1_000] * n, keys, values), sent
         )
-        dead = [dict(each[-1]) for each in sent.messages if each[0] == self.topics.deadletter]
+        dead = [dict(each[-1]) for each in sent.messages if each[0] == dead_letters]
         told = [each[3] for each in sent.messages if each[0] == self.topics.predictions]
         return told, dead
 
@@ -55,6 +62,21 @@ def failing(step):
         return step(rows, *arguments)
 
     return checked
+
+
+def test_a_stored_model_that_was_tampered_with_stops_the_task(tmp_path):
+    model = '{kind="river", model="river.tree:HoeffdingTreeClassifier"}'
+    site = Site(tmp_path, "b", f"learners.b.rules={{well={model}}}")
+    site.arrive([0.1, 0.9])
+    site.hear([0.1, 0.9])
+    stored = site.tables["models"].get(b"well")
+    assert stored is not None
+    site.restarted()
+    state = unpack_state(stored)
+    state["objects"] = np.frombuffer(b"cos\nsystem\n(S'true'\ntR.", np.uint8)
+    site.tables["models"].put(b"well", pack_state(state))
+    with pytest.raises(FinalError, match="learner b: the stored model of rule well is refused"):
+        site.restarted()
 
 
 ROWS = [round(k / 100, 2) for k in range(1, 98)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents.testing import Pipeline
-from tests.inline_pipeline import JOINT, configured, lived
+from tests.inline_pipeline import JOINT, configured, lived, with_gaps
 
 PAGE = Path(__file__).parents[3] / "docs/testing.md"
 
@@ -55,3 +55,14 @@ def test_a_restart_changes_nothing_that_follows(tmp_path, changes):
         pipeline.label("p50", "ill")
     assert once.published == twice.published
     assert len(once.diagnoses) == 80
+
+
+def test_a_restart_keeps_what_stands_in_for_missing_values(tmp_path):
+    settings = configured(tmp_path, "ensemble.mode=stack")
+    once, twice = with_gaps(settings), with_gaps(settings)
+    twice.restart()
+    for pipeline in (once, twice):
+        for number in range(10):
+            pipeline.patient(f"q{number}", {"x": 0.1 * number, "y": None, "z": "NA"})
+            pipeline.label(f"q{number}", "ill")
+    assert once.published == twice.published

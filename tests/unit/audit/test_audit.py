@@ -16,7 +16,7 @@ from audit.settling_order import merged_order
 from learners.join import COUNTERS
 from schemas.records import Instance, Label
 from schemas.writing import encode
-from tests.inline_pipeline import JOINT, Inline, configured, lived
+from tests.inline_pipeline import JOINT, Inline, configured, lived, with_gaps
 
 N, LABELLED = 40, 30
 
@@ -60,6 +60,18 @@ def test_every_mode_is_recomputed(tmp_path, mode):
     assert not any(check.note for check in findings.tables.values())
 
 
+@pytest.mark.parametrize(
+    "changes", [(), JOINT, ("defaults.backoff=5",)], ids=["", "joint", "backoff"]
+)
+def test_missing_values_are_never_dead_letters_and_recomputed_exactly(tmp_path, changes):
+    live = with_gaps(configured(tmp_path, "ensemble.mode=stack", *changes))
+    assert live.dead_letters == []
+    findings = examine(live.observed())
+    assert findings.clean, findings.list()
+    assert findings.tables["local.b filling"].values > 0
+    assert not any(check.note for check in findings.tables.values())
+
+
 def test_what_joint_learners_are_told_is_recomputed(tmp_path):
     live = lived(configured(tmp_path, "ensemble.mode=stack", *JOINT), N)
     findings = examine(live.observed())
@@ -72,6 +84,19 @@ def test_what_joint_learners_are_told_is_recomputed(tmp_path):
     altered.logs.feedback["a"].columns["others"][7] += 0.25
     found = {finding.what for finding in examine(altered).list()}
     assert found == {"what feedback says of the others", "values of table local.a model sgd"}
+
+
+def test_late_opinions_are_corrected_alike_live_and_in_the_audit(tmp_path):
+    settings = configured(tmp_path, "ensemble.mode=stack", *JOINT)
+    live = lived(settings, N, lag=8)
+    findings = examine(live.observed())
+    assert findings.clean, findings.list()
+    said = live.observed().logs.feedback["a"].columns["odds"]
+    assert np.isfinite(said[20:]).all()
+    altered = live.observed()
+    altered.logs.feedback["a"].columns["odds"][30] += 0.25
+    found = {finding.what for finding in examine(altered).list()}
+    assert found == {"contents of feedback", "values of table local.a model sgd"}
 
 
 def test_contexts_are_recomputed(tmp_path):
@@ -97,9 +122,12 @@ def test_what_is_there_twice_is_double(stream, topic):
     assert kinds(findings) == {"lost": 0, "double": 1, "differing": 0}
 
 
-@pytest.mark.parametrize("topic", ["instances.a", "instances.b", "labels", "deadletter"])
-def test_a_missing_input_is_noticed(stream, topic):
-    assert not examine(stream.observed(without=(f"t.{topic}", 1))).clean
+@pytest.mark.parametrize(
+    ("topic", "record"),
+    [("instances.a", 1), ("instances.b", 1), ("labels", 1), ("deadletter", 0), ("deadletter.a", 0)],
+)
+def test_a_missing_input_is_noticed(stream, topic, record):
+    assert not examine(stream.observed(without=(f"t.{topic}", record))).clean
 
 
 def told(agent, table, width):

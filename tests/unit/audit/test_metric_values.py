@@ -18,7 +18,7 @@ STATE = "metrics of the state"
 
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory):
-    changes = ("ensemble.mode=ah", "ensemble.fnr_target=0.1", "ensemble.fnr_control=true")
+    changes = ("ensemble.mode=ah", "ensemble.fnr_target=0.1", "ensemble.miss_target=0.1")
     return lived(configured(tmp_path_factory.mktemp("audit"), *changes), 40, lag=3).observed
 
 
@@ -46,12 +46,13 @@ def test_every_figure_is_compared(observed):
     ("agent", "table", "column", "metric"),
     [
         ("ensemble", "scores", 1, "hb_confusion_total"),
-        ("ensemble", "regret", 1, "hb_prediction_error_rate_bound"),
+        ("ensemble", "fusion_delays", 1, "hb_regret_bound"),
         ("ensemble", "regret", 4, "hb_regret"),
         ("ensemble", "totals", -1, "hb_predicted_total"),
         ("ensemble", "totals", -3, "hb_disagreements_total"),
         ("ensemble", "latest", 1, "hb_weight"),
-        ("ensemble", "fusion_fnr_control", 0, "hb_threshold"),
+        ("ensemble", "assessment", -1, "hb_answers_total"),
+        ("ensemble", "assessment", -4, "hb_miss_ratio"),
         ("local.a", "totals", 4, "hb_thin_predictions_total"),
         ("local.a", "totals", 5, "hb_cubes"),
         ("local.b", "totals", 6, "hb_regret"),

@@ -6,6 +6,7 @@ from sklearn.datasets import load_breast_cancer
 
 from settings.building import fusion, local_learner
 from settings.loading import load_settings
+from tests.messy_files import write
 
 DATA = "id,age,sex,mass,diag\n1,20,f,50,no\n2,40,m,70,yes\n3,60,f,90,no\n"
 
@@ -83,7 +84,11 @@ def test_a_csv_file(hb, tmp_path, csv):
 
 def test_json_says_what_was_found(hb, csv):
     run = hb("init", "--csv", csv, "--label", "diag", "--positive", "yes", "--json")
-    assert run.json == {
+    told = {key: run.json[key] for key in run.json if key not in {"data", "split"}}
+    assert run.json["data"]["rows"] == 3
+    assert told == {
+        "warnings": [],
+        "guessed": {},
         "file": "ensemble.toml",
         "name": "my-patients",
         "learners": {"ll1": ["age"], "ll2": ["sex"], "ll3": ["mass"]},
@@ -97,9 +102,8 @@ def test_json_says_what_was_found(hb, csv):
     ("arguments", "code", "said"),
     [
         (["--csv", "none.csv", "--label", "x"], 3, "there is no such file"),
-        (["--csv", "My Patients.csv"], 3, "--label must name the column of the labels"),
+        (["numbers.csv"], 3, "--label must name the column of the labels"),
         (["--csv", "My Patients.csv", "--label", "x"], 3, "no column 'x'"),
-        (["--csv", "My Patients.csv", "--label", "diag"], 3, "--positive must be one of the 2"),
         (["--csv", "My Patients.csv", "--label", "diag", "--positive", "?"], 3, "--positive must"),
         (
             ["--csv", "My Patients.csv", "--label", "diag", "--positive", "yes", "--learners", 4],
@@ -107,12 +111,14 @@ def test_json_says_what_was_found(hb, csv):
             "there are 3 features for 4 learners",
         ),
         (["--csv", "My Patients.csv", "--dataset", "wdbc"], 2, "cannot be combined"),
-        (["--label", "diag"], 2, "--label needs --csv"),
+        (["--label", "diag"], 2, "--label needs a FILE"),
         (["--learners", 0], 2, "--learners"),
         (["--out", "no/such/folder.toml"], 3, "cannot be written"),
     ],
 )
-def test_what_cannot_be_done(hb, csv, arguments, code, said):
+def test_what_cannot_be_done(hb, csv, tmp_path, arguments, code, said):
+    numbers = "".join(f"{k},{k * k}\n" for k in range(20))
+    (tmp_path / "numbers.csv").write_text(f"a,b\n{numbers}")
     run = hb("init", *arguments)
     assert run.code == code
     assert said in run.err
@@ -134,3 +140,56 @@ def test_a_file_is_not_overwritten_unless_forced(hb, tmp_path):
     assert "exists already; --force replaces it" in run.err
     assert (tmp_path / "ensemble.toml").read_text() == "mine"
     assert hb("init", "--force").code == 0
+
+
+def test_a_file_is_reported_on_and_what_is_guessed_is_said(hb, tmp_path):
+    run = hb("init", write("biopsy", tmp_path))
+    assert run.code == 0
+    for sentence in (
+        "16 values are missing: V6 16",
+        "54 rows repeat the id of an earlier one",
+        "guessed: --label class",
+        "guessed: --positive malignant",
+        "neighbouring columns stay together",
+    ):
+        assert sentence in run.err
+    settings = load_settings(tmp_path / "ensemble.toml")
+    assert settings.columns.id is None  # each row is a case of its own
+
+
+def test_learners_can_be_named(hb, csv, tmp_path):
+    run = hb(
+        "init", csv, "--label", "diag", "--positive", "yes",
+        "--learner", "history=age,sex", "--learner", "imaging=mass",
+    )  # fmt: skip
+    assert run.code == 0
+    settings = load_settings(tmp_path / "ensemble.toml")
+    features = {n: [f.name for f in each.features] for n, each in settings.learners.items()}
+    assert features == {"history": ["age", "sex"], "imaging": ["mass"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("history", "expected NAME=COLUMN"),
+        ("History=age", "expected NAME=COLUMN"),
+        ("history=", "expected NAME=COLUMN"),
+        ("history=weight", "there is no feature 'weight'; the features are age, sex, mass"),
+    ],
+)
+def test_a_learner_that_cannot_be_is_explained(hb, csv, given, message):
+    run = hb("init", csv, "--label", "diag", "--positive", "yes", "--learner", given)
+    assert run.code == 3
+    assert message in run.err
+
+
+def test_columns_that_are_missing_together_belong_together(hb, tmp_path):
+    rows = [
+        f"{k % 7},{k % 5},{'' if k % 3 else k % 4},{'' if k % 3 else k % 6},{k % 2}"
+        for k in range(60)
+    ]
+    file = tmp_path / "lab.csv"
+    file.write_text("\n".join(["age,mass,ldl,hdl,outcome", *rows]) + "\n")
+    report = hb("init", file, "--json").json
+    assert report["split"] == "columns that are missing in the same rows come from one place"
+    assert ["ldl", "hdl"] in report["learners"].values()

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from cli.plan_bounds import plan
 from learners.theory import bounds
-from learners.theory.promises import planned_bound
+from learners.theory.promises import planned_local_bound
 from settings.building import local_learner
 from settings.errors import InputError
 from tests.toys import TOY, toy, toy_file
@@ -28,21 +28,24 @@ def test_the_plan_holds_the_theorems_figures(tmp_path):
     learner = local_learner(toy(tmp_path), "b")
     text = TOY.replace("doubling = 1000", "horizon = 1000")
     single = local_learner(toy(tmp_path, text=text), "b")
-    assert b.regret_bound == pytest.approx(sum(planned_bound(single, t) for t in phases))
-    assert planned_bound(learner, 100_000) == b.regret_bound
-    assert made.ensemble["regret_bound_against_best_learner"] == pytest.approx(
-        2 * math.sqrt(100_000 * math.log(2))
+    assert b.regret_bound == pytest.approx(sum(planned_local_bound(single, t) for t in phases))
+    assert planned_local_bound(learner, 100_000) == b.regret_bound
+    whole = made.ensemble.regret_bound_against_best_expert
+    assert whole == pytest.approx(2 * math.sqrt(100_000 * math.log(2)))
+    # Which oracle is the best is not known, so that the largest bound counts.
+    assert made.ensemble.regret_bound_against_best_local_oracle == pytest.approx(
+        max(a.regret_bound, b.regret_bound) + whole
     )
-    assert made.ensemble["regret_bound_against_best_local_oracle"] == pytest.approx(
-        min(a.regret_bound, b.regret_bound) + made.ensemble["regret_bound_against_best_learner"]
-    )
+    late = list(made.ensemble.by_delay.values())
+    assert late[0] == whole
+    assert late == sorted(late)
 
 
 def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
     a = plan(toy(tmp_path), T=None, eps=0.1, delta=0.05).learners[0]
     learner = local_learner(toy(tmp_path), "a")
-    assert planned_bound(learner, a.useful_from) < a.useful_from
-    assert planned_bound(learner, a.useful_from * 0.85) >= a.useful_from * 0.85
+    assert planned_local_bound(learner, a.useful_from) < a.useful_from
+    assert planned_local_bound(learner, a.useful_from * 0.85) >= a.useful_from * 0.85
     early = plan(toy(tmp_path), T=int(a.useful_from * 0.5), eps=0.1, delta=0.05)
     assert early.learners[0].vacuous
 
@@ -59,7 +62,11 @@ def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
 )
 def test_what_the_theorems_do_not_cover_is_said(tmp_path, override, word):
     made = plan(toy(tmp_path, override), T=None, eps=0.1, delta=0.05)
-    assert any(word in caveat for caveat in made.learners[0].caveats)
+    a = made.learners[0]
+    assert any(word in caveat for caveat in a.caveats)
+    assert (a.regret_bound, a.useful_from, a.decisions) == (None, None, None)
+    assert made.ensemble.regret_bound_against_best_local_oracle is None
+    assert "a" not in made.curves
     assert plan(toy(tmp_path), T=None, eps=0.1, delta=0.05).learners[0].caveats == []
 
 
@@ -78,6 +85,28 @@ def test_the_command_says_when_a_bound_says_nothing(tmp_path):
 def test_the_command_says_when_a_confidence_cannot_be_reached(tmp_path):
     shown = run(tmp_path, "--eps", "0.0001").output
     assert "cannot be guaranteed: the partition alone" in " ".join(shown.split())
+
+
+def test_on_what_hb_init_writes_it_says_what_would_have_to_change(tmp_path):
+    learned = 'defaults.rules={lr={kind="bayes"}}'
+    shown = " ".join(run(tmp_path, "--set", learned, "--set", "ensemble.mode=stack").output.split())
+    assert "no bound on regret: this fusion rule does not follow Hedge's weights" in shown
+    assert "as hb init --bound proposes" in shown
+    assert "a rule learns" in shown
+    made = plan(toy(tmp_path, learned, "ensemble.mode=stack"), T=None, eps=0.1, delta=0.05)
+    assert made.curves == {}
+    assert made.ensemble.by_delay == {}
+    # A rate near one half is the hardest to know.
+    known = made.labels_to_know_the_error
+    assert list(known.values()) == sorted(known.values())
+    assert 10_000 < known[0.5] < 100_000
+
+
+def test_the_planner_speaks_of_decisions_below_the_confidence(tmp_path):
+    shown = " ".join(run(tmp_path, "--eps", "0.3").output.split())
+    assert "decisions are ever made below this confidence" in shown
+    a = plan(toy(tmp_path), T=None, eps=0.3, delta=0.05).learners[0]
+    assert a.decisions == a.trials * a.rules * a.cubes
 
 
 def test_json_is_one_object_and_a_plot_is_an_image(tmp_path):

@@ -19,6 +19,7 @@ PLAIN = SETTINGS.model_copy(
     update={"ensemble": SETTINGS.ensemble.model_copy(update={"mode": "wm", "context": None})}
 )
 ROW = np.array([120, 27 * UNIT, 24, 15, 27 * UNIT, 27 * UNIT])
+ON_TIME = {0: np.array([120, 120 * 119 // 2, 12 * UNIT, 0, 0, 120])}
 SCORES = {0: np.array([90, 10, 2, 18]), 1: np.array([80, 20, 4, 16]), 2: np.array([95, 5, 9, 11])}
 
 
@@ -65,7 +66,7 @@ def test_many_learners_share_a_column():
 
 
 def overview(partitions=1, holder="here 1"):
-    board = score(PLAIN, Sums(SCORES, {0: ROW}))
+    board = score(PLAIN, Sums(SCORES, {0: ROW}, delays=ON_TIME))
     counts = dict.fromkeys(COUNTERS, 0)
     counts |= {"diagnosed_complete": 130, "diagnosed_incomplete": 5, "settled": 120, "expired": 4}
     counts |= {"label_parked": 3, "parked_label_settled": 1}
@@ -75,7 +76,10 @@ def overview(partitions=1, holder="here 1"):
         for agent in agents
         for number in range(partitions)
     ]
-    topics = [TopicView("toy.labels", partitions, 120), TopicView("toy.deadletter", partitions, 2)]
+    topics = [
+        TopicView("toy.labels", partitions, 120),
+        TopicView("toy.deadletter.left", partitions, 2, dead=True),
+    ]
     return Overview(topics, ["here 1"], tasks, counts, board, 1000)
 
 
@@ -121,7 +125,7 @@ def progress():
         made.take(Diagnosis(f"p{i}", label, True, (), "wm", weights, learners, 5))
     made.published.patients = 41
     weights = np.array([3 * UNIT // 4, UNIT // 4])
-    made.board = score(PLAIN, Sums(SCORES, {0: ROW}, weights=weights))
+    made.board = score(PLAIN, Sums(SCORES, {0: ROW}, weights=weights, delays=ON_TIME))
     return made
 
 

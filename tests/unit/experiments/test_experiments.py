@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from experiments.catalogue import CATALOGUE, Options
+from experiments.report.claims import below, claim, ordered
 from experiments.report.findings import improvements, summary
 from experiments.report.result import Chart, Result, Series, Table
 from experiments.report.store import Store, code_digest
@@ -44,7 +45,7 @@ def test_experiments_run_and_repeat(name):
     if name == "past":
         assert short(name).figures == first.figures
     rows = [row for table in summary({name: first}) for row in table.rows]
-    assert all(row[3] in {"yes", "no"} for row in rows)
+    assert all(row[3] in {"yes", "no", "not decided"} for row in rows)
     if name == "table1":
         check_table1(first.figures)
         assert rows
@@ -65,6 +66,16 @@ def test_findings_are_computed_not_told():
     assert summary({"learners": result})[0].rows[0][3] == "yes"
     result.figures["WM.M=30.PER"] = 2.0
     assert summary({"learners": result})[0].rows[0][3] == "no"
+
+
+def test_figures_within_their_standard_error_decide_nothing():
+    figures = {"a.PER": 2.0, "a.PER se": 0.3, "b.PER": 2.4, "b.PER se": 0.4, "c.PER": 5.0}
+    assert below(figures, "a", "b") is None
+    assert below(figures, "a", "c") is True
+    assert below(figures, "c", "b") is False
+    assert ordered(figures, ["a", "b", "c"]) is None
+    assert ordered(figures, ["c", "a", "b"]) is False
+    assert claim("x", "1", "2", None, "why")[3:] == ["not decided", ""]
 
 
 def example():

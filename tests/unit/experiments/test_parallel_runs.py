@@ -40,16 +40,16 @@ def compare(runs, settings, mode, *, delay=0, contexts=None, cubes=1, **options)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_lanes_equal_the_loop_of_one_run(case):
+def test_parallel_runs_equal_the_loop_of_one_run(case):
     compare(make_runs(2, steps=150, seed=3), replace(LocalSettings(), **CASES[case]), "wm")
 
 
 @pytest.mark.parametrize("mode", ["ah", "adaboost", "pwm", "blum", "trackexp"])
-def test_every_fusion_rule_runs_in_lanes(mode):
+def test_every_fusion_rule_runs_in_parallel(mode):
     compare(make_runs(2, steps=100, seed=4), LocalSettings(), mode)
 
 
-def test_active_lanes_with_missing_wrong_and_late_labels():
+def test_active_parallel_runs_with_missing_wrong_and_late_labels():
     runs = make_runs(2, steps=150, seed=5).with_labels(missing=0.3, flipped=0.2)
     assert runs.silent.any()
     assert (runs.told != runs.truth).any()
@@ -57,7 +57,7 @@ def test_active_lanes_with_missing_wrong_and_late_labels():
     assert votes.exploring.any()
 
 
-def test_contexts_keep_lanes_apart():
+def test_contexts_keep_parallel_runs_apart():
     runs = make_runs(2, steps=150, seed=6)
     contexts = np.random.default_rng(0).integers(0, 4, (2, len(runs.data.rows)))
     compare(runs, LocalSettings(), "ch-vote", contexts=contexts, cubes=4)
@@ -81,5 +81,5 @@ def test_probes_are_what_the_next_patient_would_be_told():
             assert alone.fused[-1] == fused.probes[k, 0, run]
 
 
-def test_lanes_are_twenty_times_as_fast_as_the_loop():
+def test_parallel_runs_are_twenty_times_as_fast_as_the_loop():
     assert max(race(steps=200)["ratio"] for _ in range(3)) > 20

@@ -7,6 +7,7 @@ import pytest
 from audit.end_to_end import recompute
 from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
+from learners.assessment.assessment import counts_of
 from learners.fusion.registry import make_fusion
 from learners.local.iup import Feedback
 from schemas.records import Diagnosis, Label, Prediction
@@ -57,20 +58,18 @@ def test_a_run_streamed_through_the_agents_gives_the_simulated_predictions(
     assert [names.index(one.label) for one in diagnoses] == fused.labels[:, 0, 1].tolist()
 
 
-@pytest.mark.parametrize("context", [False, True], ids=["no context", "contexts"])
-def test_fnr_control_runs_in_the_agents_and_is_audited(tmp_path, context):
-    given = ["ensemble.fnr_target=0.2", "ensemble.fnr_control=true"]
-    if context:
-        given.append('ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}')
-    live = lived(configured(tmp_path, *given), 120)
+@pytest.mark.parametrize("target", ["0.2", "{ ill = 0.2 }"])
+def test_miss_targets_run_in_the_agents_and_are_audited(tmp_path, target):
+    live = lived(configured(tmp_path, f"ensemble.miss_target={target}"), 120)
     findings, _ = recompute(live.observed())
     assert findings.clean, findings.list()
-    tables = live.agents["ensemble"].tables
-    name = next(name for name in tables if "fnr_control" in name)
-    counts = tables[name].items()[1].sum(axis=0)
-    said = {one.id: one.label for one in records(live, live.topics.diagnoses, Diagnosis)}
+    known = counts_of(live.agents["ensemble"].tables["assessment"].rows(np.arange(2)))
+    said = {one.id: one for one in records(live, live.topics.diagnoses, Diagnosis)}
     truth = {one.id: one.label for one in records(live, live.topics.labels, Label)}
-    ill = [key for key, label in truth.items() if label == "ill"]
-    missed = sum(said[key] != "ill" for key in ill)
-    assert counts.tolist() == [len(ill) - missed, missed]
-    assert missed > 0
+    ill = [said[key] for key, label in truth.items() if label == "ill"]
+    missed = [one for one in ill if "ill" not in (*one.cannot_exclude, one.answer)]
+    assert (known.cases[1], known.missed[1]) == (len(ill), len(missed))
+    assert known.missed[1] > 0
+    referred = sum(one.answer == "refer" for one in said.values())
+    assert known.referred.sum() == referred
+    assert known.answered.sum() == len(said) - referred > 0

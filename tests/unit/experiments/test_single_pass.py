@@ -13,15 +13,24 @@ import pytest
 
 from experiments.paper.rates import rates
 from experiments.process_pool import spread
+from experiments.single_pass.bootstrap import gap
 from experiments.single_pass.control import Setting, controlled
 from experiments.single_pass.locals import Recipe, Task, _pass, listen
 from experiments.single_pass.methods import OURS, RECIPES
 from experiments.single_pass.orders import REPORTED, TUNED, make_order
 from experiments.single_pass.passes import Pass, at_limit, fuse, truths
-from experiments.single_pass.river_peers import BEST, PEERS, river_model, river_pass
+from experiments.single_pass.river_peers import (
+    BEST,
+    PEERS,
+    TRIED,
+    river_model,
+    river_pass,
+)
+from experiments.single_pass.scores import by_patient
 from experiments.single_pass.single_pass import as_runs, paper_scores
+from experiments.single_pass.tuning import METHODS
+from learners.arrays.types import MISSING
 from learners.fusion.base import Ballot
-from learners.fusion.fnr_control import Controlled
 
 LOGISTIC = Recipe(rules=({"kind": "logistic"},))
 
@@ -40,8 +49,9 @@ def test_each_patient_is_predicted_before_its_label():
     task = Task("wdbc", 1, 0, LOGISTIC)
     heard = listen(task)
     order = task.order()
-    # The first prediction knows nothing, so all log-odds are even.
-    assert (heard.log_odds[0] == 0).all()
+    # Nothing is known of the first patient, so no learner has an opinion.
+    assert np.isnan(heard.log_odds[0]).all()
+    assert (heard.labels[0] == MISSING).all()
     accuracy = (heard.labels[100:] == order.truth[100:, None]).mean()
     assert accuracy > 0.85
 
@@ -55,7 +65,7 @@ def test_a_label_changes_only_what_is_said_after_it():
         _pass(LOGISTIC.learner(order, columns), one, columns).log_odds
         for one in (order, replace(order, told=told))
     ]
-    assert (said[0][:51] == said[1][:51]).all()
+    np.testing.assert_array_equal(said[0][:51], said[1][:51])
     assert (said[0][51:] != said[1][51:]).any()
 
 
@@ -78,7 +88,9 @@ def test_passes_in_one_batch_equal_passes_alone():
                     log_odds=one.log_odds[at],
                 )
                 verdict = fusion.decide(ballot)
-                assert verdict.labels[0] == together.labels[t, r]
+                # Of the first patient nobody has an opinion: the preferred label is the guess.
+                said = verdict.labels[0] if ballot.heard[0] else fusion.prefer
+                assert said == together.labels[t, r]
                 fusion.learn(ballot, verdict, order.told[at])
 
 
@@ -171,16 +183,31 @@ def test_live_control_keeps_the_bound_on_real_scores():
     assert (said[:, 0] == said[:, 1]).all(), "streams side by side do not concern each other"
     fnr = rates(said[:, :1], order.truth[None]).mean[2] / 100
     assert abs(fnr - 0.03) <= setting.made().bound(212)
-    alone, h = Controlled(OURS["kdi, stack"].maker(3, 2, 1)(1), setting.made()), set()
-    heard = listen(task)
-    for t in range(100):
-        at = slice(t, t + 1)
-        ballot = Ballot.of(
-            heard.labels[at], order.seeds[at], classes=2, log_odds=heard.log_odds[at],
-            accuracy=heard.accuracy[at],
-        )  # fmt: skip
-        verdict = alone.decide(ballot)
-        assert verdict.labels[0] == said[t, 0], "as in the product"
-        alone.learn(ballot, verdict, order.told[at])
-        h.add(alone.control.h())
-    assert len(h) > 1
+
+
+def test_the_bootstrap_over_patients_sees_what_the_orders_hide():
+    """Ten patients decide everything, in every order alike: no error over orders, a large one over
+    patients."""
+    ours, theirs = np.zeros((100, 5)), np.zeros((100, 5))
+    theirs[:10] = 100.0
+    one = gap(ours, theirs)
+    assert one.mean == -10.0
+    assert one.orders_se == 0.0
+    assert one.patients_se == pytest.approx(3.0, abs=0.2)
+    assert one.ahead
+    assert gap(theirs, ours).ahead is False
+    theirs[:10, 0], ours[10:22] = 0.0, 100.0
+    assert gap(ours, theirs).ahead is None
+
+
+def test_errors_are_those_of_the_patient_whatever_the_order():
+    orders = [make_order("wdbc", 1, number) for number in range(2)]
+    wrong = np.stack([order.patients == 7 for order in orders], axis=1)
+    errors = by_patient(wrong, orders)
+    assert (errors[7] == 100.0).all()
+    assert errors.sum() == 200.0
+
+
+def test_river_and_ours_were_tried_with_the_same_number_of_settings():
+    assert len(TRIED) == len(METHODS)
+    assert BEST in TRIED

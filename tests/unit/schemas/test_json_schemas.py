@@ -56,7 +56,7 @@ BAD = [
     ("label", {"at": 1_760_000_000_000_000}),
     ("label", {"label": None}),
     ("instance", {"x": "text"}),
-    ("instance", {"x": [None]}),
+    ("instance", {"x": [[1]]}),
     ("instance", {"x": {"age": True}}),
     ("prediction", {"cube": 52}),
     ("prediction", {"cube": "-1"}),

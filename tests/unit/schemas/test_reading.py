@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from schemas.examples import EXAMPLES
@@ -198,3 +199,27 @@ def test_how_deep_a_value_may_be_nested_is_the_same_on_every_python(filling):
 def test_what_is_never_closed_is_refused_on_every_python(value):
     for reader in (Reader(Label), RowReader([Feature("p")])):
         assert reader.fault(value).reason is Reason.MALFORMED
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        b'[null,"m",2]', b'["NA","m",2]', b'[" nan ","m",2]', b'["?","m",2]', b'["-","m",2]',
+        b'["","m",2]', b'{"sex":"m","size":2}', b'{"age":null,"sex":"m","size":2}',
+    ],
+)  # fmt: skip
+def test_a_feature_may_be_missing_in_every_way_that_files_write_it(x):
+    reader = RowReader([Feature("age"), Feature("sex", ("f", "m")), Feature("size")])
+    whole = b'{"v":1,"id":"b","x":[3,"f",4],"at":5}'
+    read = reader.read([whole, b'{"v":1,"id":"a","x":' + x + b',"at":5}'])
+    assert read.errors == []
+    assert read.rows[0] == [3.0, 0.0, 4.0]
+    assert np.array_equal(read.rows[1], [np.nan, 1.0, 2.0], equal_nan=True)
+
+
+@pytest.mark.parametrize("category", [b'"x"', b'"NA"', b"null", b'""'])
+def test_a_category_that_is_not_listed_is_missing(category):
+    reader = RowReader([Feature("sex", ("f", "m")), Feature("stage", ("-", "+"))])
+    read = reader.read([b'{"v":1,"id":"a","x":[' + category + b',"-"],"at":5}'])
+    assert read.errors == []
+    assert np.array_equal(read.rows[0], [np.nan, 0.0], equal_nan=True)

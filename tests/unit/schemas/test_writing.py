@@ -19,7 +19,6 @@ def test_the_version_comes_first_and_what_is_unknown_is_left_out():
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_not_finite_is_written_so_that_readers_refuse_it(number):
+def test_a_number_that_is_not_finite_is_written_as_missing(number):
     value = encode(Instance("a", (number,), 5))
-    assert b"null" in value
-    assert str(Reader(Instance).fault(value)).startswith("wrong_type: x[0]: expected a finite num")
+    assert Reader(Instance).one(value).x == (None,)

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from learners.arrays.seeds import seeds_of
-from learners.fusion.fnr_control import Controlled
 from learners.local.iup import Feedback
 from learners.local.learner import Labelled
 from learners.local.phases import Doubling, Horizon
-from settings.building import fusion, local_learner
+from settings.building import assessment, fusion, local_learner
 from settings.errors import SettingsError
 from tests.toys import TOY, toy
 
@@ -52,21 +51,34 @@ def test_unfitted_features_say_what_to_run(tmp_path):
         local_learner(toy(tmp_path, text=text), "b")
 
 
-def test_fnr_control_wraps_the_fusion_rule(tmp_path):
-    plain = fusion(toy(tmp_path, "ensemble.fnr_target=0.05"))
-    assert "fnr_control" not in plain.tables()
-    made = fusion(toy(tmp_path, "ensemble.fnr_target=0.05", "ensemble.fnr_control=true"))
-    assert isinstance(made, Controlled)
-    assert made.control.target == 0.05
-    assert made.control.positive == 1
-    with pytest.raises(SettingsError, match="fnr_target"):
-        toy(tmp_path, "ensemble.fnr_control=true")
+def test_a_miss_target_is_for_every_label_or_for_those_named(tmp_path):
+    assert not assessment(toy(tmp_path)).controlled
+    made = assessment(toy(tmp_path, "ensemble.miss_target=0.05", "ensemble.min_labels=3"))
+    assert (made.targets, made.min_labels) == ((0.05, 0.05), 3)
+    one = assessment(toy(tmp_path, "ensemble.miss_target={ malignant = 0.03 }"))
+    assert np.isnan(one.targets[0])
+    assert one.targets[1] == 0.03
 
 
-def test_fnr_control_takes_its_settings_and_has_a_cube_for_missing_contexts(tmp_path):
-    context = 'ensemble.context={cuts=3, features=[{name="x", low=0.0, high=1.0}]}'
-    given = ["ensemble.fnr_target=0.1", "ensemble.fnr_control=true", context]
-    made = fusion(toy(tmp_path, *given, "ensemble.fnr_step=0.2", "ensemble.fnr_start=4"))
-    assert isinstance(made, Controlled)
-    assert (made.control.target, made.control.step) == (0.1, 0.2)
-    assert made.control.h(3) == pytest.approx(4.0), "0 to 2 are the cubes, 3 is for the others"
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("ensemble.miss_target={ other = 0.1 }", "must be one of labels"),
+        ("ensemble.miss_target=1.5", "between 0 and 1"),
+        ("ensemble.fnr_control=true", "write miss_target"),
+        ("ensemble.fnr_step=0.3", "write miss_target"),
+        ('labels=["refer", "malignant"]', "must not hold refer"),
+    ],
+)
+def test_what_cannot_be_a_target_is_told(tmp_path, given, says):
+    with pytest.raises(SettingsError, match=says):
+        toy(tmp_path, given)
+
+
+def test_learners_know_how_many_others_learn_jointly(tmp_path):
+    joint = [f'learners.{name}.rules={{lr={{kind="bayes", joint=true}}}}' for name in "ab"]
+    assert local_learner(toy(tmp_path), "a").partners == 0
+    assert local_learner(toy(tmp_path, joint[0]), "a").partners == 0
+    assert local_learner(toy(tmp_path, *joint), "a").partners == 1
+    several = toy(tmp_path, *joint, "topics.partitions=3")
+    assert local_learner(several, "a").partners == 0

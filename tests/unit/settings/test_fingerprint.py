@@ -108,9 +108,8 @@ FREE = [
     "ensemble.max_pending=7",
     "ensemble.max_remembered=7",
     "ensemble.fnr_target=0.2",
-    "ensemble.fnr_control=true",
-    "ensemble.fnr_step=0.5",
-    "ensemble.fnr_start=3.0",
+    "ensemble.miss_target=0.1",
+    "ensemble.min_labels=3",
     "ensemble.per_target=0.2",
     "topics.replication=3",
     "topics.min_in_sync=1",
@@ -124,7 +123,7 @@ FREE = [
     'broker.bootstrap="elsewhere:9092"',
     'broker.request_timeout="9s"',
     'broker.security={protocol = "ssl"}',
-    'worker.web_host="0.0.0.0"',
+    'worker.web_host="127.0.0.2"',
     "worker.web_port=1",
     "worker.console=false",
     "worker.metrics=false",
@@ -169,9 +168,8 @@ def test_eta_scale_may_change(tmp_path):
     assert changed(meaning(tmp_path, hedge), faster) == set()
 
 
-def test_control_of_false_negatives_cannot_be_switched_off(tmp_path):
-    on = meaning(tmp_path, "ensemble.fnr_control=true")
-    assert changed(on, meaning(tmp_path)) == {"ensemble.fnr_control"}
+def test_state_of_earlier_versions_under_fnr_control_is_read(tmp_path):
+    assert "ensemble.fnr_control" in meaning(tmp_path)["ensemble"]
 
 
 def test_order_of_learners_and_rules_counts(tmp_path):

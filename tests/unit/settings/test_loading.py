@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from settings.errors import SettingsError
-from settings.loading import load_settings, source_of, validate
+from settings.loading import load_settings, read_source, source_of, validate
 from settings.model import Settings
+from settings.proposing.proposal import Proposal, proposed_text
 from tests.settings_files import GOOD, write
 
 
@@ -317,6 +318,33 @@ def test_a_wrong_variable_is_named(tmp_path):
     assert found == ["HB_SET____X: a part of the key is empty"]
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("RULES__PACKAGES", '["os"]'),
+        ("RULES", '{packages = ["os"]}'),
+        ("BROKER__SECURITY__TOKEN__FUNCTION", "os:getlogin"),
+        ("BROKER__SECURITY", '{token = {function = "os:getlogin"}}'),
+        ("LEARNERS__LEFT__RULES__MINE", '{kind = "callable", function = "os:system"}'),
+        ("LEARNERS__LEFT__RULES__MINE__FUNCTION", "os:system"),
+        ("DEFAULTS", '{rules = {mine = {kind = "river", model = "os:system"}}}'),
+        ("DEFAULTS__RULES__MINE__MEMBERS", '[{kind = "river", arguments = {model = "os:system"}}]'),
+    ],
+)
+def test_the_environment_cannot_name_code(tmp_path, variable, value):
+    (found,) = problems(tmp_path, environ={f"HB_SET__{variable}": value})
+    assert found.startswith(f"HB_SET__{variable}: the environment cannot name code")
+
+
+def test_the_command_line_can_name_code(tmp_path):
+    rule = '{kind = "callable", function = "tests.unit.learners.rules.functions:by_age"}'
+    own = f"learners.left.rules={{mine = {rule}}}"
+    assert "code of tests is not allowed" in problems(tmp_path, GOOD, own)[0]
+    settings = load_settings(write(tmp_path), [own, 'rules.packages=["tests"]'], environ={})
+    assert list(settings.learners["left"].rules) == ["mine"]
+    assert "must be a Python package" in problems(tmp_path, GOOD, 'rules.packages=["a b"]')[0]
+
+
 def test_a_secret_written_by_mistake_is_refused_and_not_repeated(tmp_path):
     security = '[broker.security]\nprotocol = "sasl_ssl"\nusername = "u"\npassword = "hunter2"\n'
     for text, options in [(GOOD + security, []), (GOOD, ["broker.security.password=hunter2"])]:
@@ -390,3 +418,18 @@ def test_no_value_anywhere_breaks_more_than_the_settings(data, tmp_path_factory)
         return
     assert found
     assert all(problem.key and problem.message for problem in found)
+
+
+def test_another_mode_drops_the_options_of_the_old_one_and_says_so(tmp_path):
+    text = proposed_text(
+        Proposal("a", ("no", "yes"), "yes", {"l": [{"name": "x", "low": 0, "high": 1}]}, "x")
+    )
+    file = tmp_path / "ensemble.toml"
+    file.write_text(text)
+    source = read_source(file, ["ensemble.mode=ah"], environ={})
+    assert validate(source).ensemble.options == {}
+    (note,) = source.notes
+    assert note.startswith("mode ah does not take prior_mean, prior_variance: ")
+    assert not read_source(file, ["ensemble.label_ttl=1d"], environ={}).notes
+    with pytest.raises(SettingsError, match="mode ah takes"):
+        load_settings(file, ["ensemble.mode=ah", "ensemble.options.prior_mean=1"], environ={})

@@ -35,7 +35,7 @@ function entries(now) {
       id: "diagnosed",
       name: "Diagnosed",
       value: count(now.diagnosed),
-      note: `${perSecond(now.flows.diagnoses)}, ${count(now.incomplete)} incomplete`,
+      note: `${perSecond(now.flows.diagnoses)}, ${count(now.answers.referred ?? 0)} referred, ${count(now.incomplete)} incomplete`,
     },
     {
       id: "labelled",

@@ -123,7 +123,7 @@ function rules(learner) {
   );
   return section(
     "Rules",
-    `Accuracy over all cubes, with a 95 % confidence interval that holds at all times.`,
+    `Accuracy over all cubes. A rule that does not learn has a 95 % confidence interval that holds at all times.`,
     grid("The learner's rules", [["Rule"], ["Trials", "number"], ["Accuracy"]], rows),
   );
 }
@@ -131,9 +131,10 @@ function rules(learner) {
 /** A dot with its interval on a scale from 0 to 100 %, and the same in figures. */
 function accuracy({ accuracy: mean, low, high }) {
   if (mean === null) return el("span", { class: "quiet" }, "not tried yet");
+  const known = low !== null && low !== undefined;
   const range = el("span", { class: "range" });
-  range.style.left = `${100 * low}%`;
-  range.style.width = `${100 * (high - low)}%`;
+  range.style.left = `${100 * (known ? low : mean)}%`;
+  range.style.width = `${known ? 100 * (high - low) : 0}%`;
   const dot = el("span", { class: "mean" });
   dot.style.left = `${100 * mean}%`;
   return el(
@@ -141,7 +142,7 @@ function accuracy({ accuracy: mean, low, high }) {
     { class: "accuracy" },
     el("span", { class: "scale", "aria-hidden": "true" }, range, dot),
     el("span", { class: "number" }, percent(mean)),
-    el("span", { class: "note" }, `${percent(low)} to ${percent(high)}`),
+    known ? el("span", { class: "note" }, `${percent(low)} to ${percent(high)}`) : "",
   );
 }
 

@@ -87,7 +87,9 @@ function empty(span, said) {
 }
 
 function diagnosisRow(each, order, positive) {
-  const share = each.share === null ? "" : `${percent(each.share, 0)} of the weight`;
+  const weight = each.share === null ? "" : `${percent(each.share, 0)} of the weight`;
+  const sure = each.chance === null ? weight : `chance ${percent(each.chance, 0)}`;
+  const share = each.answer === each.label ? sure : `refer: ${sure}`;
   const heard = each.complete
     ? null
     : el("span", { class: "note unwell" }, `without ${each.missing.join(", ")}`);
@@ -123,14 +125,15 @@ function chip(vote, decided, index) {
   const sure = vote.accuracy === null ? "" : percent(vote.accuracy, 0);
   const range = interval(vote.low, vote.high);
   const tried = `${count(vote.trials)} trials of rule ${vote.rule}`;
-  const right = sure ? `, right ${sure} of the time in this cube (${range})` : "";
+  const right = sure ? `, right ${sure} of the time in this cube${range && ` (${range})`}` : "";
   const trying = vote.exploring ? "; exploring" : "";
-  const title = `${vote.learner}: ${vote.label}${right}; ${tried}${trying}`;
+  const label = vote.label ?? "no opinion";
+  const title = `${vote.learner}: ${label}${right}; ${tried}${trying}`;
   return el(
     "li",
     { class: `vote${vote.label === decided ? "" : " against"}`, title },
     el("span", { class: `swatch ${hue(index ?? 0)}`, "aria-hidden": "true" }),
-    el("span", {}, `${vote.learner} `, el("b", {}, vote.label)),
+    el("span", {}, `${vote.learner} `, el("b", {}, label)),
     sure
       ? el("span", { class: "sure" }, `${sure} `, el("small", {}, range))
       : el("span", { class: "sure" }, "new cube"),

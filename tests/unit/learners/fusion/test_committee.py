@@ -19,7 +19,8 @@ def members() -> dict:
 
 
 def test_members_decide_and_learn_as_they_would_alone():
-    stream = random_stream(np.random.default_rng(0), 200, 3, 2)
+    """With everybody heard: to a silent LL a member ascribes what its label loses."""
+    stream = random_stream(np.random.default_rng(0), 200, 3, 2, silent=0.0)
     edges = list(range(0, 201, 10))
     committee, alone = Committee(members()), members()
     verdicts = run(committee, stream, edges)

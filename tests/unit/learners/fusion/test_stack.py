@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from learners.errors import LearnerError
 from learners.fusion.ballot_log_odds import ballot_log_odds
 from learners.fusion.base import Ballot
-from learners.fusion.stack import Stack, _posterior
+from learners.fusion.stack import Stack, _joint_posterior, _posterior
 from tests.ballots import random_stream, run
 from tests.strategies import generators
 
 
 class PlainStack:
-    """The update of one stack, written out with numbers and four Newton steps."""
+    """The update of one stack, written out with numbers."""
 
     def __init__(self, inputs: int, mean: float = 0.7, variance: float = 0.2) -> None:
         self.w = np.array([mean] * (inputs - 1) + [0.0])
@@ -25,17 +25,32 @@ class PlainStack:
     def fused(self, x: np.ndarray) -> float:
         return float(self.w @ x) / sqrt(1 + pi * float(x @ self.S @ x) / 8)
 
-    def learn(self, x: np.ndarray, y: float) -> None:
-        m, s = float(self.w @ x), self.S @ x
-        v = float(x @ s)
-        a = m
-        for _ in range(4):
-            p = 1 / (1 + exp(-a))
-            a -= (a - m - v * (y - p)) / (1 + v * p * (1 - p))
-        p = 1 / (1 + exp(-a))
-        k = p * (1 - p)
+    def learn(self, x: np.ndarray, y: float, p: float) -> None:
+        s = self.S @ x
+        v, k = float(x @ s), p * (1 - p)
         self.w = self.w + (y - p) * s
         self.S = self.S - k / (1 + k * v) * np.outer(s, s)
+
+
+def modes(stacks, inputs, y):
+    """Return the chances at the mode of one stack's belief, or of several that share a softmax."""
+    m = np.array([stack.w @ x for stack, x in zip(stacks, inputs, strict=True)])
+    v = np.array([x @ stack.S @ x for stack, x in zip(stacks, inputs, strict=True)])
+    a = m.copy()
+    for _ in range(8):
+        p, curve = chances(a)
+        a -= np.linalg.solve(np.eye(len(a)) + v[:, None] * curve, a - m - v * (y - p))
+    return chances(a)[0]
+
+
+def chances(a):
+    """Return p and its derivative by a."""
+    if len(a) == 1:
+        p = 1 / (1 + np.exp(-a))
+        return p, np.array([[p[0] * (1 - p[0])]])
+    p = np.exp(a - a.max())
+    p /= p.sum()
+    return p, np.diag(p) - np.outer(p, p)
 
 
 @given(generators, st.integers(1, 5), st.sampled_from([2, 3, 5]))
@@ -55,8 +70,10 @@ def test_the_stack_equals_its_definition(rng, learners, classes):
         if np.diff(np.sort(scores))[-1] > 1e-6:
             assert verdict.labels[0] == np.argmax(scores)
         stack.learn(part.ballot, verdict, part.truth)
-        for y, (one, x) in enumerate(zip(plain, own, strict=True)):
-            one.learn(x, float(part.truth[0] == (1 if classes == 2 else y)))
+        truth = part.truth[0] == (np.array([1]) if classes == 2 else np.arange(classes))
+        posterior = modes(plain, own, truth.astype(float))
+        for one, x, y, p in zip(plain, own, truth.tolist(), posterior, strict=True):
+            one.learn(x, float(y), float(p))
     row = stack.tables()["stack"].rows(np.array([0]))[0]
     beliefs = row[1:].reshape(len(plain), learners + 2, learners + 1)
     for belief, one in zip(beliefs, plain, strict=True):
@@ -71,6 +88,29 @@ def test_the_posterior_solves_its_equation_where_plain_newton_swings(m, v, y):
     # a = m + v (y - p) must give p back.
     a = m + v * (y - p)
     assert abs(p - 1 / (1 + exp(-a))) <= 1e-8
+
+
+@given(generators, st.integers(3, 10), st.floats(0, 60))
+def test_the_joint_posterior_solves_its_equations(rng, classes, spread):
+    m, v = rng.normal(0, 5, classes), spread * rng.random(classes)
+    y = np.eye(classes)[rng.integers(classes)]
+    p = _joint_posterior(m, v, y)
+    assert abs(p.sum() - 1.0) < 1e-12
+    assert np.allclose(p, chances(m + v * (y - p))[0], atol=1e-3)
+
+
+def test_labels_share_one_likelihood():
+    """Where one label is explained already, the stacks of all labels stay as they are."""
+    odds = np.array([[[4.5, -4.5, -4.5]] * 3])
+    ballot = Ballot.of(np.zeros((1, 3), np.int64), np.zeros(1, np.uint64), classes=3, log_odds=odds)
+    stack = Stack(3, 3, prior_mean=1.0, prior_variance=0.05)
+    verdict = stack.decide(ballot)
+    assert verdict.support[0, 0] > 0.99
+    assert abs(verdict.support.sum() - 1.0) < 1e-12
+    before = stack.tables()["stack"].rows(np.zeros(1, np.int64))[0, 1:]
+    stack.learn(ballot, verdict, np.array([0]))
+    after = stack.tables()["stack"].rows(np.zeros(1, np.int64))[0, 1:]
+    assert np.allclose(before, after, atol=1e-4)
 
 
 def test_it_learns_what_the_learners_log_odds_are_worth():

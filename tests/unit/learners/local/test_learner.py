@@ -9,6 +9,7 @@ from learners.local.learner import Labelled, Lessons, LocalLearner
 from learners.rules.base import Rule, RuleError
 from learners.rules.constant import Constant
 from learners.rules.registry import make_rule
+from learners.theory.promises import confidence
 
 LABELS = ["benign", "malignant"]
 SPACE = unit_cube(2)
@@ -89,7 +90,7 @@ def test_confidence_grows_with_the_trials():
     widths, epsilons = [], []
     for start in range(0, 400, 100):
         said = ll.decide(x[start : start + 100], ids(100))
-        sure = ll.confidence(said.choices)
+        sure = confidence(ll, said.choices)
         assert ((sure.low <= sure.high) & (sure.low >= 0) & (sure.high <= 1)).all()
         widths.append((sure.high - sure.low).mean())
         epsilons.append(sure.epsilon.min())
@@ -97,3 +98,15 @@ def test_confidence_grows_with_the_trials():
     assert widths == sorted(widths, reverse=True)
     assert widths[0] == 1.0
     assert epsilons == sorted(epsilons, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("rules", "options"),
+    [([make_rule({"kind": "bayes"}, SPACE, LABELS)], {}), (constants(), {"backoff": 2.0})],
+    ids=["a rule that learns", "back-off"],
+)
+def test_a_rule_that_learns_and_back_off_have_no_interval_and_no_epsilon(rules, options):
+    ll = learner(*rules, cuts=1, **options)
+    sure = confidence(ll, ll.decide(np.full((5, 2), 0.5), ids(5)).choices)
+    for column in (sure.low, sure.high, sure.epsilon):
+        assert np.isnan(column).all()

@@ -15,7 +15,7 @@ ROWS = np.array([[2.0, 0.0, 4321.5, 0.0], [0.0, 1.0, 1.0, 2.0], [1.0, 0.0, -1.0,
 
 
 def rule(table, space=MIXED, labels=TWO):
-    return make_rule(table, space, labels)
+    return make_rule(table, space, labels, packages=("tests", "nowhere_at_all", "broken_rules"))
 
 
 def test_constant():
@@ -155,6 +155,23 @@ class TestCallable:
     def test_wrong_names(self, function, message):
         with pytest.raises(LearnerError, match=f"option function.*{message}"):
             rule({"kind": "callable", "function": function})
+
+    def test_only_code_of_allowed_packages_is_imported(self, tmp_path, monkeypatch):
+        (tmp_path / "stranger.py").write_text("raise SystemExit('it ran')\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        table = {"kind": "callable", "function": "stranger:f"}
+        with pytest.raises(LearnerError, match=r'not allowed.*\[rules\] packages = \["stranger"\]'):
+            rule(table)
+        table = {"kind": "callable", "function": f"{FUNCTIONS}:by_age"}
+        with pytest.raises(LearnerError, match="code of tests is not allowed"):
+            make_rule(table, MIXED, TWO)
+
+    def test_what_an_allowed_package_only_imports_is_not_its_own(self, tmp_path, monkeypatch):
+        (tmp_path / "clinic_rules.py").write_text("from os import system\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        table = {"kind": "callable", "function": "clinic_rules:system"}
+        with pytest.raises(LearnerError, match="it comes from posix; code of posix is not allowed"):
+            make_rule(table, MIXED, TWO, packages=["clinic_rules"])
 
     def test_a_module_that_cannot_be_imported(self, tmp_path, monkeypatch):
         (tmp_path / "broken_rules.py").write_text("1 / 0\n")

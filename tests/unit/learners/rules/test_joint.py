@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from learners.errors import LearnerError
 from learners.local.features import unit_cube
 from learners.rules.bayes import BayesianLogistic
+from learners.rules.joint import Heard
 from learners.rules.logistic import Logistic
 from learners.rules.odds import sigmoid
 from learners.rules.registry import PRESETS, is_joint, make_rule
@@ -26,16 +27,25 @@ def apart(rng, n, learners=3):
     return rows, (score > 0).astype(np.int64)
 
 
-def fitted(rules, rows, truth):
-    """Let rules decide and learn row by row, each told what the others had said."""
+def fitted(rules, rows, truth, *, late=0, partners=0):
+    """Let rules decide, and learn `late` rows later, each told what all had said."""
     said = np.empty((len(truth), len(rules)))
-    for t, y in enumerate(truth):
-        at = slice(t, t + 1)
-        said[t] = [rule.log_odds(part[at])[0, 1] for rule, part in zip(rules, rows, strict=True)]
+    for t in range(len(truth)):
+        now = slice(t, t + 1)
+        said[t] = [rule.log_odds(part[now])[0, 1] for rule, part in zip(rules, rows, strict=True)]
+        if t < late:
+            continue
+        at = slice(t - late, t - late + 1)
         for i, rule in enumerate(rules):
-            rest = said[t].sum() - said[t, i]
-            rule.learn(rows[i][at], np.array([y]), np.array([[-rest, rest]]))
+            own = both(said[at, i])
+            rest = both(said[at].sum(axis=1)) - own
+            rule.learn(rows[i][at], truth[at], Heard(rest, own, partners))
     return said
+
+
+def both(odds):
+    """Return log-odds of two labels from those of the second."""
+    return np.column_stack([-odds, odds])
 
 
 def test_learners_that_share_only_log_odds_take_the_steps_of_one_logistic_regression():
@@ -61,11 +71,37 @@ def test_together_they_are_better_than_each_alone():
         assert wrong[0] < single - 0.1
 
 
+@pytest.mark.parametrize("table", [{"kind": "logistic"}, {"kind": "bayes"}, TABLE], ids=str)
+def test_learners_that_are_told_late_do_not_explain_the_same_thing_each(table):
+    """Three learners see the same: what one has learned since, the others have learned too."""
+    rng = np.random.default_rng(5)
+    rows, truth = stream(rng, 240)
+
+    def total(**options):
+        rules = [learning_rule(joint(table)) for _ in range(3)]
+        return fitted(rules, [rows] * 3, truth, **options)[120:].sum(axis=1)
+
+    prompt, blind, aware = total(), total(late=60), total(late=60, partners=2)
+    off = [np.abs(one - prompt).mean() for one in (blind, aware)]
+    assert off[1] < 0.7 * off[0]
+
+
+def test_labels_that_come_at_once_need_no_correction():
+    rows, truth = apart(np.random.default_rng(6), 80)
+    made = [[learning_rule(joint({"kind": "bayes"}), unit_cube(2)) for _ in rows] for _ in range(2)]
+    plain, aware = (fitted(rules, rows, truth, partners=p) for p, rules in enumerate(made))
+    assert np.allclose(plain, aware, atol=1e-9)
+
+
+def joint(table):
+    return table if "members" in table else {**table, "joint": True}
+
+
 def test_what_is_explained_already_teaches_little():
     rows, truth = stream(np.random.default_rng(2), 100)
     sure = np.where(truth[:, None] == np.arange(2), 30.0, -30.0)
     for rule in (BayesianLogistic("b", REALS, 2, joint=True), Logistic("l", REALS, 2, joint=True)):
-        rule.learn(rows, truth, sure)
+        rule.learn(rows, truth, Heard.fresh(sure))
         assert np.abs(rule.weights).max() < 1e-6
 
 
@@ -74,24 +110,25 @@ def test_what_is_explained_already_teaches_little():
 def test_the_cut_into_batches_makes_no_difference(generator, at):
     for classes in (2, 3):
         rows, truth = stream(generator, ROWS, classes=classes)
-        others = generator.normal(size=(ROWS, classes))
+        others, said = generator.normal(size=(2, ROWS, classes))
+        said[generator.random(ROWS) < 0.2] = np.nan
         whole, parts = learning_rule(TABLE, classes=classes), learning_rule(TABLE, classes=classes)
-        whole.learn(rows, truth, others)
+        whole.learn(rows, truth, Heard(others, said, partners=2))
         for a, b in itertools.pairwise(at):
-            parts.learn(rows[a:b], truth[a:b], others[a:b])
+            parts.learn(rows[a:b], truth[a:b], Heard(others[a:b], said[a:b], partners=2))
         assert same(whole.state(), parts.state())
 
 
 def test_others_that_say_nothing_make_no_difference():
     rows, truth = stream(np.random.default_rng(3), ROWS)
     told, untold = learning_rule(TABLE), learning_rule(TABLE)
-    told.learn(rows, truth, np.zeros((ROWS, 2)))
+    told.learn(rows, truth, Heard.fresh(np.zeros((ROWS, 2))))
     untold.learn(rows, truth)
     assert same(told.state(), untold.state())
     alone = learning_rule({"kind": "bayes"})
     deaf = learning_rule({"kind": "bayes"})
     alone.learn(rows, truth)
-    deaf.learn(rows, truth, np.ones((ROWS, 2)))
+    deaf.learn(rows, truth, Heard.fresh(np.ones((ROWS, 2))))
     assert same(alone.state(), deaf.state()), "a rule that is not joint does not listen"
 
 
@@ -101,7 +138,7 @@ def test_what_others_said_is_checked(others):
     rule = learning_rule(TABLE)
     before = rule.state()
     with pytest.raises(LearnerError, match="finite log-odds"):
-        rule.learn(rows, truth, others)
+        rule.learn(rows, truth, Heard.fresh(others))
     assert same(before, rule.state())
 
 

@@ -20,7 +20,7 @@ SMALLEST = {
 
 
 def make(table, name=None):
-    return make_rule(table, REALS, LABELS[2], name)
+    return make_rule(table, REALS, LABELS[2], name, ["tests"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,5 +1,6 @@
 """Real River models behind the adapter."""
 
+import pickle
 import subprocess
 import sys
 
@@ -137,7 +138,13 @@ def test_a_seed_is_set_where_the_model_takes_one():
     ("options", "classes", "message"),
     [
         ({"model": "river.linear_model:Nonsense"}, 2, "option model.*has no callable Nonsense"),
-        ({"model": "river.nonsense:Model"}, 2, "option model.*no module named river.nonsense"),
+        (
+            {"model": "river.tree.nonsense:Model"},
+            2,
+            "option model.*no module named river.tree.nonsense",
+        ),
+        ({"model": "river.datasets:Phishing"}, 2, "code of river is not allowed"),
+        ({"model": "os:system"}, 2, "code of os is not allowed"),
         ({"model": "river.stats:Mean"}, 2, "Mean has no learn_one, predict_proba_one"),
         ({**LOGISTIC, "arguments": {"speed": 1}}, 2, "option arguments.*raised TypeError.*speed"),
         (LOGISTIC, 3, "knows two labels only"),
@@ -157,8 +164,39 @@ def test_wrong_options(options, classes, message):
 
 
 def test_a_state_of_another_layout_is_refused():
-    with pytest.raises(LearnerError, match="does not fit its settings: pickle"):
+    with pytest.raises(LearnerError, match="does not fit its settings: objects"):
         river("tree").restore({})
+
+
+class RanError(Exception):
+    """Code in a state has run."""
+
+
+class Trap:
+    def __reduce__(self):
+        return exec, ("from tests.unit.learners.rules.test_river import RanError; raise RanError",)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "message"),
+    [
+        ("pickle", pickle.dumps(Trap()), "a pickle of an earlier version, which could run code"),
+        ("objects", pickle.dumps(Trap()), "rule river is refused: it does not read as one"),
+        (
+            "objects",
+            river("naive bayes").state()["objects"].tobytes(),
+            "refused: it is of another class",
+        ),
+    ],
+)
+def test_a_state_that_was_tampered_with_is_refused(name, stored, message):
+    rule = river("tree")
+    rows, truth = stream(np.random.default_rng(7), 20, MIXED)
+    rule.learn(rows, truth)
+    before = rule.log_odds(rows)
+    with pytest.raises(LearnerError, match=message):
+        rule.restore({name: np.frombuffer(stored, np.uint8)})
+    assert (rule.log_odds(rows) == before).all()
 
 
 def test_without_river_the_message_says_how_to_install_it(monkeypatch):
@@ -186,4 +224,4 @@ def test_states_of_plain_models_repeat():
     left.learn(rows, truth)
     right.learn(rows, truth)
     assert same(left.state(), right.state())
-    assert left.state()["pickle"].dtype == np.uint8
+    assert left.state()["objects"].dtype == np.uint8

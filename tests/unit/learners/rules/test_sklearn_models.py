@@ -121,12 +121,13 @@ def test_columns_and_labels_must_be_those_of_the_learner():
 def test_errors_name_the_option(function, message):
     table = {"kind": "sklearn", "model": f"{FUNCTIONS}:{function}"}
     with pytest.raises(LearnerError, match=rf"^rule mine: option model: '.*: .*{message}"):
-        make_rule(table, REALS, LABELS[2], "mine")
+        make_rule(table, REALS, LABELS[2], "mine", ["tests"])
 
 
 def test_a_fitted_model_in_the_pipeline(tmp_path):
     rule = f'{{kind="sklearn", model="{FUNCTIONS}:fitted_to_two"}}'
-    live = lived(configured(tmp_path, f"learners.a.rules={{model={rule}}}"), 60)
+    own = f"learners.a.rules={{model={rule}}}", 'rules.packages=["tests"]'
+    live = lived(configured(tmp_path, *own), 60)
     rows = {one.id: one.x for one in read(live, Instance, live.topics.instances("a"))}
     predictions = [
         one for one in read(live, Prediction, live.topics.predictions) if one.rule == "model"

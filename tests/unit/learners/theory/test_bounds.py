@@ -23,7 +23,8 @@ def test_theorem_2_gives_the_figure_measured_against():
 
 
 def test_theorem_3_adds_theorem_2_to_the_best_local_bound():
-    assert bounds.ensemble_regret(10_000, 3, 500.0) == 500.0 + bounds.hedge_regret(10_000, 3)
+    whole = bounds.hedge_regret(10_000, 3)
+    assert bounds.ensemble_regret([500.0, 700.0], whole) == 700.0 + whole
 
 
 def test_theorem_4_is_theorem_2_where_there_is_one_cube():
@@ -39,31 +40,39 @@ def test_remark_1_is_the_slope_that_theorem_1_keeps():
     )
 
 
-@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
+PLANNED = {"T": 5000, "d": 2, "m": 4, "cubes": 16, "rules": 2, "L": 0.5, "alpha": 1.0}
+
+
+@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("margin", [0.05, 0.2, 0.5])
 def test_the_planner_inverts_corollary_1(delta, margin):
-    args = {"d": 2, "cubes": 16, "rules": 2, "L": 0.5, "alpha": 1.0}
-    horizon = max(5000, 1 / delta)
-    eps = bounds.epsilon_floor(horizon, d=2, L=0.5, alpha=1.0) + margin
-    plan = bounds.patients_needed(eps, delta, T=5000, **args)
-    assert plan.per_cube is not None
-    assert bounds.confidence_epsilon(plan.per_cube, T=plan.horizon, **args) <= eps
-    assert bounds.confidence_epsilon(plan.per_cube - 1, T=plan.horizon, **args) > eps
-    assert 1 / plan.horizon <= delta
+    eps = bounds.partition_term(0.5, 1.0, 2, 4) + margin
+    plan = bounds.patients_needed(eps, delta, **PLANNED)
+    assert plan.trials is not None
+    assert bounds.confidence_epsilon(plan.trials, delta=delta, **PLANNED) <= eps
+    assert bounds.confidence_epsilon(plan.trials - 1, delta=delta, **PLANNED) > eps
+    assert plan.decisions == plan.trials * 2 * 16
+
+
+def test_the_papers_index_is_tuned_to_the_horizon():
+    tuned = bounds.confidence_epsilon(100, delta=1 / 5000, **PLANNED)
+    assert bounds.confidence_epsilon(100, **PLANNED) == pytest.approx(tuned)
 
 
 def test_the_planner_says_when_the_partition_alone_is_too_coarse():
-    args = {"d": 10, "cubes": 1024, "rules": 2, "L": 1.0, "alpha": 1.0}
-    plan = bounds.patients_needed(0.1, 0.05, T=10_000, **args)
-    assert plan.per_cube is None
-    assert plan.total is None
-    assert plan.floor > 0.1
+    coarse = bounds.patients_needed(0.1, 0.05, **PLANNED | {"d": 10, "m": 2, "cubes": 1024})
+    assert coarse.trials is None
+    assert coarse.decisions is None
+    assert coarse.floor > 0.1
+    # The cuts it asks for are the fewest that would do.
+    assert bounds.partition_term(0.5, 1.0, 10, coarse.cuts) < 0.1
+    assert bounds.partition_term(0.5, 1.0, 10, coarse.cuts - 1) >= 0.1
 
 
 @pytest.mark.parametrize(("eps", "delta"), [(0, 0.1), (-1, 0.1), (0.1, 0), (0.1, 1)])
 def test_the_planner_refuses_what_is_no_promise(eps, delta):
     with pytest.raises(LearnerError, match="eps must be above 0"):
-        bounds.patients_needed(eps, delta, T=100, d=1, cubes=2, rules=2, L=1.0, alpha=1.0)
+        bounds.patients_needed(eps, delta, **PLANNED)
 
 
 def test_doubling_sums_its_phases():

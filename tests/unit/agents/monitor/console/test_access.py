@@ -1,6 +1,7 @@
 """Who may ask; and the page needs nothing from anywhere else."""
 
 import re
+import socket
 
 import pytest
 
@@ -22,11 +23,18 @@ HERE = "127.0.0.1"
         (HERE, {"Host": "192.168.1.7:6066"}, False),
         (HERE, {"Host": "[::1"}, False),
         (HERE, {}, False),
-        ("0.0.0.0", {"Host": "worker-3.internal:6066"}, True),
+        ("0.0.0.0", {"Host": "worker-3.internal:6066"}, False),
+        ("0.0.0.0", {"Host": "worker-1:6066"}, True),
+        ("0.0.0.0", {"Host": "10.1.2.3:6066"}, True),
+        ("0.0.0.0", {"Host": "[fe80::1]:6066"}, True),
+        ("0.0.0.0", {"Host": "127.0.0.1:6066"}, True),
+        ("0.0.0.0", {"Host": f"{socket.gethostname()}:6066"}, True),
+        ("worker.internal", {"Host": "worker.internal:6066"}, True),
+        ("0.0.0.0", {}, False),
         (HERE, {"Host": "localhost:1", "Origin": "http://localhost:1"}, True),
         (HERE, {"Host": "localhost:1", "Origin": "http://localhost:2"}, False),
         (HERE, {"Host": "localhost:1", "Origin": "null"}, False),
-        ("0.0.0.0", {"Host": "worker:1", "Origin": "https://evil.example"}, False),
+        ("0.0.0.0", {"Host": "worker-1:1", "Origin": "https://evil.example"}, False),
         (HERE, {"Host": "localhost:1", "Sec-Fetch-Site": "same-origin"}, True),
         (HERE, {"Host": "localhost:1", "Sec-Fetch-Site": "none"}, True),
         (HERE, {"Host": "localhost:1", "Sec-Fetch-Site": "cross-site"}, False),
@@ -34,7 +42,7 @@ HERE = "127.0.0.1"
     ],
 )
 def test_who_may_ask(served, headers, allowed):
-    assert (objection(headers, served) is None) is allowed
+    assert (objection(headers, served, ("worker-1",)) is None) is allowed
 
 
 def test_the_policy_allows_this_worker_only():

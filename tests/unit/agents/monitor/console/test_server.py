@@ -9,9 +9,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from agents.monitor.console import server
 from agents.monitor.console.console import Console
 from agents.monitor.console.event_stream import MOST_PAGES, event
 from agents.monitor.console.server import CONSOLE, add_pages
+from agents.monitor.page_guard import guard
 from agents.monitor.watch import Watch
 from tests.unit.agents.monitor.console.looks import overview
 from tests.unit.agents.toy import SETTINGS
@@ -23,7 +25,7 @@ NOWHERE = SETTINGS.model_copy(
 
 @contextlib.asynccontextmanager
 async def served():
-    site = web.Application()
+    site = web.Application(middlewares=[guard(NOWHERE.worker)])
     watch = Watch(NOWHERE)
     add_pages(site, Console(NOWHERE, watch), NOWHERE)
     async with TestClient(TestServer(site)) as client:
@@ -156,6 +158,18 @@ async def test_there_is_an_end_to_the_pages_that_are_served():
         answer = await client.get("/events")
         assert answer.status == 503
         client.console.events.pages = 0
+
+
+async def test_one_client_cannot_take_all_pages(monkeypatch):
+    monkeypatch.setattr(server, "PAGES_PER_CLIENT", 3)
+    async with served() as client:
+        open_pages = [await client.get("/events") for _ in range(3)]
+        assert {page.status for page in open_pages} == {200}
+        assert (await client.get("/events")).status == 503
+        open_pages[0].close()
+        async with asyncio.timeout(20):
+            while (await client.get("/events")).status != 200:  # noqa: ASYNC110 - it is asked for
+                await asyncio.sleep(0.05)
 
 
 async def test_stopping_ends_the_streams_at_once():

@@ -30,21 +30,18 @@ does not matter, the counts of several partitions add up, and a replay gives the
 contexts each cube has its own h and its own guarantee; over all of them the bound is P times as
 wide, P being the cubes that saw a positive.
 
-The start matters at low counts: with `prior` p, ln h starts at p.
+The start matters at low counts: with `prior` p, ln h starts at p. The product's own control, on
+ranks and for every label, needs neither step nor start (`learners/assessment/referral.py`); this
+one is kept for the experiment that compares steps.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import exp
 
 import numpy as np
 
-from learners.arrays.tables import CellTable, Rows, table_for
+from learners.arrays.tables import table_for
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Fusion, Verdict
-
-NAME = "fnr_control"
 
 
 class FnrControl:
@@ -137,53 +134,3 @@ class FnrControl:
         hit = issued == self.positive
         deltas = np.stack([positives & hit, positives & ~hit], axis=1).astype(np.int64)
         self.table.add(cells, deltas)
-
-
-class Controlled(Fusion):
-    """A fusion rule whose diagnoses pass through an FNR controller.
-
-    >>> from learners.fusion.hedge import Hedge
-    >>> from learners.arrays.seeds import seeds_of
-    >>> fusion = Controlled(Hedge(3, 2, use="vote"), FnrControl(positive=1, target=0.1))
-    >>> ballot = Ballot.of(np.array([[0, 0, 1]]), seeds_of(["a"]), classes=2)
-    >>> verdict = fusion.decide(ballot)
-    >>> verdict.labels.tolist()
-    [0]
-    >>> for _ in range(2):
-    ...     fusion.learn(ballot, verdict, np.array([1]))
-    >>> fusion.decide(ballot).labels.tolist()
-    [1]
-    """
-
-    def __init__(self, inner: Fusion, control: FnrControl) -> None:
-        super().__init__(inner.learners, inner.classes, prefer=inner.prefer)
-        if control.positive >= inner.classes:
-            raise LearnerError("FNR control: the positive label is not one of the labels")
-        self.inner = inner
-        self.control = control
-
-    @property
-    def own_experts(self) -> bool:  # type: ignore[override]  # the wrapped rule decides
-        """Whether a verdict's experts are others than the LLs."""
-        return self.inner.own_experts
-
-    def _decide(self, ballot: Ballot, /) -> Verdict:
-        verdict = self.inner.decide(ballot)
-        labels = self.control.decide(verdict.labels, verdict.support, ballot.cells)
-        return replace(verdict, labels=labels)
-
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
-        self.inner.learn(ballot, verdict, truth)
-        self.control.learn(verdict.labels, truth, ballot.cells)
-
-    def tables(self) -> Mapping[str, CellTable]:
-        """Return the state of the wrapped rule and the controller's counts."""
-        return {**self.inner.tables(), NAME: self.control.table}
-
-    def pooled(self, name: str, rows: Rows, /) -> Rows:
-        """Pool as the wrapped rule does; the controller's counts add up."""
-        return super().pooled(name, rows) if name == NAME else self.inner.pooled(name, rows)
-
-    def experts(self, learners: Sequence[str]) -> list[str]:
-        """Return the names of the wrapped rule's experts."""
-        return self.inner.experts(learners)

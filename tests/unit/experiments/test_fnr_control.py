@@ -1,13 +1,10 @@
-"""The FNR controller: what it counts, what it decides, and that it fits any fusion rule."""
+"""The FNR controller of the experiments: what it counts and what it decides."""
 
 import numpy as np
 import pytest
 
-from learners.arrays.seeds import seeds_of
+from experiments.single_pass.fnr_control import FnrControl
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot
-from learners.fusion.fnr_control import Controlled, FnrControl
-from learners.fusion.registry import MODES, make_fusion
 
 ONLY = np.zeros(1, np.int64)
 
@@ -78,33 +75,3 @@ def test_of_other_labels_the_best_is_said():
 def test_refuses_what_it_cannot_take(wrong):
     with pytest.raises(LearnerError, match="FNR control"):
         FnrControl(1, **wrong)
-
-
-def test_refuses_a_positive_label_that_does_not_exist():
-    with pytest.raises(LearnerError, match="positive label"):
-        Controlled(make_fusion("wm", 3, 2), FnrControl(2))
-
-
-@pytest.mark.parametrize("mode", [mode for mode in MODES if not mode.startswith("ch")])
-def test_wraps_every_fusion_rule(mode):
-    rng = np.random.default_rng(5)
-    plain = make_fusion(mode, 3, 2)
-    fusion = Controlled(make_fusion(mode, 3, 2), FnrControl(1, target=0.05, step=1.0))
-    truth = rng.integers(0, 2, 400)
-    labels = np.where(rng.random((400, 3)) < 0.7, truth[:, None], 1 - truth[:, None])
-    missed = 0
-    for t in range(400):
-        seeds = seeds_of([str(t)])
-        ballot = Ballot.of(labels[t : t + 1], seeds, classes=2)
-        verdict = fusion.decide(ballot)
-        missed += int(truth[t] == 1 and verdict.labels[0] == 0)
-        fusion.learn(ballot, verdict, truth[t : t + 1])
-        plain.learn(ballot, plain.decide(ballot), truth[t : t + 1])
-    assert fusion.control.missed == missed
-    positives = int((truth == 1).sum())
-    assert abs(missed / positives - 0.05) <= fusion.control.bound(positives)
-    assert set(plain.tables()) < set(fusion.tables())
-    assert fusion.experts(["a", "b", "c"]) == plain.experts(["a", "b", "c"])
-    rows = fusion.control.table.rows(np.zeros(1, np.int64))
-    pooled = fusion.pooled("fnr_control", np.stack([rows, rows]))
-    assert (pooled == 2 * rows).all()

@@ -1,0 +1,166 @@
+"""Tries proposed settings on their file, beside baselines: what `hb evaluate` reports."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agents.clients.patient_files import CsvPatients
+from audit.evaluation.cases import Cases, read_cases
+from audit.evaluation.outcome import Outcome, labels_until_useful, lead
+from audit.evaluation.passes import Progress, ensemble_pass, logistic_pass, majority_pass
+from settings.loading import source_of, validate
+from settings.model import Settings
+from settings.proposing.from_csv import CsvProposal
+from settings.proposing.proposal import Proposal, proposed_text, split
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings to try: what `hb init` would write with some options."""
+
+    name: str
+    options: tuple[str, ...]
+    proposal: Proposal
+
+    def settings(self) -> Settings:
+        """Return the settings as they would be read."""
+        return validate(source_of(proposed_text(self.proposal), Path("ensemble.toml")))
+
+
+def candidates(proposal: Proposal) -> Iterator[Candidate]:
+    """Yield the proposed settings, and a few others that are worth a try."""
+    yield Candidate("proposed", (), proposal)
+    yield Candidate("regret bound", ("--bound",), replace(proposal, bound=True))
+    features = [feature for part in proposal.learners.values() for feature in part]
+    if len(proposal.learners) > 1:
+        alone = replace(proposal, learners=split(features, 1))
+        yield Candidate("one learner", ("--learners", "1"), alone)
+    yield Candidate("paper", ("--paper",), replace(proposal, paper=True))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate, or a baseline without options, and how its pass went."""
+
+    name: str
+    options: tuple[str, ...] | None
+    outcome: Outcome
+    useful: int | None
+
+    def report(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        return {"name": self.name, **self.outcome.rates(), "labels_until_useful": self.useful}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything that was found about a file.
+
+    tried      the candidates, the proposed one first
+    used       how many patients were in the passes
+    refused    rows that could not be used
+    """
+
+    file: Path
+    found: CsvProposal
+    tried: Sequence[Tried]
+    logistic: Tried
+    majority: Tried
+    used: int
+    refused: int
+    delay: int
+
+    @property
+    def best(self) -> Tried:
+        """The candidate with the lowest error; the proposed one, unless it is clearly worse.
+
+        Clearly: by more than the standard error of the difference on the same patients.
+        """
+        proposed = self.tried[0]
+        lowest = min(self.tried, key=lambda tried: tried.outcome.rates()["PER"] or 0.0)
+        gain, error = lead(lowest.outcome, proposed.outcome)
+        return lowest if gain > error else proposed
+
+    @property
+    def command(self) -> str:
+        """The command that writes the best settings."""
+        proposal, guessed = self.found.proposal, ["hb", "init", str(self.file)]
+        guessed += ["--label", str(proposal.label_column), "--positive", proposal.positive]
+        return shlex.join([*guessed, *(self.best.options or ())])
+
+    def report(self) -> dict[str, Any]:
+        """Return everything as plain data; `figures` are those of the proposed settings."""
+        proposed = self.tried[0]
+        gain, error = lead(proposed.outcome, self.logistic.outcome)
+        data = self.found.report.figures()
+        return {
+            "figures": {
+                **{k: v for k, v in proposed.report().items() if k != "name"},
+                "logistic_PER": self.logistic.outcome.rates()["PER"],
+                "majority_PER": self.majority.outcome.rates()["PER"],
+                "lead_over_logistic": gain,
+                "lead_se": error,
+                "rows": data["rows"],
+                "used": self.used,
+                "refused": self.refused,
+                "missing_values": data["missing_values"],
+                "repeated_ids": data["repeated_ids"],
+                "label_delay": self.delay,
+            },
+            "settings": [tried.report() for tried in self.tried],
+            "baselines": [self.logistic.report(), self.majority.report()],
+            "curves": {tried.name: tried.outcome.curve() for tried in self.passes()},
+            "data": data,
+            "warnings": list(self.found.report.warnings),
+            "guessed": self.found.guessed,
+            "best": self.best.name,
+            "command": self.command,
+        }
+
+    def passes(self) -> list[Tried]:
+        """Return all that was tried, baselines last."""
+        return [*self.tried, self.logistic, self.majority]
+
+
+def evaluate(
+    file: Path, found: CsvProposal, *, delay: int, limit: int | None, progress: Progress
+) -> Evaluation:
+    """Try the candidates on a file, each patient before its label."""
+    first = next(candidates(found.proposal)).settings()
+    cases = read_cases(CsvPatients(file, first), first, limit)
+    classes, positive = len(first.labels), first.labels.index(first.positive)
+
+    def outcome(said: Any) -> Outcome:
+        return Outcome(said, cases.truth, classes, positive)
+
+    majority = outcome(majority_pass(cases, classes, delay))
+    tried = []
+    for candidate in candidates(found.proposal):
+        own = _as_seen_by(candidate.settings(), file, cases, limit)
+        said = outcome(ensemble_pass(own, candidate.settings(), delay, _named(candidate, progress)))
+        useful = labels_until_useful(said, majority)
+        tried.append(Tried(candidate.name, candidate.options, said, useful))
+    logistic = outcome(logistic_pass(cases, classes, delay, progress))
+    return Evaluation(
+        file,
+        found,
+        tried,
+        Tried("logistic regression", None, logistic, labels_until_useful(logistic, majority)),
+        Tried("majority class", None, majority, None),
+        len(cases),
+        cases.faults,
+        delay,
+    )
+
+
+def _as_seen_by(settings: Settings, file: Path, cases: Cases, limit: int | None) -> Cases:
+    """Return the cases as other settings see them; the same if their learners are the same."""
+    if list(settings.learners) == list(cases.rows):
+        return cases
+    return read_cases(CsvPatients(file, settings), settings, limit)
+
+
+def _named(candidate: Candidate, progress: Progress) -> Progress:
+    return lambda _, done, total: progress(candidate.name, done, total)

@@ -1,0 +1,77 @@
+"""How a pass went: error rates, how they fell with the labels, and when it became useful."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from learners.arrays.types import MISSING, Bools, Floats, Ints
+from learners.scores.error_rates import confusion, rates
+
+_Z = 1.645
+"""One-sided 5 % point of the normal distribution."""
+_POINTS = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was said of n patients, beside the truth."""
+
+    said: Ints
+    truth: Ints
+    classes: int
+    positive: int
+
+    @property
+    def counted(self) -> Bools:
+        """Which patients have both a label and an answer."""
+        return np.asarray((self.truth != MISSING) & (self.said != MISSING))
+
+    @property
+    def wrong(self) -> Bools:
+        """Which answers were wrong, of those that count."""
+        of = self.counted
+        return np.asarray(self.said[of] != self.truth[of])
+
+    def rates(self) -> dict[str, float | None]:
+        """Return PER, FPR and FNR, and the standard error of PER; None where there is nothing."""
+        error = rates(confusion(self.truth, self.said, self.classes), self.positive)
+        per, n = float(error.per), int(self.counted.sum())
+        deviation = sqrt(per * (1 - per) / n) if n else None
+        shares = {"PER": per, "FPR": float(error.fpr), "FNR": float(error.fnr)}
+        known = {name: None if np.isnan(share) else share for name, share in shares.items()}
+        return {**known, "PER_se": deviation}
+
+    def curve(self) -> list[tuple[int, float]]:
+        """Return the error of the last tenth of the patients at points along the pass."""
+        wrong = self.wrong
+        n = len(wrong)
+        width = max(min(n, 20), n // 10)
+        ends = np.unique(np.linspace(width, n, _POINTS).astype(np.int64)).tolist() if n else []
+        return [(end, float(wrong[end - width : end].mean())) for end in ends]
+
+
+def lead(one: Outcome, other: Outcome) -> tuple[float, float]:
+    """Return by how much `one` errs less than `other` on the same patients, and its error."""
+    gain = _gains(one, other)
+    return float(gain.mean()), float(gain.std() / sqrt(len(gain)))
+
+
+def labels_until_useful(outcome: Outcome, majority: Outcome) -> int | None:
+    """Return after how many labels the lead over the majority class was beyond chance for good.
+
+    By the sign test on those patients of whom only one of the two was right: one-sided, 5 %. None
+    if that never came.
+    """
+    gain = _gains(outcome, majority)
+    ahead = np.cumsum(gain) > _Z * np.sqrt(np.cumsum(gain != 0))
+    behind = np.flatnonzero(~ahead)
+    first = int(behind[-1]) + 1 if len(behind) else 0
+    return first + 1 if first < len(gain) else None
+
+
+def _gains(one: Outcome, other: Outcome) -> Floats:
+    both = one.counted & other.counted
+    truth = one.truth[both]
+    gains = (other.said[both] != truth).astype(np.float64) - (one.said[both] != truth)
+    return np.asarray(gains, np.float64)

@@ -1,0 +1,131 @@
+"""Single passes over a file: every patient is decided before its label is known.
+
+The label of patient k is learned once patient k + delay has been decided. The ensemble is the one
+that the pipeline runs (`audit.replay`): the same learners, the same join, the same fusion.
+
+Two baselines see all features at once, under the same rule:
+
+    majority   the most frequent label so far
+    logistic   logistic regression, refitted to all labels so far, with a ridge penalty of 1 on
+               standardised features; means and deviations are those of the labelled rows so far,
+               and the mean stands in for what is missing. It is fitted anew with every label at
+               first, then whenever there are 2 % more.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from audit.evaluation.cases import Cases
+from audit.replay.recorded_stream import Arrivals, RecordedStream
+from audit.replay.replay import Player
+from learners.arrays.types import MISSING, Floats, Ints
+from settings.model import Settings
+
+_STEP = 1000
+"""Milliseconds between two patients; labels come half a step after."""
+_NEWTON = 12
+_REFIT = 50
+"""A fit is renewed when the labels have grown by one in so many."""
+
+Progress = Callable[[str, int, int], None]
+
+
+def ensemble_pass(cases: Cases, settings: Settings, delay: int, progress: Progress) -> Ints:
+    """Return what the ensemble said of each patient."""
+    n = len(cases)
+    every = np.arange(n)
+    labelled = np.flatnonzero(cases.truth != MISSING)
+    stream = RecordedStream(
+        [f"p{k}" for k in range(n)],
+        {name: Arrivals(every, every * _STEP, rows) for name, rows in cases.rows.items()},
+        None,
+        labelled,
+        (labelled + delay) * _STEP + _STEP // 2,
+        cases.truth[labelled],
+    )
+    player = Player(stream, settings)
+    player.play(progress)
+    return player.diagnosed
+
+
+def majority_pass(cases: Cases, classes: int, delay: int) -> Ints:
+    """Return the most frequent label that was known when each patient came."""
+    counts, said = np.zeros(classes, np.int64), np.zeros(len(cases), np.int64)
+    for k, known in _arrivals(cases.truth, delay):
+        if known is not None and cases.truth[known] != MISSING:
+            counts[cases.truth[known]] += 1
+        said[k] = counts.argmax()
+    return said
+
+
+def logistic_pass(cases: Cases, classes: int, delay: int, progress: Progress) -> Ints:
+    """Return what a logistic regression over all features said of each patient."""
+    raw, said = cases.columns(), np.zeros(len(cases), np.int64)
+    known: list[int] = []
+    model, fitted = Logistic(raw.shape[1], classes), 0
+    for k, label in _arrivals(cases.truth, delay):
+        if label is not None and cases.truth[label] != MISSING:
+            known.append(label)
+        if len(known) > fitted * (1 + 1 / _REFIT):
+            model.fit(raw[known], cases.truth[known])
+            fitted = len(known)
+        said[k] = model.predict(raw[k])
+        progress("logistic regression", k + 1, len(cases))
+    return said
+
+
+def _arrivals(truth: Ints, delay: int) -> Iterator[tuple[int, int | None]]:
+    """Yield each patient, and the one whose label became known just before."""
+    for k in range(len(truth)):
+        yield k, k - delay - 1 if k > delay else None
+
+
+class Logistic:
+    """Logistic regression by Newton's method, with several labels each against the rest."""
+
+    def __init__(self, width: int, classes: int) -> None:
+        self._classes = classes
+        self._weights = np.zeros((1 if classes == 2 else classes, width + 1))
+        self._mean, self._deviation = np.zeros(width), np.ones(width)
+        self._only: int | None = 0
+
+    def fit(self, raw: Floats, truth: Ints) -> None:
+        """Fit to all rows given."""
+        there = ~np.isnan(raw)
+        counts = np.maximum(there.sum(axis=0), 1)
+        self._mean = np.where(there, raw, 0.0).sum(axis=0) / counts
+        spread = np.where(there, raw - self._mean, 0.0)
+        deviation = np.sqrt((spread**2).sum(axis=0) / counts)
+        self._deviation = np.where(deviation > 0, deviation, 1.0)
+        self._only = int(truth[0]) if (truth == truth[0]).all() else None
+        x = self._inputs(raw)
+        for head in range(len(self._weights)) if self._only is None else ():
+            target = truth == (1 if self._classes == 2 else head)
+            self._weights[head] = _newton(x, target.astype(np.float64))
+
+    def _inputs(self, raw: Floats) -> Floats:
+        scaled = np.nan_to_num((raw - self._mean) / self._deviation)
+        return np.concatenate([scaled, np.ones((len(raw), 1))], axis=1)
+
+    def predict(self, row: Floats) -> int:
+        """Return the most probable label."""
+        if self._only is not None:
+            return self._only
+        scores = self._weights @ self._inputs(row[None])[0]
+        return int(scores[0] > 0) if self._classes == 2 else int(scores.argmax())
+
+
+def _newton(x: Floats, y: Floats) -> Floats:
+    """Minimise the log loss plus half the squared weights, the constant's hardly at all."""
+    weights, ridge = np.zeros(x.shape[1]), np.ones(x.shape[1])
+    ridge[-1] = 1e-3
+    for _ in range(_NEWTON):
+        p = 1.0 / (1.0 + np.exp(-np.clip(x @ weights, -30.0, 30.0)))
+        gradient = x.T @ (p - y) + ridge * weights
+        curvature = (x * (p * (1.0 - p))[:, None]).T @ x + np.diag(ridge)
+        step = np.linalg.solve(curvature, gradient)
+        weights = weights - step
+        if np.abs(step).max() < 1e-4:
+            break
+    return weights

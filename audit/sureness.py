@@ -1,0 +1,93 @@
+"""How sure each diagnosis said it was, recomputed from what had been learned by then.
+
+A diagnosis names how many labels had been learned when it was made, and the support that fusion
+found. With one partition the labels are settled in a known order: so the assessment of exactly so
+many labels gives its chance, its answer and its track record again. With several, what a partition
+had heard of the others by then is not on record: only the tables are compared.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from audit.findings import Findings
+from audit.observed import Observed
+from learners.arrays.types import Ints
+from learners.assessment.bins import MILLION
+from learners.ensemble import learn_sureness
+from learners.fusion.base import Verdict
+from learners.join import Settle
+from learners.payloads import Decision
+from settings.building import assessment
+from streams.kafka.topics import ENSEMBLE
+
+_TABLE = "ensemble chances, answers and track records"
+
+
+class SurenessAudit:
+    """Compares diagnoses with an assessment that learns again."""
+
+    def __init__(self, observed: Observed, findings: Findings, *, certain: bool) -> None:
+        self._columns = observed.logs.diagnoses.columns
+        self._assessment = assessment(observed.settings)
+        self._findings, self._where = findings, observed.place(ENSEMBLE)
+        self._note = _unknowable(observed, certain)
+        self._now = self.differing = 0
+        learned = self._columns["learned"]
+        told = (learned >= 0) & (self._columns["support"].min(axis=1, initial=0) >= 0)
+        at = np.flatnonzero(told) if not self._note else np.zeros(0, np.int64)
+        self._at: Ints = at[np.argsort(learned[at], kind="stable")]
+        self._learned: Ints = learned[self._at]
+
+    def follow(self, cases: Sequence[Settle]) -> None:
+        """Learn settlements in their order, and check each diagnosis where it was made."""
+        decisions = [Decision(*case.decision) for case in cases]
+        truth = np.array([case.label for case in cases], np.int64)
+        start, last = self._now, self._now + len(cases)
+        while self._now < last:
+            self._check()
+            later = self._learned[np.searchsorted(self._learned, self._now, side="right") :]
+            until = min(int(later[0]), last) if len(later) else last
+            part = slice(self._now - start, until - start)
+            learn_sureness(self._assessment, decisions[part], truth[part])
+            self._now = until
+
+    def _check(self) -> None:
+        """Compare the diagnoses made when as many labels had been learned as by now."""
+        first, last = np.searchsorted(self._learned, [self._now, self._now + 1])
+        at = self._at[first:last]
+        if not len(at):
+            return
+        columns = self._columns
+        label = columns["label"][at].astype(np.int64)
+        none = np.zeros((len(at), 0), np.int64)
+        verdict = Verdict(label, none, none, columns["support"][at] / MILLION)
+        again = self._assessment.assess(verdict, self._now)
+        record = np.array(again.records)[again.track]
+        answer = np.where(again.answered, again.labels, -1)
+        bits = again.possible @ (1 << np.arange(self._assessment.classes))
+        wrong = (again.chance != columns["chance"][at]).any(axis=1)
+        wrong |= (np.abs(record - columns["record"][at]) > _TOLERANCE).any(axis=1)
+        wrong |= (answer != columns["answer"][at]) | (again.labels != label)
+        wrong |= bits != columns["possible"][at]
+        self.differing += int(wrong.sum())
+
+    def report(self) -> None:
+        """Check what was made after the last label, and report."""
+        self._check()
+        self._findings.table(
+            _TABLE, self._where, values=len(self._at), differing=self.differing, note=self._note
+        )
+
+
+_TOLERANCE = 1e-3
+"""Ends of intervals are found by bisection, which other processors may round differently."""
+
+
+def _unknowable(observed: Observed, certain: bool) -> str:
+    """Say why they cannot be recomputed; nothing if they can."""
+    if observed.settings.topics.partitions > 1:
+        return "not compared: what a partition had heard of the others is not on record"
+    if not observed.whole:
+        return "not compared: the start of its topics is gone"
+    return "" if certain else "not compared: the order of the labels is not known"

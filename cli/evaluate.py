@@ -1,0 +1,118 @@
+"""`hb evaluate`: try an ensemble on a file, before there is a broker."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.features import reading
+from cli.init import IdOption, LabelOption, LearnerOption, PositiveOption, show_data
+from cli.output import JsonOption, err, out, print_json, table
+
+if TYPE_CHECKING:
+    from audit.evaluation.evaluate import Evaluation
+
+_ROWS = 2000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Settings")(evaluate)
+
+
+def evaluate(
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="DATA.CSV", help="A CSV file; its header names the features.")
+    ],
+    label: LabelOption = None,
+    positive: PositiveOption = None,
+    id_column: IdOption = None,
+    learner: LearnerOption = None,
+    learners: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many learners share the features.  [default: suggested]"),
+    ] = None,
+    label_delay: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Each label is known N patients later."),
+    ] = 0,
+    limit: Annotated[
+        int, typer.Option(min=1, help="How many rows of the file the passes take.")
+    ] = _ROWS,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with figures, too.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Report on the data of a file, and try the proposed settings and others on it.
+
+    Each patient is diagnosed before its label is known, by the learners that the pipeline runs,
+    beside the majority class and a logistic regression that sees all features. No broker is needed,
+    and nothing is written but what --html asks for.
+    """
+    from audit.evaluation.evaluate import evaluate as evaluated
+    from audit.evaluation.page import page
+    from settings.proposing.from_csv import Wishes, propose
+    from settings.proposing.refit import replace_text
+
+    if learner and learners:
+        raise typer.BadParameter("--learner and --learners cannot be combined")
+    wishes = Wishes(label, positive, id_column, learners, learner or ())
+    with reading(file.stat().st_size if file.exists() else 0, f"reading {file.name}") as advance:
+        found = propose(file, wishes, advance)
+    if not json:
+        show_data(found)
+    with _shown() as progress:
+        result = evaluated(file, found, delay=label_delay, limit=limit, progress=progress)
+    if html is not None:
+        replace_text(html, page(result))
+    if json:
+        print_json(result.report())
+        return
+    _show(result)
+    if html is not None:
+        out.print(f"wrote {html}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[str, int, int], None]]:
+    """Show which pass is under way and how far; on a terminal only."""
+    if not err.is_terminal:
+        yield lambda _name, _done, _total: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda name, done, total: bar.update(
+            task, completed=done / max(total, 1), description=name
+        )
+
+
+def _show(result: "Evaluation") -> None:
+    from audit.evaluation.outcome import lead
+    from audit.evaluation.page import percent
+
+    numbers = ("error", "±", "false alarms", "missed", "useful after")
+    when = f"labels {result.delay:,} patients late" if result.delay else "each label at once"
+    shown = table(f"{result.used:,} patients, {when}", "", *numbers, right=numbers)
+    for tried in result.passes():
+        rates = tried.outcome.rates()
+        useful = f"{tried.useful:,} labels" if tried.useful else "-"
+        shares = [percent(rates[name]) for name in ("PER", "PER_se", "FPR", "FNR")]
+        shown.add_row(tried.name, *shares, useful)
+    out.print(shown)
+    if result.refused:
+        out.print(f"{result.refused:,} rows could not be used", markup=False)
+    gain, error = lead(result.best.outcome, result.logistic.outcome)
+    sides = "fewer" if gain >= 0 else "more"
+    out.print(
+        f"{result.best.name}: {percent(abs(gain))} {sides} errors than the logistic regression"
+        f" (± {percent(error)}). To write these settings:",
+        markup=False, highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    out.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,146 @@
+"""Adversaries that see the weights, late labels and silent learners: does regret stay in bounds?
+
+Many runs are played at once, each in a context cube of its own. In each round the adversary looks
+at the weights, lets learners speak or be silent, and once the decision is made chooses the truth
+that costs most. Labels come in their own time. At the end all decisions have their labels, and the
+regret against each expert, over the rounds in which it took part, is held against the bound that
+`learners.theory.promises` gives, if it gives one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from learners.arrays.shares import UNIT
+from learners.arrays.types import MISSING, Bools, Floats, Ints
+from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.theory.promises import delays_table, regret_bound
+
+
+@dataclass(frozen=True)
+class Duel:
+    """How a stream is made.
+
+    rounds      decisions of each run
+    delay       how many rounds late labels come
+    varying     whether that is only their mean, so that labels overtake each other
+    silent      how often a learner says nothing
+    exploring   how often it says that it explores
+    never       how often a label never comes; such a decision counts for nothing
+    gullible    what silent learners do: the first one speaks on 3 % and is always wrong then, the
+                others err on 10 %, whatever the adversary would like
+    """
+
+    rounds: int = 10_000
+    delay: int = 0
+    varying: bool = False
+    silent: float = 0.0
+    exploring: float = 0.0
+    never: float = 0.0
+    gullible: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Regret of each run against its worst comparator, and the bounds; None if none is shown."""
+
+    regret: Floats
+    bound: Floats | None
+
+    @property
+    def violations(self) -> int:
+        """Return how many runs exceed a bound that is shown."""
+        return 0 if self.bound is None else int((self.regret > self.bound).sum())
+
+
+class _Match:
+    """One duel of a fusion rule, all runs at once."""
+
+    def __init__(self, fusion: Fusion, duel: Duel, runs: int, seed: int) -> None:
+        self.fusion, self.duel, self.runs = fusion, duel, runs
+        self.rng = np.random.default_rng(seed)
+        self.cells = np.arange(runs)
+        experts = len(fusion.experts([""] * fusion.learners))
+        self.gain = np.zeros((runs, experts), np.int64)
+        self.labelled: Ints = np.zeros(runs, np.int64)
+        self.waiting: list[tuple[int, int, Ballot, Verdict, Ints]] = []
+
+    def play(self) -> Outcome:
+        """Play all rounds, then let all labels come."""
+        for t in range(self.duel.rounds):
+            self._settle(t)
+            self._round(t)
+        self._settle(None)
+        return Outcome(self.gain.max(axis=1) / UNIT, self._bounds())
+
+    def _round(self, t: int) -> None:
+        ballot, fixed = self._ballot(self._weights())
+        verdict = self.fusion.decide(ballot)
+        costs = np.stack(
+            [verdict.expected_loss(np.full(self.runs, y)) for y in range(self.fusion.classes)]
+        )
+        truth = np.where(fixed, 0, costs.argmax(axis=0))
+        if self.rng.random() < self.duel.never:
+            return
+        heappush(self.waiting, (t + 1 + self._delay(), t, ballot, verdict, truth))
+
+    def _delay(self) -> int:
+        mean = self.duel.delay
+        return int(self.rng.geometric(1.0 / (1 + mean))) - 1 if self.duel.varying else mean
+
+    def _weights(self) -> Ints:
+        """Return the learners' shares, were all of them to speak."""
+        votes = np.zeros((self.runs, self.fusion.learners), np.int64)
+        return self.fusion.decide(self._asked(votes, None)).parts[:, -self.fusion.learners :]
+
+    def _ballot(self, parts: Ints) -> tuple[Ballot, Bools]:
+        """Return what learners say, and where the truth is fixed to label 0."""
+        shape, duel, rng = parts.shape, self.duel, self.rng
+        if duel.gullible:
+            votes = (rng.random(shape) < 0.1).astype(np.int64)
+            votes[:, 0] = np.where(rng.random(shape[0]) < 0.03, 1, MISSING)
+            return self._asked(votes, None), np.ones(self.runs, np.bool_)
+        # The heaviest stands against all others, or everybody guesses.
+        heaviest = np.arange(shape[1]) == parts.argmax(axis=1)[:, None]
+        guesses = rng.integers(0, self.fusion.classes, shape)
+        votes = np.where(rng.random((shape[0], 1)) < 0.8, heaviest, guesses).astype(np.int64)
+        votes = np.where(rng.random(shape) < duel.silent, MISSING, votes)
+        exploring = rng.random(shape) < duel.exploring
+        return self._asked(votes, exploring), np.zeros(self.runs, np.bool_)
+
+    def _asked(self, votes: Ints, exploring: Bools | None) -> Ballot:
+        return Ballot.of(
+            votes,
+            self.rng.integers(0, 2**63, self.runs).astype(np.uint64),
+            classes=self.fusion.classes,
+            cells=self.cells,
+            exploring=exploring,
+            waiting=np.full(self.runs, len(self.waiting)),
+        )
+
+    def _settle(self, now: int | None) -> None:
+        while self.waiting and (now is None or self.waiting[0][0] <= now):
+            _, _, ballot, verdict, truth = heappop(self.waiting)
+            awake = self.fusion.awake(ballot, verdict)
+            lost = np.where(awake, UNIT * (verdict.votes != truth[:, None]), 0)
+            self.gain += awake * verdict.expected_loss(truth)[:, None] - lost
+            self.labelled += 1
+            self.fusion.learn(ballot, verdict, truth)
+
+    def _bounds(self) -> Floats | None:
+        name = delays_table(self.fusion)
+        if name is None:
+            return None
+        rows = self.fusion.tables()[name].rows(self.cells)
+        found = [
+            regret_bound(self.fusion, self.labelled[i : i + 1], rows[i : i + 1])
+            for i in range(self.runs)
+        ]
+        return None if None in found else np.array(found, np.float64)
+
+
+def play(make: Callable[[int], Fusion], duel: Duel, *, runs: int = 5, seed: int = 1) -> Outcome:
+    """Play a duel; `make` builds the fusion rule for a number of cubes."""
+    return _Match(make(runs), duel, runs, seed).play()

@@ -1,0 +1,1 @@
+"""How far a diagnosis can be trusted: chance, track record and referral, measured on data sets."""

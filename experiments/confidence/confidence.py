@@ -1,0 +1,250 @@
+"""How far a diagnosis can be trusted, on ten data sets: six medical, five with missing values.
+
+Every set is run with labels 0 and 100 patients late, with and without drift, by the learners that
+`hb init` proposes, each label with a miss target of 5 %. See `streams.py` for what comes when, and
+for the group whose labels change: on three sets it is empty, and these have no stream with drift.
+
+Compared with River are the patients of the first pass, from the first known label on. Figures that
+miss their target are reported like the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from experiments.confidence.measures import calibration_error, error_rate, referred
+from experiments.confidence.ours import listen
+from experiments.confidence.river_chances import CANDIDATES, river_chances
+from experiments.confidence.streams import (
+    MEDICAL,
+    SETS,
+    Case,
+    Stream,
+    changing,
+    dataset,
+    make_stream,
+    proposed,
+)
+from experiments.process_pool import spread
+from experiments.report.result import Result, Row, Table
+from experiments.single_pass.bootstrap import Gap, gap
+from learners.arrays.types import Bools, Floats, Ints
+
+Tick = Callable[[], object]
+TARGET = 0.05
+WANTED = 2_000
+LATE = (0, 100)
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one stream showed; rates in percent.
+
+    error, river_error          on the first pass
+    gap                         their difference, paired over the patients
+    calibration, river_calibration
+    long_calibration            over the whole stream, with its 2,000 labels of each kind
+    sure_error                  once the least sure tenth is referred
+    referred                    share of patients that were referred to keep the miss targets
+    misses                      each label's miss rate
+    records                     track records, and how many of them held throughout
+    """
+
+    case: Case
+    steps: int
+    error: float
+    river: str
+    river_error: float
+    gap: Gap
+    calibration: float
+    river_calibration: float
+    long_calibration: float
+    sure_error: float
+    referred: float
+    misses: tuple[float, ...]
+    records: tuple[int, int]
+
+    @property
+    def miss_gap(self) -> float:
+        """Return how far the worst label's miss rate is from its target, in points."""
+        return max(abs(miss - 100.0 * TARGET) for miss in self.misses)
+
+
+def confidence(
+    count: int = 50, *, seed: int = 2017, quick: bool = False, tick: Tick = lambda: None
+) -> Result:
+    """Run all streams; every fifty of `count` are one order."""
+    sets, late = (("wine",), (0, 20)) if quick else (SETS, LATE)
+    wanted = 80 if quick else WANTED
+    cases = [
+        Case(name, delay, drift, wanted, seed + order)
+        for order in range(max(1, count // 50))
+        for name, delay, drift in product(sets, late, (False, True))
+        if not drift or changing(dataset(name)).any()
+    ]
+    found = spread(examined, cases, tick=tick)
+    figures = summary(found)
+    return Result(
+        name="confidence",
+        title="How far a diagnosis can be trusted",
+        settings={"sets": len(sets), "of them medical": sum(name in MEDICAL for name in sets),
+                  "labels of each kind": wanted, "miss target": TARGET, "late": list(late),
+                  "seed": seed},
+        figures=figures,
+        tables=[_errors(found), _promises(found)],
+        notes=_notes(figures, found),
+    )  # fmt: skip
+
+
+def examined(case: Case) -> Found:
+    """Run one stream."""
+    stream = make_stream(case)
+    labels = stream.data.labels
+    said = listen(stream, proposed(stream.data, case.seed, f"ensemble.miss_target={TARGET}"))
+    at = slice(case.late, stream.once)
+    truth, chance = stream.truth[at], said.chance[at]
+    rival, theirs = _best(river_chances(stream), stream, at)
+    misses = ~said.possible[np.arange(len(stream.truth)), stream.truth]
+    known = np.arange(len(stream.truth)) >= case.late
+    return Found(
+        case=case,
+        steps=len(stream.truth),
+        error=error_rate(chance, truth),
+        river=rival,
+        river_error=error_rate(theirs, truth),
+        gap=gap(_errors_of(chance, truth), _errors_of(theirs, truth)),
+        calibration=calibration_error(chance, truth),
+        river_calibration=calibration_error(theirs, truth),
+        long_calibration=calibration_error(said.chance[known], stream.truth[known]),
+        sure_error=referred(chance, truth),
+        referred=100.0 * float((~said.answered).mean()),
+        misses=_rates(misses, stream.truth, len(labels)),
+        records=said.records,
+    )
+
+
+def _best(said: Mapping[str, Floats], stream: Stream, at: slice) -> tuple[str, Floats]:
+    errors = {name: error_rate(chances[at], stream.truth[at]) for name, chances in said.items()}
+    best = min(errors, key=errors.__getitem__)
+    return best, said[best][at]
+
+
+def _errors_of(chances: Floats, truth: Ints) -> Floats:
+    return np.asarray(100.0 * (chances.argmax(axis=1) != truth)[:, None], np.float64)
+
+
+def _rates(misses: Bools, truth: Ints, classes: int) -> tuple[float, ...]:
+    return tuple(100.0 * float(misses[truth == k].mean()) for k in range(classes))
+
+
+def summary(found: Sequence[Found]) -> dict[str, float]:
+    """Return the figures that scripts read."""
+    last = max(one.case.late for one in found)
+    late = [one for one in found if one.case.late == last]
+    low = [one for one in found if one.error < 10.0]
+    behind = [one for one in late if one.gap.ahead is False]
+    return {
+        "coverage_worst": min(coverage(found).values()),
+        "miss_gap_worst_points": max(one.miss_gap for one in found),
+        "calibration_error_over_river_worst": max(
+            one.calibration - one.river_calibration for one in found
+        ),
+        "calibration_error_long_worst": max(one.long_calibration for one in found),
+        "halved_share": float(np.mean([one.sure_error <= one.error / 2 for one in low]))
+        if low
+        else float("nan"),
+        "late_error_over_river_points": float(np.mean([one.gap.mean for one in late])),
+        "late_error_over_river_se": float(
+            np.sqrt(np.sum([one.gap.patients_se**2 for one in late])) / len(late)
+        ),
+        "late_error_over_river_worst_points": max(one.gap.mean for one in late),
+        "late_streams_behind": float(len(behind)),
+        "late_streams": float(len(late)),
+        "referred_mean": float(np.mean([one.referred for one in found])),
+    }
+
+
+def coverage(found: Sequence[Found]) -> dict[str, float]:
+    """Return, for each set, the share of track records whose interval held throughout."""
+    sets = dict.fromkeys(one.case.data for one in found)
+    totals = {
+        name: np.sum([one.records for one in found if one.case.data == name], axis=0)
+        for name in sets
+    }
+    return {name: float(covered / records) for name, (records, covered) in totals.items()}
+
+
+def _errors(found: Sequence[Found]) -> Table:
+    rows: list[Row] = [
+        [str(one.case), one.error, one.river_error, one.river.removeprefix("River "),
+         one.gap.mean, one.gap.patients_se, one.sure_error, one.calibration, one.river_calibration,
+         one.long_calibration]
+        for one in found
+    ]  # fmt: skip
+    columns = [
+        "stream", "error", "River's error", "River's best", "difference", "±",
+        "least sure tenth referred", "calibration error", "River's", "whole stream",
+    ]  # fmt: skip
+    title = "First pass: errors (percent) and calibration errors, beside River's best in hindsight"
+    return Table(title, columns, rows, digits=3)
+
+
+def _promises(found: Sequence[Found]) -> Table:
+    rows: list[Row] = [
+        [str(one.case), one.steps, ", ".join(f"{miss:.2f}" for miss in one.misses), one.miss_gap,
+         one.referred, f"{one.records[1]} of {one.records[0]}"]
+        for one in found
+    ]  # fmt: skip
+    columns = [
+        "stream", "patients", "miss rates", "furthest from 5", "referred",
+        "track records that held",
+    ]  # fmt: skip
+    return Table("Whole streams: miss rates by label (percent), and track records", columns, rows)
+
+
+def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
+    low = [one for one in found if one.error < 10.0]
+    halved = [one for one in low if one.sure_error <= one.error / 2]
+    return [
+        (
+            f"Track records: on the worst set the interval held throughout for"
+            f" {100 * f['coverage_worst']:.1f} % of them ({_verdict(f['coverage_worst'] >= LEVEL)}:"
+            f" at least {100 * LEVEL:.0f})."
+        ),
+        (
+            "Miss rates: the furthest label is"
+            f" {f['miss_gap_worst_points']:.2f} points from its target of 5 %"
+            f" ({_verdict(f['miss_gap_worst_points'] <= 1.0)}: within one point)."
+        ),
+        (
+            "Calibration: the error exceeds River's by"
+            f" {f['calibration_error_over_river_worst']:+.3f} at worst"
+            f" ({_verdict(f['calibration_error_over_river_worst'] <= 0)}: no larger); over whole"
+            f" streams it is {f['calibration_error_long_worst']:.3f} at worst"
+            f" ({_verdict(f['calibration_error_long_worst'] <= 0.03)}: at most 0.03)."
+        ),
+        (
+            f"Referring the least sure tenth halves the error on {len(halved)} of {len(low)}"
+            f" streams with an error below 10 % ({_verdict(len(halved) == len(low))}: on all)."
+        ),
+        (
+            f"Late labels: {f['late_error_over_river_points']:+.2f} points beside River's best,"
+            f" mean of {f['late_streams']:.0f} streams, standard error"
+            f" {f['late_error_over_river_se']:.2f} over patients;"
+            f" {f['late_error_over_river_worst_points']:+.2f} on the worst, and"
+            f" {f['late_streams_behind']:.0f} streams on which the 95 % interval lies above zero"
+            f" ({_verdict(f['late_streams_behind'] == 0)}: none)."
+        ),
+        (
+            f"River's best is the classifier with the fewest errors on the same stream, chosen in"
+            f" hindsight out of {len(CANDIDATES)}: logistic regression at three rates, a Hoeffding"
+            " tree, naive Bayes. Its calibration error is that of the same classifier."
+        ),
+    ]
+
+
+def _verdict(holds: bool) -> str:
+    return "as promised" if holds else "missed"

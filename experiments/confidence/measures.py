@@ -1,0 +1,37 @@
+"""Figures about chances: how well they are calibrated, and what referring the least sure brings."""
+
+import numpy as np
+
+from learners.arrays.types import Floats, Ints
+
+BINS = 10
+
+
+def calibration_error(chances: Floats, truth: Ints) -> float:
+    """Return the expected calibration error of the likeliest label.
+
+    The diagnoses are cut by the chance of their label into ten bins of about equal size; the error
+    is the mean distance between a bin's mean chance and its share of right diagnoses.
+
+    >>> calibration_error(np.array([[0.2, 0.8]] * 10), np.array([1] * 8 + [0] * 2))
+    0.0
+    """
+    top = chances.max(axis=1)
+    right = chances.argmax(axis=1) == truth
+    # By quantiles, so that equal chances fall into one bin.
+    bins = np.searchsorted(np.quantile(top, np.arange(1, BINS) / BINS), top, side="right")
+    gaps = np.bincount(bins, top, BINS) - np.bincount(bins, right, BINS)
+    error = float(np.abs(gaps).sum())
+    return round(error / len(top), 12)
+
+
+def error_rate(chances: Floats, truth: Ints) -> float:
+    """Return the share of patients whose likeliest label is wrong, in percent."""
+    return 100.0 * float((chances.argmax(axis=1) != truth).mean())
+
+
+def referred(chances: Floats, truth: Ints, share: float = 0.1) -> float:
+    """Return the error rate in percent once the least sure patients are referred."""
+    order = np.argsort(-chances.max(axis=1), kind="stable")
+    kept = order[: len(order) - round(share * len(order))]
+    return error_rate(chances[kept], truth[kept])

@@ -1,0 +1,114 @@
+"""Single passes with late labels: ours beside River's, on medical and other data sets.
+
+A label comes a number of patients later. Until the first one nobody knows anything, so errors are
+counted from the first patient on that somebody could have learned about. Our learners fit one model
+together; how much they gain by taking the others to have changed as they have themselves
+(`learners/rules/joint.py`) is shown by leaving that out.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from experiments.confidence.river_chances import CANDIDATES, river_chances
+from experiments.confidence.streams import Stream
+from experiments.process_pool import spread
+from experiments.report.result import Result, Row, Table
+from experiments.single_pass.locals import Task, listen
+from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
+from experiments.single_pass.orders import REPORTED
+from experiments.single_pass.passes import fuse
+from learners.arrays.types import Bools, Floats
+
+Tick = Callable[[], object]
+LATE = 100
+SETS = {
+    "wdbc": 4, "biopsy": 4, "pima": 4, "pbc": 6, "colon": 3, "flchain": 2, "turnout": 2,
+    "phishing": 3, "flares": 3, "wine": 6, "segments": 1, "loans, 2000": 2,
+}  # fmt: skip
+"""Data sets and the number of orders of each."""
+AWARE, BLIND = "ours", "ours, opinions taken as they were"
+
+
+def late(
+    count: int = 50, *, seed: int = REPORTED, quick: bool = False, tick: Tick = lambda: None
+) -> Result:
+    """Run both with labels at once and late, and compare order by order."""
+    sets = {"pbc": 2} if quick else {name: min(n, count) for name, n in SETS.items()}
+    figures: dict[str, float] = {}
+    rows: list[Row] = []
+    for name, orders in sets.items():
+        for wait in (0, LATE):
+            tasks = [Task(name, seed, number, late=wait) for number in range(orders)]
+            _compare(name, tasks, figures, rows, tick)
+    gained = [figures[f"{name}.late={LATE}.gain"] for name in sets]
+    over = [figures[f"{name}.late={LATE}.over River"] for name in sets]
+    figures |= {
+        "gain_mean_points": float(np.mean(gained)),
+        "gain_share": float(np.mean([one > 0 for one in gained])),
+        "late_error_over_river_mean_points": float(np.mean(over)),
+    }
+    columns = ["data", "late", AWARE, BLIND, "River's best", "ours - River", "±", "orders"]
+    return Result(
+        name="late",
+        title="Single pass: late labels",
+        settings={"orders": sets, "seed": seed, "late": LATE, "ours": PROPOSED},
+        figures=figures,
+        tables=[Table("PER from the first patient after a label (percent)", columns, rows)],
+        notes=[
+            (
+                f"With labels {LATE} late, taking the others to have changed as well gains"
+                f" {figures['gain_mean_points']:.2f} points on average, and on"
+                f" {sum(one > 0 for one in gained)} of {len(gained)} data sets something."
+            ),
+            "River's best is the best of five on that data set, chosen in hindsight.",
+        ],
+    )
+
+
+def _compare(
+    name: str, tasks: Sequence[Task], figures: dict[str, float], rows: list[Row], tick: Tick
+) -> None:
+    wait, key = tasks[0].late, f"{name}.late={tasks[0].late}"
+    ours = {AWARE: _errors(tasks, tick, corrected=True)}
+    if wait:
+        ours[BLIND] = _errors(tasks, tick, corrected=False)
+    parts = spread(_river, tasks, tick=tick)
+    river = {who: np.array([one[who] for one in parts]) for who in CANDIDATES}
+    best = min(river.values(), key=lambda errors: float(errors.mean()))
+    apart = ours[AWARE] - best
+    se = float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else None
+    means = {who: float(errors.mean()) for who, errors in {**ours, "River": best}.items()}
+    figures |= {f"{key}.{who}.PER": value for who, value in means.items()}
+    figures[f"{key}.over River"] = float(apart.mean())
+    if wait:
+        figures[f"{key}.gain"] = means[BLIND] - means[AWARE]
+    rows.append(
+        [name, wait, means[AWARE], means.get(BLIND), means["River"], float(apart.mean()), se,
+         len(tasks)]
+    )  # fmt: skip
+
+
+def _errors(tasks: Sequence[Task], tick: Tick, *, corrected: bool) -> Floats:
+    """Return the error rate of each order with the proposed method, in percent."""
+    recipe = replace(RECIPES[OURS[PROPOSED].recipe], corrected=corrected)
+    heard = spread(listen, [replace(task, recipe=recipe) for task in tasks], tick=tick)
+    orders = [task.order() for task in tasks]
+    data = orders[0].data
+    maker = OURS[PROPOSED].maker(len(orders[0].columns), data.classes, data.positive or 0)
+    said = fuse(maker, heard, orders, tasks[0].late).labels
+    wrong: Bools = said != np.stack([order.truth for order in orders], axis=1)
+    return np.asarray(100.0 * wrong[tasks[0].late :].mean(axis=0))
+
+
+def _river(task: Task) -> dict[str, float]:
+    """Return the error rates of River's classifiers in one order, in percent."""
+    order = task.order()
+    n, K = len(order.patients), order.data.classes
+    stream = Stream(order.data, order.patients, order.told, np.zeros((n, K)), n, task.late)
+    counted = slice(task.late, None)
+    return {
+        name: 100.0 * float((chances.argmax(axis=1) != order.truth)[counted].mean())
+        for name, chances in river_chances(stream).items()
+    }

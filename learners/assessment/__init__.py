@@ -1,0 +1,1 @@
+"""How sure a diagnosis is: its chance, its track record, and whether it is an answer at all."""

@@ -1,0 +1,263 @@
+"""From a verdict to a diagnosis that can be weighed: chance, answer, track record.
+
+One layer after any fusion rule. All it knows is counted in integers, one row per label, so that the
+order of labels does not matter, partitions add up, and an audit recomputes every number:
+
+    support_cases, support_hits   by bin of the label's support: labelled patients, of them with
+                                  this label
+    track_cases, track_right      by bin of chance: labelled patients who were given the label, of
+                                  them rightly
+    cases, missed, misdiagnosed   labelled patients who had the label; of them, those for whom it
+                                  had been excluded, and those who were given another as the answer
+    answered, referred            diagnoses that name the label: as the answer, or as the guess of
+                                  one that is referred
+
+Chance: of patients with as much support for the label, the share that had it, with `_LEAN` imagined
+patients on the side of the support itself and a tenth of one on that of all labels alike, so that
+nothing is ever certain; scaled to sum to one over the labels. This is histogram
+binning (B. Zadrozny and C. Elkan, 2001); it turns votes into chances too. Without any opinion all
+labels have the same chance.
+
+Answer: the labels with a miss target that cannot be excluded (`referral.py`). One: it is the
+answer. Several, or none: `refer`. Labels without a target come in where no label with one is
+possible: then the best of them is the answer. Without targets the verdict is the answer. An
+ensemble that has learned fewer than `min_labels` labels refers every patient, and excludes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.arrays.tables import CellTable, table_for
+from learners.arrays.types import Bools, Floats, Ints
+from learners.assessment.bins import (
+    CHANCE_BINS,
+    MILLION,
+    SUPPORT_BINS,
+    chance_bins,
+    millionths,
+    support_bins,
+)
+from learners.assessment.referral import possible, ranks
+from learners.errors import LearnerError
+from learners.fusion.base import Verdict
+from learners.theory.running_mean import running_mean_interval
+
+_LEAN = 10.0
+"""Imagined patients for whom the support was the true chance."""
+
+_EVEN = 0.1
+"""Imagined patients who had any label alike. With both as they are, log loss and calibration error
+in single passes are no worse than those of the support in any mode, and far better for votes."""
+
+_DIGITS = 4
+"""Decimals of a chance, as it is shown."""
+
+_REMEMBERED = 4096
+"""How many intervals are remembered."""
+
+
+class Counts(NamedTuple):
+    """The columns of what is known, (K, …) each; see the top of this file."""
+
+    support_cases: Ints
+    support_hits: Ints
+    track_cases: Ints
+    track_right: Ints
+    cases: Ints
+    missed: Ints
+    misdiagnosed: Ints
+    answered: Ints
+    referred: Ints
+
+
+_BLOCKS = (SUPPORT_BINS, SUPPORT_BINS, CHANCE_BINS, CHANCE_BINS)
+WIDTH = sum(_BLOCKS) + len(Counts._fields) - len(_BLOCKS)
+"""How many integers are kept of each label."""
+
+
+def counts_of(rows: Ints) -> Counts:
+    """Split the rows of all labels into their columns."""
+    ends = np.cumsum(_BLOCKS)
+    return Counts(*np.split(rows, ends, axis=1)[: len(_BLOCKS)], *rows[:, ends[-1] :].T)
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """How sure the diagnoses of a batch of n instances are.
+
+    labels      (n,)   the answer, or the best guess of one that is referred
+    possible    (n, K) the labels that were not excluded: the answer alone, or what it might be
+    answered    (n,)   whether there is an answer; else the patient is referred
+    untaught    whether that is so because too few labels have been learned
+    support     (n, K) in millionths
+    chance      (n, K) as shown
+    track       (n,)   the row of `records` about diagnoses like it
+    records     cases, right, low, high: how they turned out
+    learned     labels learned before
+    """
+
+    labels: Ints
+    possible: Bools
+    answered: Bools
+    untaught: bool
+    support: Ints
+    chance: Floats
+    track: Ints
+    records: list[tuple[int, int, float, float]]
+    learned: int
+
+    @property
+    def kept(self) -> list[bytes]:
+        """What is needed with each label; a million of these may wait, so they are packed."""
+        chance = self.chance[np.arange(len(self.labels)), self.labels]
+        return packed(support_bins(self.support)[0], self.possible, chance_bins(chance))
+
+
+def packed(bins: Ints, possible: Bools, track: Ints) -> list[bytes]:
+    """Pack bins of support (n, K), possible labels (n, K) and bins of chance (n,), row by row."""
+    bits = np.packbits(possible, axis=1, bitorder="little")
+    rows = np.concatenate([track[:, None], bins, bits], axis=1).astype(np.uint8)
+    width, data = rows.shape[1], rows.tobytes()
+    return [data[at : at + width] for at in range(0, len(data), width)]
+
+
+def unpacked(kept: Sequence[bytes], classes: int) -> tuple[Ints, Bools, Ints]:
+    """Return what `packed` was given."""
+    rows = np.frombuffer(b"".join(kept), np.uint8).reshape(len(kept), -1)
+    bits = np.unpackbits(rows[:, 1 + classes :], axis=1, count=classes, bitorder="little")
+    bins, track = rows[:, 1 : 1 + classes], rows[:, 0]
+    return bins.astype(np.int64), bits.astype(np.bool_), track.astype(np.int64)
+
+
+@dataclass(slots=True)
+class Assessment:
+    """What has been learned about how sure diagnoses are, for K labels.
+
+    targets      each label's miss target; nan for those without
+    min_labels   below so many learned labels every patient is referred
+    """
+
+    classes: int
+    targets: Sequence[float] = ()
+    min_labels: int = 0
+    table: CellTable = field(init=False)
+    _known: dict[tuple[int, int], tuple[float, float]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.targets = tuple(self.targets) or (np.nan,) * self.classes
+        if len(self.targets) != self.classes:
+            raise LearnerError("there must be one miss target per label")
+        self.table = table_for(self.classes, WIDTH)
+
+    @property
+    def rows(self) -> Ints:
+        """All that was counted, (K, WIDTH)."""
+        return np.asarray(self.table.rows(np.arange(self.classes)), np.int64)
+
+    @property
+    def controlled(self) -> bool:
+        """Whether a label has a miss target."""
+        return not np.isnan(self.targets).all()
+
+    def assess(
+        self, verdict: Verdict, learned: int | None = None, rows: Ints | None = None
+    ) -> Assessed:
+        """Say how sure a verdict is.
+
+        `rows` stand in for what was counted here, where several partitions add up; `learned` is how
+        many labels the ensemble has learned, those counted here unless told otherwise.
+        """
+        known = counts_of(self.rows if rows is None else rows)
+        labelled = int(known.cases.sum()) if learned is None else learned
+        support = millionths(verdict.support)
+        heard: Bools = np.asarray(support.any(axis=1))
+        bins, along = support_bins(support)
+        chance = self._chance(known, bins, support, heard)
+        labels, stays = self._answer(known, bins, along, chance, verdict.labels)
+        untaught = labelled < self.min_labels
+        stays[~heard | untaught] = True
+        answered = heard & (stays.sum(axis=1) == 1) & (not untaught)
+        chosen = np.where(answered, labels, verdict.labels)
+        cells = chosen * CHANCE_BINS + chance_bins(chance[np.arange(len(chosen)), chosen])
+        track, records = self._records(known, cells)
+        return Assessed(
+            chosen, stays, answered, untaught, support, chance, track, records, labelled
+        )
+
+    def _chance(self, known: Counts, bins: Ints, support: Ints, heard: Bools) -> Floats:
+        label, raw = np.arange(self.classes), support / MILLION
+        cases, hits = known.support_cases[label, bins], known.support_hits[label, bins]
+        share = (hits + _LEAN * raw + _EVEN / self.classes) / (cases + _LEAN + _EVEN)
+        chance = share / share.sum(axis=1, keepdims=True)
+        even = 1.0 / self.classes
+        return np.asarray(np.where(heard[:, None], chance, even).round(_DIGITS), np.float64)
+
+    def _answer(
+        self, known: Counts, bins: Ints, along: Floats, chance: Floats, verdict: Ints
+    ) -> tuple[Ints, Bools]:
+        """Return the answer where there is one, and the labels that cannot be excluded."""
+        label = np.arange(self.classes)
+        if not self.controlled:
+            return verdict, verdict[:, None] == label
+        targets = np.array(self.targets)
+        rank = ranks(known.support_hits, bins, along)
+        stays = possible(rank, targets, known.cases, known.missed)
+        free = np.isnan(targets)
+        if free.any():
+            best = np.where(free, chance, -1.0).argmax(axis=1)
+            none = ~stays.any(axis=1, keepdims=True)
+            stays |= none & (best[:, None] == label)
+        return stays.argmax(axis=1), stays
+
+    def _records(
+        self, known: Counts, cells: Ints
+    ) -> tuple[Ints, list[tuple[int, int, float, float]]]:
+        """Return the track record of each cell in use, and which of them each diagnosis has."""
+        used = np.flatnonzero(np.bincount(cells, minlength=self.classes * CHANCE_BINS))
+        pairs = list(
+            zip(
+                known.track_cases.reshape(-1)[used].tolist(),
+                known.track_right.reshape(-1)[used].tolist(),
+                strict=True,
+            )
+        )
+        new = [pair for pair in pairs if pair not in self._known]
+        if new:
+            self._find_intervals(new)
+        return np.searchsorted(used, cells), [(*pair, *self._known[pair]) for pair in pairs]
+
+    def _find_intervals(self, new: Sequence[tuple[int, int]]) -> None:
+        """Find the intervals of some counts, rounded outwards as they are shown."""
+        if len(self._known) > _REMEMBERED:
+            self._known = dict(list(self._known.items())[-_REMEMBERED // 2 :])
+        cases, right = np.array(new, np.int64).T
+        low, high = running_mean_interval(cases, right)
+        ends = zip(
+            (np.floor(low * 1e4) / 1e4).tolist(), (np.ceil(high * 1e4) / 1e4).tolist(), strict=True
+        )
+        self._known.update(zip(new, ends, strict=True))
+
+    def note(self, labels: Ints, answered: Bools) -> None:
+        """Count diagnoses by whether their label was an answer; no true label is needed."""
+        self.table.bump(self.table.claim(labels), np.where(answered, WIDTH - 2, WIDTH - 1), 1)
+
+    def learn(self, labels: Ints, truth: Ints, kept: Sequence[bytes]) -> None:
+        """Count labelled patients: what they were given, and what `Assessed.kept` kept of them."""
+        K, n = self.classes, len(truth)
+        bins, stayed, track = unpacked(kept, K)
+        deltas = np.zeros((K, WIDTH), np.int64)
+        support, hits, tracks, rights, *_ = counts_of(deltas)
+        every = np.tile(np.arange(K), n)
+        np.add.at(support, (every, bins.reshape(-1)), 1)
+        np.add.at(hits, (truth, bins[np.arange(n), truth]), 1)
+        np.add.at(tracks, (labels, track), 1)
+        np.add.at(rights, (labels, track), labels == truth)
+        missed = ~stayed[np.arange(n), truth]
+        answered = stayed.sum(axis=1) == 1
+        start = sum(_BLOCKS)
+        for column, counted in enumerate((np.ones(n, np.bool_), missed, missed & answered)):
+            deltas[:, start + column] = np.bincount(truth[counted], minlength=K)
+        self.table.add(np.arange(K), deltas)

@@ -1,0 +1,137 @@
+"""A committee mixed by log loss: the Bayes mixture over fusion rules.
+
+Every member gives each label a chance. The mixture's chance is their mean by weight, and when the
+label comes, each weight is multiplied by the chance that its member gave that label:
+
+    w_i ~ exp(-L_i),   L_i = sum of -ln p_i(label),   p = sum of w_i p_i
+
+So the mixture's own log loss exceeds that of the best of its E experts by at most ln E, at all
+times and on any stream: exp(-sum of -ln p) is the mean of exp(-L_i), hence at least exp(-min L)/E
+(J. Rissanen, "Universal coding, information, prediction, and estimation", IEEE Trans. Information
+Theory 30, 1984). No rate has to be chosen, and the answer is a chance. Errors are not bounded by
+it: for that, count errors.
+
+A member's chance is that of the moment when the label comes, given all labels before it: then the
+bound holds for labels however late, about the chances of that moment. Chances are kept above
+FLOOR / K, so that a member that was sure of a wrong label is not lost for ever. An LL that is an
+expert and sent nothing takes the mixture's loss (Y. Freund and others, "Using and combining
+predictors that specialize", STOC 1997).
+
+State: the members' tables, and per cube the labelled instances and each expert's log loss in nats:
+a fold over labels in order.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.arrays.shares import UNIT, completed, rounded, winner
+from learners.arrays.tables import CellTable, Rows, table_for
+from learners.arrays.types import Bools, Floats, Ints
+from learners.fusion.ballot_log_odds import ballot_log_odds, label_chances
+from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.weighted import falling_exp
+
+FLOOR = 0.01
+"""The share of a chance that is spread evenly over all labels."""
+_OWN = "mixture"
+
+
+class _Said(NamedTuple):
+    """What E experts say: their labels (n, E), and the chance of each label (n, E, K)."""
+
+    votes: Ints
+    chances: Floats
+
+    @property
+    def present(self) -> Bools:
+        return np.asarray(self.votes >= 0)
+
+
+class Mixture(Fusion):
+    """The Bayes mixture of fusion rules.
+
+    members         name -> fusion rule
+    with_learners   let the LLs be experts as well, so that the bound covers the best LL too
+    """
+
+    own_experts = True
+
+    def __init__(
+        self,
+        members: Mapping[str, Fusion],
+        *,
+        cubes: int | None = 1,
+        with_learners: bool = False,
+        prefer: int = 0,
+    ) -> None:
+        first = next(iter(members.values()))
+        super().__init__(first.learners, first.classes, prefer=prefer)
+        self.members = dict(members)
+        self.with_learners = with_learners
+        self.expert_count = len(members) + self.learners * with_learners
+        self._table = table_for(cubes, 1 + self.expert_count, np.float64)
+
+    def _listen(self, ballot: Ballot) -> _Said:
+        made = [member.decide(ballot) for member in self.members.values()]
+        votes = [verdict.labels[:, None] for verdict in made]
+        chances = [verdict.support[:, None] for verdict in made]
+        if self.with_learners:
+            odds = ballot_log_odds(ballot).reshape(-1, self.classes)
+            votes.append(ballot.labels)
+            chances.append(label_chances(odds).reshape(len(ballot), self.learners, self.classes))
+        floored = FLOOR / self.classes + (1.0 - FLOOR) * np.concatenate(chances, axis=1)
+        return _Said(np.concatenate(votes, axis=1), floored)
+
+    def _mix(self, cells: Ints, said: _Said) -> tuple[Floats, Floats]:
+        """Return the experts' weights (n, E), up to scale, and the mixture's chances (n, K)."""
+        weights = falling_exp(-self._table.rows(cells)[:, 1:], said.present)
+        total = np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return weights, np.asarray((weights[:, :, None] * said.chances).sum(axis=1) / total)
+
+    def _decide(self, ballot: Ballot, /) -> Verdict:
+        said = self._listen(ballot)
+        weights, chances = self._mix(ballot.cells, said)
+        # Rounded, so that a batch's make-up, which can move the last bits, does not break ties.
+        labels = winner(np.rint(chances * UNIT), said.present, self.prefer)
+        parts = completed(rounded(weights, said.present))
+        return Verdict(labels, parts, said.votes, chances * ballot.heard[:, None])
+
+    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
+        nothing = np.zeros((1, self.learners), np.int64)
+        # One after the other: a member's chance is that after all labels before.
+        for t, label in enumerate(truth.tolist()):
+            at = np.array([t])
+            one = ballot.take(at)
+            if one.heard[0]:
+                self._count(one, label)
+            for i, member in enumerate(self.members.values()):
+                decided = Verdict.recalled(verdict.votes[at, i], nothing, one.labels)
+                member.learn(one, decided, truth[at])
+
+    def _count(self, one: Ballot, label: int) -> None:
+        """Add each expert's log loss on one instance; a silent one takes the mixture's."""
+        said = self._listen(one)
+        _, mixed = self._mix(one.cells, said)
+        given = np.where(said.present, said.chances[:, :, label], mixed[:, label, None])
+        self._table.add(one.cells, np.concatenate([np.ones((1, 1)), -np.log(given)], axis=1))
+
+    def tables(self) -> Mapping[str, CellTable]:
+        """Return the experts' log losses, and each member's tables as `member.table`."""
+        return {_OWN: self._table} | {
+            f"{name}.{part}": table
+            for name, member in self.members.items()
+            for part, table in member.tables().items()
+        }
+
+    def pooled(self, name: str, rows: Rows, /) -> Rows:
+        """Pool a table as its owner does; log losses add up."""
+        member, _, part = name.partition(".")
+        if member == _OWN:
+            return super().pooled(name, rows)
+        return self.members[member].pooled(part, rows)
+
+    def experts(self, learners: Sequence[str]) -> list[str]:
+        """Return the members' names, then those of the LLs if they are experts."""
+        return [*self.members, *(learners if self.with_learners else ())]

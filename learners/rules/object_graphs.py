@@ -1,0 +1,349 @@
+"""Objects of River as plain data and back: JSON that names classes and cannot hold code.
+
+A pickle is a program: whoever can write one can run anything where it is read. Here the stored text
+is a list of nodes that can only say "an object of this class, with these attributes", and a reader
+makes an object only of a class, or names a function, that `Vocabulary` knows: parts of models in
+River, a few containers, arrays and generators of numbers. A text that names anything else is
+refused before anything is made of it.
+
+    atom        null, true, a number
+    reference   [i]: the i-th node
+    node        a text by itself, or a list that begins with its kind (see `_Writer`)
+
+Shared objects stay shared and cycles stay cycles. Both directions work through a list of what is
+left to do, so that no chain of objects is too long for Python's stack.
+"""
+
+import base64
+import copy
+import copyreg
+import functools
+import json
+import random
+import re
+import types
+import zlib
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from importlib import import_module
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from learners.errors import LearnerError
+from learners.rules.callables import within
+
+RIVER = (
+    "_river_rust", "base", "cluster", "covariance", "drift", "dummy", "ensemble", "facto",
+    "feature_extraction", "feature_selection", "forest", "imblearn", "linear_model", "metrics",
+    "misc", "multiclass", "naive_bayes", "neighbors", "optim", "preprocessing", "proba", "rules",
+    "sketch", "stats", "tree", "utils",
+)  # fmt: skip
+"""Packages of River that models are made of. None of them opens files, connections or processes;
+its packages for data sets, streams, evaluation and foreign libraries are left out."""
+_CONTAINERS = {
+    f"{kind.__module__}:{kind.__qualname__}": kind
+    for kind in (Counter, OrderedDict, defaultdict, deque, random.Random)
+}
+_FACTORIES = {
+    f"builtins:{kind.__name__}": kind
+    for kind in (bool, dict, float, frozenset, int, list, set, str, tuple)
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"copy:deepcopy": copy.deepcopy}
+_FUNCTION_KINDS = (types.FunctionType, types.BuiltinFunctionType)
+_FILLED = (list, set)
+_FROZEN = (tuple, frozenset)
+_CONTAINER_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_FILLED, *_FROZEN, dict)}
+_OBJECTS = ("object", "made", "called", "name", "method", "partial")
+_LARGEST = 1 << 30
+"""Bytes of text that are unpacked at most: a small record must not fill the memory."""
+_ATOMS = frozenset((type(None), bool, int, float))
+_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}:[A-Za-z_][\w.]{0,99}")
+_ATTRIBUTE = re.compile(r"(?!__)\w+")
+
+
+class Vocabulary:
+    """Which classes and functions a stored model may name.
+
+    packages   packages besides River's whose classes it may name
+    """
+
+    def __init__(self, packages: Collection[str] = ()) -> None:
+        self._packages = frozenset(packages)
+        self._found: dict[str, Any] = {**_CONTAINERS, **_FACTORIES, **_FUNCTIONS}
+
+    def name_of(self, thing: Any) -> str:
+        """Return the name of a class or function; LearnerError if it is not in the vocabulary."""
+        name = f"{thing.__module__}:{thing.__qualname__}"
+        if self.find(name) is not thing:
+            raise LearnerError(f"{name} cannot be stored with a model")
+        return name
+
+    def find(self, name: str) -> Any:
+        """Return the class or function of a name; LearnerError if it is not in the vocabulary."""
+        if name not in self._found:
+            self._found[name] = self._import(name)
+        return self._found[name]
+
+    def part(self, name: str) -> Any:
+        """Return a class that objects are made of."""
+        kind = self.find(name)
+        if not isinstance(kind, type) or name in _FACTORIES:
+            raise LearnerError(f"{name} is no part of a model")
+        return kind
+
+    def _import(self, name: str) -> Any:
+        if not _NAME.fullmatch(name):
+            raise LearnerError("it does not name its parts as a model does")
+        module, _, path = name.partition(":")
+        package, _, below = module.partition(".")
+        of_river = package == "river" and below.partition(".")[0] in RIVER
+        if not of_river and not within(module, self._packages):
+            raise LearnerError(f"{name} is no part of a model")
+        try:
+            thing = functools.reduce(getattr, path.split("."), import_module(module))
+        except (ImportError, AttributeError):
+            raise LearnerError(f"{name} is not in the installed version") from None
+        # What a module imported from elsewhere is not its own.
+        kinds = (type, *_FUNCTION_KINDS) if of_river else type
+        if not isinstance(thing, kinds) or thing.__module__ != module:
+            raise LearnerError(f"{name} is no part of a model")
+        return thing
+
+
+def write(root: Any, vocabulary: Vocabulary) -> bytes:
+    """Return an object with all that it refers to; LearnerError if a part cannot be stored."""
+    return _Writer(vocabulary).write(root)
+
+
+def read(stored: bytes, vocabulary: Vocabulary) -> Any:
+    """Return the object again; LearnerError if it names anything outside the vocabulary."""
+    try:
+        text = zlib.decompressobj().decompress(stored, _LARGEST)
+        return _Reader(vocabulary, json.loads(text)).read()
+    except LearnerError:
+        raise
+    except Exception:  # noqa: BLE001 - anybody may have written it; only River's own code has run
+        raise LearnerError("it does not read as one") from None
+
+
+class _Writer:
+    """Writes nodes `[kind, what, before, after]`.
+
+    what     plain data: a name, a shape, an array's bytes
+    before   references to what must be there before the thing itself can be made
+    after    references to what is put into it, which may refer to the thing again
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._nodes: list[Any] = []
+        self._places: dict[Any, list[int]] = {}
+        self._todo: list[Any] = []
+        self._held: list[Any] = []  # an id belongs to its object only as long as that lives
+        self._shapes: dict[tuple[Any, ...], int] = {}
+
+    def write(self, root: Any) -> bytes:
+        start = self._reference(root)
+        while self._todo:
+            thing = self._todo.pop()
+            self._nodes[self._places[id(thing)][0]] = self._node(thing)
+        shapes = [[self._vocabulary.name_of(kind), *names] for kind, *names in self._shapes]
+        text = json.dumps([start, shapes, self._nodes], separators=(",", ":"))
+        return zlib.compress(text.encode(), level=1)
+
+    def _reference(self, thing: Any) -> Any:
+        kind = type(thing)
+        if kind in _ATOMS:
+            return thing
+        key = thing if kind is str else id(thing)
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = [len(self._nodes)]
+            self._nodes.append(thing)
+            if kind is not str:
+                self._held.append(thing)
+                self._todo.append(thing)
+        return place
+
+    def _references(self, things: Iterable[Any]) -> list[Any]:
+        return [self._reference(thing) for thing in things]
+
+    def _node(self, thing: Any) -> list[Any]:
+        kind = type(thing)
+        if kind in _FILLED or kind is dict:
+            items = _flat(thing.items()) if kind is dict else thing
+            return [kind.__name__, None, [], self._references(items)]
+        if kind in _FROZEN:
+            return [kind.__name__, None, self._references(thing), []]
+        return self._code(thing) or self._data(thing) or self._object(thing)
+
+    def _code(self, thing: Any) -> list[Any] | None:
+        if isinstance(thing, types.MethodType):
+            return ["method", thing.__name__, [self._reference(thing.__self__)], []]
+        if isinstance(thing, functools.partial):
+            parts = thing.func, thing.args, thing.keywords
+            return ["partial", None, self._references(parts), []]
+        if isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
+            return ["name", self._vocabulary.name_of(thing), [], []]
+        return None
+
+    def _data(self, thing: Any) -> list[Any] | None:
+        if isinstance(thing, bytes):
+            return ["bytes", _as_text(thing), [], []]
+        if isinstance(thing, np.random.RandomState):
+            return ["generator", None, [self._reference(thing.get_state(legacy=False))], []]
+        if not isinstance(thing, np.generic | np.ndarray):
+            return None
+        if thing.dtype.kind not in "biufSU":
+            raise LearnerError(f"an array of {thing.dtype} cannot be stored with a model")
+        kind = "number" if isinstance(thing, np.generic) else "array"
+        what = [thing.dtype.str, thing.shape, _as_text(np.ascontiguousarray(thing).tobytes())]
+        return [kind, what, [], []]
+
+    def _object(self, thing: Any) -> list[Any]:
+        """Write an object in the way that it says it can be made again."""
+        reduced = thing.__reduce_ex__(4)
+        maker, given, *rest = reduced if isinstance(reduced, tuple) else (None, ())
+        state, items, pairs = (*rest, None, None, None)[:3]
+        plain = maker is copyreg.__newobj__  # type: ignore[attr-defined]
+        kind, given = (given[0], given[1:]) if plain else (maker, given)
+        if kind is not type(thing):
+            raise LearnerError(f"a {type(thing).__qualname__} cannot be stored with a model")
+        if plain and not given and items is pairs is None and type(state) is dict:
+            shape = self._shapes.setdefault((kind, *state), len(self._shapes))
+            return ["object", shape, [], self._references(state.values())]
+        after = self._references((state, list(items or ()), list(_flat(pairs or ()))))
+        name = self._vocabulary.name_of(kind)
+        return ["made" if plain else "called", name, self._references(given), after]
+
+
+class _Reader:
+    def __init__(self, vocabulary: Vocabulary, stored: Any) -> None:
+        self._vocabulary = vocabulary
+        self._start, shapes, self._nodes = stored
+        self._shapes = [(vocabulary.part(kind), names) for kind, *names in shapes]
+        self._made: dict[int, Any] = {}
+
+    def read(self) -> Any:
+        """Make every node: what comes before it, itself, what comes after it, what fills it."""
+        begun: set[int] = set()
+        todo = [(reference, 0) for reference in _places([self._start])]
+        while todo:
+            place, stage = todo.pop()
+            node = self._nodes[place]
+            if stage == 0 and place in begun:
+                continue
+            if stage == 0:
+                begun.add(place)
+                before = [] if isinstance(node, str) else node[2]
+                todo += [(place, 1), *((i, 0) for i in _places(before))]
+            elif stage == 1:
+                self._made[place] = node if isinstance(node, str) else self._make(node)
+                after = [] if isinstance(node, str) else node[3]
+                todo += [(place, 2), *((i, 0) for i in _places(after))] if after else []
+            else:
+                self._fill(node, self._made[place])
+        return self._value(self._start)
+
+    def _value(self, reference: Any) -> Any:
+        return self._made[reference[0]] if isinstance(reference, list) else reference
+
+    def _values(self, references: Iterable[Any]) -> list[Any]:
+        return [self._value(reference) for reference in references]
+
+    def _make(self, node: list[Any]) -> Any:
+        kind, what, before, _ = node
+        given = self._values(before)
+        if kind in _CONTAINER_KINDS:
+            return _CONTAINER_KINDS[kind](given)
+        return (
+            self._make_object(kind, what, given) if kind in _OBJECTS else _data(kind, what, given)
+        )
+
+    def _make_object(self, kind: str, what: Any, given: list[Any]) -> Any:
+        match kind:
+            case "object":
+                made = self._shapes[what][0]
+                return made.__new__(made)
+            case "made":
+                made = self._vocabulary.part(what)
+                return made.__new__(made, *given)
+            case "called":
+                return self._vocabulary.part(what)(*given)
+            case "name":
+                return self._vocabulary.find(what)
+            case "method":
+                return self._method(given[0], what)
+        return functools.partial(given[0], *given[1], **given[2])
+
+    def _method(self, owner: Any, name: str) -> Any:
+        kind = type(owner)
+        self._vocabulary.part(f"{kind.__module__}:{kind.__qualname__}")
+        method = getattr(kind, name, None)
+        if not _ATTRIBUTE.fullmatch(name) or not isinstance(method, types.FunctionType):
+            raise LearnerError("it names a method that a model does not have")
+        return types.MethodType(method, owner)
+
+    def _fill(self, node: list[Any], made: Any) -> None:
+        kind, what, _, after = node
+        values = self._values(after)
+        match kind:
+            case "list":
+                made.extend(values)
+            case "set":
+                made.update(values)
+            case "dict":
+                _put(made, values)
+            case "object":
+                _restore(made, dict(zip(self._shapes[what][1], values, strict=True)))
+            case _:
+                state, items, pairs = values
+                if state is not None:
+                    _restore(made, state)
+                if items:
+                    made.extend(items)
+                _put(made, pairs)
+
+
+def _places(references: Iterable[Any]) -> Iterator[int]:
+    return (reference[0] for reference in references if isinstance(reference, list))
+
+
+def _flat(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+    return chain.from_iterable(pairs)
+
+
+def _as_text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _data(kind: str, what: Any, given: list[Any]) -> Any:
+    if kind == "generator":
+        generator = np.random.RandomState()
+        generator.set_state(*given)
+        return generator
+    if kind == "bytes":
+        return base64.b64decode(what)
+    if kind not in ("array", "number"):
+        raise LearnerError("it has a part of an unknown kind")
+    dtype, shape, data = what
+    array = np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape).copy()
+    return array if kind == "array" else array[()]
+
+
+def _put(made: Any, pairs: list[Any]) -> None:
+    for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+        made[key] = value
+
+
+def _restore(made: Any, state: Any) -> None:
+    if hasattr(type(made), "__setstate__"):
+        made.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    for name, value in {**(attributes or {}), **(slots or {})}.items():
+        if not _ATTRIBUTE.fullmatch(name):
+            raise LearnerError("it names an attribute that a model does not have")
+        object.__setattr__(made, name, value)

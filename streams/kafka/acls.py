@@ -1,0 +1,103 @@
+"""Rights as the broker's access rules: compared, and added where they are missing."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import errors as kafka
+from aiokafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
+
+from settings.errors import BrokerError
+from streams.kafka.rights import Right, Role
+
+_RESOURCES = {"topic": 2, "group": 3, "transactional-id": 5}
+_OPERATIONS = {
+    "read": 3, "write": 4, "create": 5, "describe": 8, "describe-configs": 10, "alter-configs": 11,
+}  # fmt: skip
+_LITERAL, _PREFIXED = 3, 4
+_ANY, _ALLOW = 1, 3
+_ANYWHERE = "*"
+_NO_ACCESS_CONTROL = 54
+"""Kafka's code for a broker without an authorizer."""
+
+
+@dataclass(frozen=True, order=True)
+class Rule:
+    """One access rule: a principal is allowed something, from any machine."""
+
+    principal: str
+    right: Right
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the roles need and the broker lacks, and what else it allows these principals."""
+
+    missing: tuple[Rule, ...]
+    surplus: tuple[Rule, ...]
+
+
+def rules_of(roles: Iterable[Role]) -> frozenset[Rule]:
+    """Return the access rules that roles need."""
+    return frozenset(Rule(role.principal, right) for role in roles for right in role.rights)
+
+
+async def compare(admin: Any, roles: Collection[Role]) -> Comparison:
+    """Compare what the roles need with what the broker allows their principals."""
+    needed = rules_of(roles)
+    found: set[Rule] = set()
+    for principal in sorted({role.principal for role in roles}):
+        found |= await _allowed(admin, principal)
+    return Comparison(tuple(sorted(needed - found)), tuple(sorted(found - needed)))
+
+
+async def add(admin: Any, rules: Iterable[Rule]) -> None:
+    """Add access rules."""
+    for rule in rules:
+        right = rule.right
+        pattern = _PREFIXED if right.prefixed else _LITERAL
+        resource, operation = _RESOURCES[right.resource], _OPERATIONS[right.operation]
+        request = CreateAclsRequest(
+            resource, right.name, pattern, rule.principal, _ANYWHERE, operation, _ALLOW
+        )
+        answer = await admin._send_request(request)
+        for each in answer.to_object()["creation_responses"]:
+            _check(each["error_code"], each["error_message"])
+
+
+async def _allowed(admin: Any, principal: str) -> set[Rule]:
+    request = DescribeAclsRequest(_ANY, None, _ANY, principal, None, _ANY, _ALLOW)
+    answer = (await admin._send_request(request)).to_object()
+    _check(answer["error_code"], answer["error_message"])
+    resources, operations = _inverse(_RESOURCES), _inverse(_OPERATIONS)
+    return {
+        Rule(
+            principal,
+            Right(
+                resources.get(found["resource_type"], str(found["resource_type"])),
+                found["resource_name"],
+                operations.get(each["operation"], str(each["operation"])),
+                found["resource_pattern_type"] == _PREFIXED,
+            ),
+        )
+        for found in answer["resources"]
+        for each in found["acls"]
+    }
+
+
+def _inverse(codes: dict[str, int]) -> dict[int, Any]:
+    return {code: name for name, code in codes.items()}
+
+
+def _check(code: int, message: str | None) -> None:
+    error = kafka.for_code(code)
+    if error is kafka.NoError:
+        return
+    if code == _NO_ACCESS_CONTROL:
+        raise BrokerError(
+            "the broker has no access control, so everybody may do everything; a Kafka needs"
+            " authorizer.class.name, the embedded one: hb broker up --secure"
+        )
+    if error is kafka.ClusterAuthorizationFailedError:
+        raise error(message)
+    raise BrokerError(f"the broker's access rules cannot be used: {message or error.__name__}")

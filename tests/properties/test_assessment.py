@@ -1,0 +1,90 @@
+"""The guarantee of referral holds on every stream, and what is counted on every order and cut."""
+
+import itertools
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from learners.assessment.assessment import Assessment, counts_of
+from learners.assessment.bins import MILLION, SUPPORT_BINS, millionths, support_bins
+from learners.assessment.referral import furthest
+from learners.fusion.base import Verdict
+from tests.strategies import cuts, generators
+
+shares = st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.5, 1.0]))
+targets = st.sampled_from([0.01, 0.05, 0.3, 0.9])
+
+
+def verdict(support):
+    none = np.zeros((len(support), 0), np.int64)
+    return Verdict(support.argmax(axis=1), none, none, support)
+
+
+def run(assessment, supports, truth, late=0):
+    """Decide one by one; labels come `late` patients later, the last ones at the end."""
+    kept = []
+    for t in range(len(truth) + late):
+        if t < len(truth):
+            assessed = assessment.assess(verdict(supports[t : t + 1]))
+            kept.append((assessed.labels, assessed.kept))
+        if t >= late:
+            labels, sure = kept[t - late]
+            assessment.learn(labels, truth[t - late : t - late + 1], sure)
+
+
+def gaps(assessment, late=0):
+    """Return by how much each label's miss rate breaks its guarantee, which it must not."""
+    known = counts_of(assessment.rows)
+    for target, cases, missed in zip(assessment.targets, known.cases, known.missed, strict=True):
+        if cases and not np.isnan(target):
+            below, above = furthest(target, int(cases), late)
+            yield missed / cases - target - above
+            yield target - below - missed / cases
+
+
+@given(targets, targets, st.lists(st.tuples(shares, st.booleans()), max_size=150))
+def test_miss_rates_are_within_their_bounds_on_any_stream(one, two, items):
+    truth = np.array([int(label) for _, label in items], np.int64)
+    supports = np.array([[1.0 - p, p] for p, _ in items]).reshape(-1, 2)
+    # Support of 0 for all labels is no opinion, which this stream has not.
+    assessment = Assessment(2, (one, two))
+    run(assessment, supports, truth)
+    assert max(gaps(assessment), default=0.0) <= 1e-9
+
+
+@given(targets, generators, st.integers(0, 20), st.sampled_from([1, 7, 60]))
+def test_the_bounds_hold_against_an_adversary_and_with_late_labels(target, rng, late, period):
+    n = 300
+    # Supports swing between hopeless and certain, and the other label comes in between.
+    p = np.where(np.sin(np.arange(n) / period) > 0, 0.0, 1.0)
+    p = np.where(rng.random(n) < 0.1, rng.random(n), p)
+    assessment = Assessment(2, (target, target))
+    run(assessment, np.stack([1 - p, p], axis=1), (rng.random(n) < 0.7).astype(np.int64), late)
+    assert max(gaps(assessment, late)) <= 1e-9
+
+
+@given(generators, st.integers(2, 4), st.data())
+def test_what_is_counted_does_not_depend_on_order_or_cut(rng, classes, data):
+    n = 40
+    support = rng.dirichlet(np.ones(classes), n)
+    assessed = Assessment(classes, (0.1,) * classes).assess(verdict(support))
+    truth = rng.integers(0, classes, n)
+    columns = [assessed.labels, truth, np.array(assessed.kept, object)]
+    whole, pieces = Assessment(classes), [Assessment(classes), Assessment(classes)]
+    whole.learn(*columns)
+    order = rng.permutation(n)
+    for number, (start, end) in enumerate(itertools.pairwise(data.draw(cuts(n)))):
+        part = order[start:end]
+        pieces[number % 2].learn(*(column[part] for column in columns))
+    assert (pieces[0].rows + pieces[1].rows == whole.rows).all()
+
+
+@given(st.lists(st.integers(0, MILLION), min_size=1))
+def test_every_support_has_one_bin_and_more_support_no_lower_one(parts):
+    ordered = np.sort(np.array(parts, np.int64))
+    bins, along = support_bins(ordered)
+    place = bins + along
+    assert (np.diff(place) >= 0).all()
+    assert ((bins >= 0) & (bins < SUPPORT_BINS) & (along >= 0) & (along <= 1)).all()
+    assert (millionths(ordered / MILLION) == ordered).all()

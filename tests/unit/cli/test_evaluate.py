@@ -1,0 +1,94 @@
+"""`hb evaluate`: messy files without a manual step, and figures that mean what they say."""
+
+import numpy as np
+import pytest
+
+from audit.evaluation.cases import Cases
+from audit.evaluation.outcome import Outcome, labels_until_useful
+from audit.evaluation.passes import logistic_pass, majority_pass
+from learners.local.features import unit_cube
+from tests.messy_files import MESSY, write
+
+FIGURES = {
+    "PER", "FPR", "FNR", "logistic_PER", "majority_PER", "rows", "missing_values", "repeated_ids",
+    "labels_until_useful",
+}  # fmt: skip
+
+
+def silent(_name, _done, _total):
+    pass
+
+
+@pytest.mark.parametrize("name", [*MESSY, "biopsy"])
+def test_messy_files_need_no_manual_step(hb, tmp_path, name):
+    file = write(name, tmp_path, delimiter=";" if name == "wine" else ",")
+    report = hb("evaluate", file, "--json", "--limit", 40, "--label-delay", 3).json
+    figures = report["figures"]
+    assert figures.keys() >= FIGURES
+    assert figures["refused"] == 0
+    assert figures["used"] == 40
+    assert 0 <= figures["PER"] <= 1
+    assert report["command"].startswith(f"hb init {file} --label class --positive ")
+
+
+def test_biopsy_as_it_is_shipped(hb, tmp_path):
+    page = tmp_path / "page.html"
+    run = hb("evaluate", write("biopsy", tmp_path), "--json", "--limit", 300, "--html", page)
+    report, figures = run.json, run.json["figures"]
+    assert (figures["rows"], figures["missing_values"], figures["repeated_ids"]) == (699, 16, 54)
+    assert report["guessed"] == {"label": "class", "positive": "malignant"}
+    assert figures["PER"] < 0.12 < figures["majority_PER"]
+    assert figures["PER"] <= figures["logistic_PER"] + 2 * figures["PER_se"]
+    assert figures["labels_until_useful"] < 100
+    text = page.read_text()
+    assert "Learning curves" in text
+    assert text.count("<polyline") == 6
+    assert 'class="' not in text.split("</style>")[0]
+
+
+def test_the_best_settings_can_be_written_by_the_command_it_ends_with(hb, tmp_path):
+    run = hb("evaluate", write("iris", tmp_path), "--limit", 60)
+    command = run.out.splitlines()[-1].split()
+    assert command[:2] == ["hb", "init"]
+    assert hb(*command[1:]).code == 0
+    assert hb("settings", "check").code == 0
+
+
+def test_labels_that_come_later_are_known_later(tmp_path):
+    """No pass may peek: what is said of a patient does not depend on labels that are not due."""
+    rng = np.random.default_rng(3)
+    rows, truth = rng.random((60, 2)), rng.integers(0, 2, 60)
+    other = truth.copy()
+    other[30:] = 1 - other[30:]
+    for delay in (0, 7):
+        said = []
+        for labels in (truth, other):
+            cases = Cases({"a": unit_cube(2)}, {"a": rows}, labels, 0)
+            said.append((majority_pass(cases, 2, delay), logistic_pass(cases, 2, delay, silent)))
+        for one, two in zip(*said, strict=True):
+            assert (one[: 31 + delay] == two[: 31 + delay]).all()
+        assert (said[0][1] != said[1][1]).any()
+
+
+def test_useful_means_ahead_of_the_majority_beyond_chance_and_for_good():
+    truth = np.array([0, 1] * 50)
+    majority = Outcome(np.zeros(100, np.int64), truth, 2, 1)
+    assert labels_until_useful(majority, majority) is None
+    perfect = Outcome(truth.copy(), truth, 2, 1)
+    assert labels_until_useful(perfect, majority) == 6  # three right where the other was wrong
+    late = truth.copy()
+    late[:40] = 0
+    assert labels_until_useful(Outcome(late, truth, 2, 1), majority) == 46
+
+
+def test_a_column_that_gives_the_label_away_is_pointed_out(hb, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["age,discharge,ward,class"]
+    for _ in range(80):
+        ill = rng.random() < 0.4
+        lines.append(f"{rng.integers(20, 90)},{'late' if ill else 'soon'},{rng.integers(3)},{ill}")
+    file = tmp_path / "leak.csv"
+    file.write_text("\n".join(lines) + "\n")
+    warnings = hb("evaluate", file, "--json", "--limit", 20).json["warnings"]
+    assert len(warnings) == 1
+    assert "'discharge' alone tells the label" in warnings[0]

@@ -1,0 +1,134 @@
+"""What a verdict becomes: chances that add up, an answer or a referral, and a track record."""
+
+import numpy as np
+import pytest
+
+from learners.arrays.seeds import seeds_of
+from learners.assessment.assessment import Assessment, counts_of
+from learners.assessment.fusion import AssessedFusion
+from learners.errors import LearnerError
+from learners.fusion.base import Ballot, Verdict
+from learners.fusion.registry import MODES, make_fusion
+
+BOTH = (0.05, 0.05)
+
+
+def verdict(*positive):
+    """Return a verdict on two labels from the supports of the second."""
+    support = np.array([[1.0 - p, p] for p in positive]).reshape(-1, 2)
+    none = np.zeros((len(positive), 0), np.int64)
+    return Verdict(support.argmax(axis=1), none, none, support)
+
+
+def learn(assessment, made, truth):
+    assessed = assessment.assess(made)
+    assessment.note(assessed.labels, assessed.answered)
+    assessment.learn(assessed.labels, np.array(truth), assessed.kept)
+    return assessed
+
+
+def stream(assessment, n, rng, sharpness=2.0):
+    """Let patients come one by one, their support overconfident; return what was said of each."""
+    truth = rng.integers(0, 2, n)
+    odds = 6.0 * ((2 * truth - 1) * sharpness / 2 + rng.normal(size=n))
+    said = [
+        learn(assessment, verdict(p), [label])
+        for p, label in zip(1.0 / (1.0 + np.exp(-odds)), truth, strict=True)
+    ]
+    return said, truth
+
+
+def test_untaught_it_refers_and_says_so():
+    assessment = Assessment(2, min_labels=2)
+    for learned in range(3):
+        assessed = learn(assessment, verdict(0.9), [1])
+        assert assessed.learned == learned
+        assert assessed.answered.tolist() == [learned >= 2]
+        assert assessed.untaught == (learned < 2)
+        assert assessed.possible.tolist() == [[learned < 2, True]]
+
+
+def test_without_any_opinion_all_labels_have_the_same_chance():
+    assessed = Assessment(3).assess(
+        Verdict(np.array([2]), np.zeros((1, 0)), np.zeros((1, 0)), np.zeros((1, 3)))
+    )
+    assert assessed.chance.tolist() == [[0.3333] * 3]
+    assert not assessed.answered.any()
+    assert assessed.possible.all()
+
+
+def test_before_any_label_the_chance_is_the_support_but_never_certain():
+    chance = Assessment(2).assess(verdict(0.5, 0.9, 1.0)).chance
+    assert chance[:, 1].tolist() == [0.5, 0.896, 0.995]
+
+
+def test_overconfident_support_becomes_a_chance():
+    assessment = Assessment(2)
+    said, truth = stream(assessment, 3000, np.random.default_rng(3))
+    chance = np.array([one.chance[0, 1] for one in said[1000:]])
+    support = np.array([one.support[0, 1] / 1e6 for one in said[1000:]])
+    hit = truth[1000:] == 1
+
+    def log_loss(p):
+        p = np.clip(np.where(hit, p, 1 - p), 1e-4, 1)
+        return -np.log(p).mean()
+
+    assert log_loss(chance) < log_loss(support) - 0.05
+    assert abs(chance[chance > 0.8].mean() - hit[chance > 0.8].mean()) < 0.03
+
+
+def test_the_track_record_counts_diagnoses_like_it():
+    assessment = Assessment(2)
+    for truth in ([1] * 9 + [0]) * 10:
+        learn(assessment, verdict(0.97), [truth])
+    known = counts_of(assessment.rows)
+    assert (known.track_cases.sum(), known.track_right.sum()) == (100, 90)
+    again = assessment.assess(verdict(0.97))
+    cases, right, low, high = again.records[again.track[0]]
+    assert cases > 0
+    assert low <= right / cases <= high
+
+
+def test_a_miss_rate_is_held_and_its_price_counted():
+    assessment = Assessment(2, BOTH)
+    said, truth = stream(assessment, 4000, np.random.default_rng(1))
+    known = counts_of(assessment.rows)
+    assert (np.abs(known.missed / known.cases - 0.05) < 0.011).all()
+    given = np.array([one.answered[0] for one in said])
+    labels = np.array([one.labels[0] for one in said])
+    assert known.referred.sum() == (~given).sum() > 0
+    wrong = given & (labels != truth)
+    assert known.misdiagnosed.tolist() == [(wrong & (truth == k)).sum() for k in (0, 1)]
+    assert (known.misdiagnosed <= known.missed).all()
+
+
+def test_a_target_on_one_label_is_control_of_its_false_negatives():
+    assessment = Assessment(2, (np.nan, 0.03))
+    said, truth = stream(assessment, 4000, np.random.default_rng(2))
+    assert all(one.answered[0] for one in said), "the other label is the answer where it is not"
+    labels = np.array([one.labels[0] for one in said])
+    fnr = (labels != truth)[truth == 1].mean()
+    assert abs(fnr - 0.03) < 0.011
+    assert counts_of(assessment.rows).missed[1] == (labels != truth)[truth == 1].sum()
+
+
+def test_targets_are_one_per_label():
+    with pytest.raises(LearnerError, match="one miss target per label"):
+        Assessment(3, BOTH)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if not mode.startswith("ch")])
+def test_it_follows_every_fusion_rule(mode):
+    rng = np.random.default_rng(7)
+    fusion = AssessedFusion(make_fusion(mode, 3, 3), Assessment(3, (0.1, np.nan, 0.1), 5))
+    for t in range(60):
+        truth = rng.integers(0, 3, 2)
+        labels = np.where(rng.random((2, 3)) < 0.7, truth[:, None], rng.integers(-1, 3, (2, 3)))
+        ballot = Ballot.of(labels, seeds_of([f"{t}a", f"{t}b"]), classes=3)
+        made, assessed = fusion.decide(ballot)
+        assert (made.labels == assessed.labels).all()
+        np.testing.assert_allclose(assessed.chance.sum(axis=1), 1.0, atol=2e-4)
+        one = assessed.possible.sum(axis=1) == 1
+        assert (assessed.answered == (one & ballot.heard & (t > 2))).all()
+        fusion.learn(ballot, made, assessed, truth)
+    assert counts_of(fusion.assessment.rows).cases.sum() == 120
