@@ -10,10 +10,12 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from settings.errors import BrokerError
 from streams.clock import wall
 from streams.engine.changelogs.changelog import META_KEY
 from streams.engine.state import Store
 from streams.engine.tasks.task import Phase
+from streams.kafka.client.topic_facts import topic_ids
 from tests.streams.engine_kit import (
     committed,
     config,
@@ -39,21 +41,31 @@ async def prepare(address, prefix, folder, records=100):
 
 
 async def make_anew(address, topic):
-    """Delete a topic and create one of the same name."""
+    """Delete a topic, create one of the same name, and wait until brokers tell the two apart."""
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     try:
+        before = await topic_ids(admin, [topic])
         await admin.delete_topics([topic])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 answer = await admin.create_topics(
                     [NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"})]
                 )
                 if all(not code for _, code, *_ in answer.topic_errors):
-                    return
+                    break
                 await asyncio.sleep(0.05)  # the old one is not gone yet
+            while not await known_anew(admin, topic, before):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # a broker hears of it after its controller
     finally:
         await admin.close()
+
+
+async def known_anew(admin, topic, before):
+    try:
+        return await topic_ids(admin, [topic]) != before
+    except BrokerError:  # neither the old one nor the new one
+        return False
 
 
 async def refusal(conf, agent):
