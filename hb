@@ -65,7 +65,7 @@ take_lock() {
 # The steps are chained, because `set -e` is off in a function whose result is asked for.
 install_with_uv() {
     { [ -x "$venv/bin/python" ] || uv venv --quiet --python "$1" "$venv"; } &&
-        uv pip install --python "$venv/bin/python" --require-hashes \
+        uv pip install --python "$venv/bin/python" --no-deps --require-hashes \
             -r "$root/requirements/$layer.lock" >&2 &&
         uv pip install --python "$venv/bin/python" --quiet --no-deps --no-build-isolation \
             -e "$root" >&2
@@ -76,7 +76,8 @@ install_with_pip() {
         die "could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv"
     set -- "$venv/bin/python" -m pip --disable-pip-version-check install
     rm -f "$venv/.failed"
-    { "$@" --require-hashes -r "$root/requirements/$layer.lock" || : >"$venv/.failed"; } |
+    # The lock names every package; older pips resolve extras past its pins when they may look.
+    { "$@" --no-deps --require-hashes -r "$root/requirements/$layer.lock" || : >"$venv/.failed"; } |
         awk '/^Collecting /   { n++; if (n % 10 == 0) printf "hb: %d packages found\n", n }
              /^  *Downloading / { print "hb: downloading " $2 " " $3 " " $4 }
              /^Installing collected/ { print "hb: installing " n " packages" }' >&2

@@ -1,6 +1,8 @@
 """The lock files cover pyproject.toml, pin with hashes, and name no place to download from."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -68,3 +70,14 @@ def test_every_pin_has_hashes_and_no_address(name):
     assert len(entries) == len(PIN.findall(lock(name))) > 50
     assert all("--hash=sha256:" in entry for entry in entries)
     assert "://" not in lock(name)
+
+
+def test_what_is_locked_needs_nothing_more():
+    """Installers are told not to look for dependencies, so the lock must name them all."""
+    answer = subprocess.run(
+        [Path(sys.executable).with_name("uv"), "pip", "check", "--python", sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
