@@ -10,6 +10,7 @@ import typer
 from cli.features import reading
 from cli.init import IdOption, LabelOption, LearnerOption, PositiveOption, show_data
 from cli.output import JsonOption, err, out, print_json, table
+from learners.scores.wording import RATES, percent
 
 if TYPE_CHECKING:
     from audit.evaluation.evaluate import Evaluation
@@ -95,15 +96,15 @@ def _shown() -> Iterator[Callable[[str, int, int], None]]:
 
 def _show(result: "Evaluation") -> None:
     from audit.evaluation.outcome import lead
-    from audit.evaluation.page import percent
 
-    numbers = ("error", "±", "false alarms", "missed", "useful after")
+    rate, *others = RATES.values()
+    numbers = (rate, "±", *others, "useful after")
     when = f"labels {result.delay:,} patients late" if result.delay else "each label at once"
     shown = table(f"{result.used:,} patients, {when}", "", *numbers, right=numbers)
     for tried in result.passes():
         rates = tried.outcome.rates()
         useful = f"{tried.useful:,} labels" if tried.useful else "-"
-        shares = [percent(rates[name]) for name in ("PER", "PER_se", "FPR", "FNR")]
+        shares = [percent(rates[name]) for name in ("PER", "PER_se", "FNR", "FPR")]
         shown.add_row(tried.name, *shares, useful)
     out.print(shown)
     if result.refused:

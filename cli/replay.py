@@ -1,18 +1,17 @@
 """`hb replay`: the recorded stream once more, with other settings."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from cli.audit import reading
 from cli.output import JsonOption, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
+from learners.scores.wording import RATES, percent
 
 if TYPE_CHECKING:
     from audit.replay.replay import Replay
-
-_RATES = ("per", "fpr", "fnr")
 
 
 def register(app: typer.Typer) -> None:
@@ -47,12 +46,12 @@ def _print(found: "Replay") -> None:
     }
     if found.replayed is not found.unchanged:
         sides["changed"] = found.replayed.report(found.positive)
-    columns = [f"{name.upper()} {side}" for name in _RATES for side in sides]
+    columns = [f"{said} {side}" for said in RATES.values() for side in sides]
     rows = table("", "", *columns, right=tuple(columns))
     for name in dict.fromkeys(name for side in sides.values() for name in side["rates"]):
         rates = [
-            _percent(side["rates"].get(name, {}).get(rate))
-            for rate in _RATES
+            percent(side["rates"].get(name, {}).get(rate))
+            for rate in RATES
             for side in sides.values()
         ]
         rows.add_row(name, *rates)
@@ -64,13 +63,9 @@ def _print(found: "Replay") -> None:
     allowed = "no bound with these settings" if bound is None else f"bound: {bound:.1f}"
     out.print(f"regret: {regrets} ({allowed})")
     if found.agreement is not None and found.unchanged_agreement is not None:
-        shares = f"{found.unchanged_agreement:.2%} unchanged"
+        shares = f"{percent(found.unchanged_agreement)} unchanged"
         if "changed" in sides:
-            shares += f", {found.agreement:.2%} changed"
+            shares += f", {percent(found.agreement)} changed"
         out.print(f"diagnoses as they were live: {shares}, of {found.compared:,}", soft_wrap=True)
     for caveat in found.caveats:
         out.print(f"  {caveat}", style="dim", highlight=False, soft_wrap=True)
-
-
-def _percent(number: Any) -> str:
-    return "" if number is None else f"{number:.2%}"

@@ -10,6 +10,7 @@ import typer
 
 from cli.output import EXIT_FOUND, JsonOption, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
+from learners.scores.wording import RATES, percent
 from settings.errors import HbError
 
 if TYPE_CHECKING:
@@ -180,12 +181,13 @@ def score_table(board: "Scores") -> "Table":
     """Return error rates, weights and exploration, the ensemble first."""
     from agents.monitor.scores import ENSEMBLE
 
-    numbers = ("error", "last 1000", "FPR", "FNR", "weight", "exploring", "learned")
+    rate, *others = RATES.values()
+    numbers = (rate, "last 1000", *others, "weight", "exploring", "learned")
     shown = _plain("", *numbers, right=numbers)
     for name, rates in board.rates.items():
         recent = board.recent.get(name, {})
         row = [percent(rates["per"]), percent(recent.get("per"))]
-        row += [percent(rates["fpr"]), percent(rates["fnr"])]
+        row += [percent(rates["fnr"]), percent(rates["fpr"])]
         if name == ENSEMBLE:
             row += ["", "", f"{board.labelled:,}"]
         else:
@@ -193,15 +195,6 @@ def score_table(board: "Scores") -> "Table":
             row += [f"{board.learned.get(name, 0):,}"]
         shown.add_row(name, *row, style="bold" if name == ENSEMBLE else None)
     return shown
-
-
-def percent(share: float | None) -> str:
-    """Return a share in percent, or a dash where there is none.
-
-    >>> percent(0.0312), percent(None)
-    ('3.1 %', '-')
-    """
-    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _number(value: float | None) -> str:

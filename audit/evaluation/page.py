@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from audit.evaluation.evaluate import Evaluation, Tried
+from learners.scores.wording import RATES, percent
 
 _COLOURS = ("#0b6e8e", "#b3541e", "#5a7d2a", "#7a4b9c", "#444444", "#999999")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 300, 52, 34
@@ -27,7 +28,7 @@ code {{ background: #eee; padding: .1rem .3rem }} svg {{ max-width: 100%; height
 <p>{evaluation.used:,} patients; each label is learned {_delay_in_words(evaluation.delay)}.</p>
 {_table(evaluation)}
 <h2>Learning curves</h2>
-<p>Error among the last tenth of the patients.</p>
+<p>Error rate among the last tenth of the patients.</p>
 {_curves(evaluation.passes())}
 <p>The command that writes the best of these settings:</p>
 <p><code>{escape(evaluation.command)}</code></p>
@@ -40,25 +41,16 @@ def _delay_in_words(delay: int) -> str:
 
 
 def _table(evaluation: Evaluation) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("", "error", "false alarms", "missed", "useful"))
+    head = "".join(f"<th>{name}</th>" for name in ("", *RATES.values(), "useful"))
     rows = "".join(_row(tried) for tried in evaluation.passes())
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _row(tried: Tried) -> str:
     rates = tried.outcome.rates()
-    cells = [percent(rates["PER"]), percent(rates["FPR"]), percent(rates["FNR"])]
+    cells = [percent(rates[name.upper()]) for name in RATES]
     cells.append(f"after {tried.useful:,} labels" if tried.useful else "-")
     return f"<tr><td>{escape(tried.name)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
-
-
-def percent(share: float | None) -> str:
-    """Return a share in percent.
-
-    >>> percent(0.0357), percent(None)
-    ('3.57 %', '-')
-    """
-    return "-" if share is None else f"{100 * share:.2f} %"
 
 
 def _curves(tried: Sequence[Tried]) -> str:

@@ -11,6 +11,7 @@ from cli.demo.late_labels import LATE_SECONDS
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING
 from learners.scores.error_rates import confusion, rates
+from learners.scores.wording import percent
 from schemas.records import Diagnosis
 from settings.model import Settings
 
@@ -111,9 +112,9 @@ def _errors(settings: Settings, progress: Progress) -> str:
     wrong = sum(progress.wrong[ENSEMBLE])
     return (
         f"The ensemble misdiagnosed {wrong:,} of {len(progress.diagnoses):,}"
-        f" ({_of(ours['per'])}): it missed {missed:,} of {len(ill):,} {settings.positive} ones (FNR"
-        f" {_of(ours['fnr'])}) and raised {wrong - missed:,} false alarms among {well:,} others"
-        f" (FPR {_of(ours['fpr'])})."
+        f" (error rate {percent(ours['per'])}): it missed {missed:,} of {len(ill):,}"
+        f" {settings.positive} ones (miss rate {percent(ours['fnr'])}) and raised"
+        f" {wrong - missed:,} false alarms among {well:,} others ({percent(ours['fpr'])})."
     )
 
 
@@ -154,7 +155,3 @@ def _weights(progress: Progress) -> str:
         f"The learners' weights started equal and are now {now}. Following one learner drawn by"
         f" these weights would have cost {regret:.1f} errors more than the best one{bound}."
     )
-
-
-def _of(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"

@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cli.output import err
-from cli.status import percent
+from learners.scores.wording import RATES, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,11 +69,11 @@ def _scores(progress: "Progress") -> "Table":
     from cli.output import table
 
     board = progress.board
-    numbers = ("error", "FPR", "FNR", "exploring")
+    numbers = (*RATES.values(), "exploring")
     shown = table("", "", *numbers, "weight", right=numbers)
     shown.title, shown.box = None, box.SIMPLE_HEAD
     for name, rates in board.rates.items():
-        row = [percent(rates["per"]), percent(rates["fpr"]), percent(rates["fnr"])]
+        row = [percent(rates[name]) for name in RATES]
         if name == ENSEMBLE:
             shown.add_row(name, *row, "", "", style="bold")
         else:
@@ -164,8 +164,7 @@ def line(progress: "Progress") -> str:
     board = progress.board
     if board.labelled:
         rates = board.rates[ENSEMBLE]
-        parts.append(f"error {percent(rates['per'])}")
-        parts.append(f"FPR {percent(rates['fpr'])}, FNR {percent(rates['fnr'])}")
+        parts.append(", ".join(f"{said} {percent(rates[key])}" for key, said in RATES.items()))
         weights = " ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
         parts.append(f"weights {weights}")
         if board.regret is not None and board.bound is not None:

@@ -102,7 +102,7 @@ def test_the_comparison_is_told_as_it_is(rows, said):
 def test_the_story_counts_right():
     told = " ".join(story(PLAIN, progressed([GOOD, MISSED, ALARM, FINE])))
     assert "4 patients went to 2 learners" in told
-    assert "misdiagnosed 2 of 4 (50.0 %): it missed 1 of 2 yes ones" in told
+    assert "misdiagnosed 2 of 4 (error rate 50.0 %): it missed 1 of 2 yes ones" in told
     assert "1 false alarms among 2 others" in told
     assert "little to learn from" in told
 

@@ -87,6 +87,7 @@ def test_one_screen_tells_it_all():
     shown = drawn(screen(PLAIN, overview()))
     for text in (
         "toy · fusion wm · 1 worker",
+        "error rate last 1000 miss rate false alarms weight exploring learned",
         "10.0 %",
         "135 diagnosed (5 incomplete): 120 labelled, 4 expired, 11 waiting",
         "2 labels came before their patient",
@@ -137,7 +138,8 @@ def test_the_picture_of_a_demo(progress):
     for text in (
         "http://127.0.0.1:6066",
         "40 of 50 diagnosed, 120 labels learned",
-        "ensemble 10.0 %",
+        "error rate miss rate false alarms exploring weight",
+        "ensemble 10.0 % 10.0 % 10.0 %",
         "██████████████████ 0.75",
         "errors over time ensemble ██████████▁▁",
         "regret 12.0 ████████████████░░░░░░░░ at most 18.2 by theory",
@@ -151,6 +153,7 @@ def test_the_lines_of_a_demo(progress, capsys):
     lines()
     console, said = capsys.readouterr().err.splitlines(keepends=True)  # nothing new, nothing said
     assert console == "hb: console at http://127.0.0.1:6066\n"
+    assert "error rate 10.0 %, miss rate 10.0 %, false alarms 10.0 %" in said
     assert "weights left 0.75 right 0.25 · regret 12.0 of 18.2" in said
     lines(last=True)
     assert capsys.readouterr().err == said

@@ -1,0 +1,21 @@
+"""The words and the number format of error rates, the same wherever people read them.
+
+    error rate     wrong among all labelled patients                      per, the paper's PER
+    miss rate      wrong among those that have the positive label         fnr
+    false alarms   wrong among all others, as a share of them             fpr
+
+Always in this order, in percent with one decimal. Keys in JSON and metrics keep the paper's short
+names.
+"""
+
+RATES = {"per": "error rate", "fnr": "miss rate", "fpr": "false alarms"}
+"""What people call each rate, in the order in which they read them."""
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, or a dash where there is none.
+
+    >>> percent(0.0312), percent(None)
+    ('3.1 %', '-')
+    """
+    return "-" if share is None else f"{100 * share:.1f} %"
