@@ -86,6 +86,8 @@ class Overview:
     """When it was taken, in seconds since 1970."""
     held_back: tuple[HeldBack, ...] = ()
     """Partitions with records behind a transaction that is not decided, if only for a moment."""
+    refused: tuple[str, ...] = ()
+    """Agents whose records could not be used in the last ten minutes; a learner by its own name."""
 
     @property
     def waiting(self) -> int:

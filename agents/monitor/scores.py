@@ -73,6 +73,7 @@ class Scores:
     labelled      labels that were learned from
     rates, recent by name, the ensemble first: PER, FPR and FNR, over all and over the last 1000
     confusion     by name: counts of truth by prediction, in the order of `labels`
+    window        the same counts of the last 1000, of the ensemble
     accuracy      by name, where anything was labelled
     regret        expected errors, had one expert been drawn by its weight each time, minus those of
                   the expert with the fewest (in each context cube)
@@ -96,6 +97,7 @@ class Scores:
     rates: dict[str, dict[str, float | None]] = field(default_factory=dict)
     recent: dict[str, dict[str, float | None]] = field(default_factory=dict)
     confusion: dict[str, Ints] = field(default_factory=dict)
+    window: Ints | None = None
     accuracy: dict[str, Accuracy] = field(default_factory=dict)
     regret: float | None = None
     bound: float | None = None
@@ -181,6 +183,7 @@ class Scorer:
             recent={} if sums.recent is None else self._rates(sums.recent),
             risen=sums.risen,
             confusion=dict(zip(self._names, counts, strict=True)),
+            window=None if sums.recent is None else sums.recent[0],
             accuracy=self._accuracy(counts),
             regret=None if main is None else main.value,
             bound=None if main is None else main.bound,

@@ -8,7 +8,7 @@ between two readings is skipped. Nothing is read where nothing is new.
 import asyncio
 import time
 from collections.abc import Awaitable, Collection, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from aiokafka import TopicPartition
 from aiokafka.errors import (
@@ -31,6 +31,9 @@ _CHUNK = 256 << 10
 _WAIT_MS = 100
 _PATIENCE = 15.0
 """How long a reading may take; the first may have more to read, and gets this for each batch."""
+
+
+Value = TypeVar("Value")
 
 
 class StateLostError(BrokerError):
@@ -109,7 +112,13 @@ class StateReader:
         """Return where some partitions, of any topic, end with what is not decided yet."""
         return await self._asked(high_watermarks(self._consumer, places))
 
-    async def _asked(self, question: Awaitable[dict[Any, int]]) -> dict[Any, int]:
+    async def since(self, places: Collection[Any], millis: int) -> set[Any]:
+        """Return those partitions, of any topic, that have records from that time on."""
+        times = dict.fromkeys(places, millis)
+        found = await self._asked(self._consumer.offsets_for_times(times))
+        return {place for place, first in found.items() if first is not None}
+
+    async def _asked(self, question: Awaitable[dict[Any, Value]]) -> dict[Any, Value]:
         try:
             async with asyncio.timeout(_PATIENCE):
                 return await question

@@ -48,6 +48,8 @@ _AGAIN = 0.5
 """Seconds between two looks at a transaction that is open."""
 _HOLDERS, _BEGINS = 1.5, 10.0
 """How old may be, in seconds, who holds what, and where topics begin."""
+_REFUSED = 600.0
+"""Seconds for which a record that could not be used is news."""
 _NOT_YET = (
     CoordinatorLoadInProgressError,
     GroupCoordinatorNotAvailableError,
@@ -157,7 +159,11 @@ class Watch:
             ends=ends,
             at=at,
         )
-        found = replace(found, held_back=self._held_back(ends, await opened.written(), at))
+        found = replace(
+            found,
+            held_back=self._held_back(ends, await opened.written(), at),
+            refused=await opened.refused(),
+        )
         self._cost = time.thread_time() - began + opened.reader.busy - before
         return found
 
@@ -249,6 +255,7 @@ class _Connections:
         self._holders: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
         self._conditions: Aged[dict[tuple[str, int], Condition]] = Aged(_HOLDERS)
         self._begins: Aged[dict[Any, int]] = Aged(_BEGINS)
+        self._refused: Aged[tuple[str, ...]] = Aged(_HOLDERS)
 
     async def __aenter__(self) -> Self:
         try:
@@ -282,6 +289,19 @@ class _Connections:
     async def written(self) -> dict[Any, int]:
         """Return where the same topics end with what is not decided yet."""
         return await self.reader.written(self.places)
+
+    async def refused(self) -> tuple[str, ...]:
+        """Return the agents that could not use records in the last ten minutes."""
+        return await self._refused.of(self._ask_refused)
+
+    async def _ask_refused(self) -> tuple[str, ...]:
+        names = Topics.of(self._settings)
+        agents = {names.deadletter_of(learner): learner for learner in names.learners}
+        agents[names.deadletter] = "the ensemble"
+        places = [place for place in self.places if place.topic in agents]
+        since = int(1000 * (time.time() - _REFUSED))
+        found = {place.topic for place in await self.reader.since(places, since)}
+        return tuple(agent for topic, agent in agents.items() if topic in found)
 
     async def holders(self) -> dict[tuple[str, int], str]:
         """Return who holds which partition, from the consumer group; nobody if there is none."""

@@ -148,6 +148,16 @@ def share_interval(cases: Ints, right: Ints) -> tuple[Floats, Floats]:
     return running_mean_interval(cases, right)
 
 
+def window_interval(cases: Ints, right: Ints) -> tuple[Floats, Floats]:
+    """Return an interval for the mean chance of being right over the latest cases.
+
+    The martingale of `share_interval` may begin at any case that is chosen beforehand, so at any
+    one moment the interval holds with probability 95 %; not at all moments at once, because the
+    window moves on.
+    """
+    return running_mean_interval(cases, right)
+
+
 def labels_to_know_a_share(share: float, within: float) -> int:
     """Return how many labels it takes until a share of this size is known to within so much.
 

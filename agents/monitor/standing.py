@@ -1,0 +1,259 @@
+"""Can the answers be relied on? One sentence with its colour and its cause, for everybody who asks.
+
+    untaught   too few labels are learned: patients are referred
+    learning   answers are given, but the error rate is not yet known to within ten points
+    starting   tasks are opening; this passes
+    degraded   something is wrong, and the sentence says what
+    healthy    none of these
+
+What is wrong, the gravest first:
+
+    red     the system does not work (`agents.monitor.system_health`): no broker, no worker, a task
+            that fails or reopens. Or it works and its answers are bad: a target is broken by more
+            than chance explains, or the answers tell ill from well no better than guessing
+    amber   records could not be used in the last ten minutes; an agent makes no progress; the join
+            has little room left; a target is broken by no more than chance explains; always giving
+            the most frequent label would do better; the error rate has risen
+
+The console shows this and decides nothing itself; `hb status` shows the same.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from agents.monitor.overview import Overview
+from agents.monitor.recent import Rate, Recent, recent
+from agents.monitor.scores import ENSEMBLE, Scores
+from agents.monitor.system_health import system_verdict
+from learners.theory.promises import share_interval, window_interval
+from settings.errors import HbError
+from settings.model import Settings
+from streams.engine.health import Cause, Level, Symptom, Verdict
+
+KNOWN_WITHIN = 0.1
+"""How well the error rate must be known before the ensemble has learned enough to be judged."""
+_FULL = 0.8
+
+
+class State(StrEnum):
+    """How far the answers can be relied on."""
+
+    UNTAUGHT = "untaught"
+    LEARNING = "learning"
+    STARTING = "starting"
+    DEGRADED = "degraded"
+    HEALTHY = "healthy"
+
+
+class Colour(StrEnum):
+    """The colour of a state."""
+
+    GREY = "grey"
+    GREEN = "green"
+    AMBER = "amber"
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Concern:
+    """One thing that is wrong; `text` is a clause that follows "because"."""
+
+    colour: Colour
+    cause: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The answer: a state, its colour, a whole sentence, and all that is wrong, gravest first."""
+
+    state: State
+    colour: Colour
+    sentence: str
+    concerns: tuple[Concern, ...] = ()
+
+    @property
+    def cause(self) -> str | None:
+        """Return the gravest cause, None if nothing is wrong."""
+        return self.concerns[0].cause if self.concerns else None
+
+    def report(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "state": str(self.state),
+            "colour": str(self.colour),
+            "sentence": self.sentence,
+            "cause": self.cause,
+            "concerns": [
+                {"colour": str(each.colour), "cause": each.cause, "text": each.text}
+                for each in self.concerns
+            ],
+        }
+
+
+def standing(
+    settings: Settings,
+    overview: Overview | None,
+    error: HbError | None = None,
+    own: Iterable[Symptom] = (),
+    also: Iterable[Concern] = (),
+) -> Standing:
+    """Say how far the ensemble can be relied on.
+
+    error   what kept the caller from looking at the system now; `overview` may be an older one
+    own     symptoms of the worker that asks
+    also    what the caller knows from watching for a while, as one look does not show it
+    """
+    system = system_verdict(overview, error, own)
+    board = Scores() if overview is None else overview.board
+    concerns = [*_broken(system), *also, *_operation(overview)]
+    if _known(board):
+        concerns += _quality(settings, board)
+    concerns.sort(key=lambda each: each.colour is not Colour.RED)  # stable: the order above stays
+    if concerns:
+        worst = concerns[0]
+        sentence = f"Degraded because {worst.text}."
+        return Standing(State.DEGRADED, worst.colour, sentence, tuple(concerns))
+    if system.level is Level.STARTING or overview is None:
+        sentence = f"Starting: {system.text or 'the system is being read'}."
+        return Standing(State.STARTING, Colour.GREY, sentence)
+    return _taught(settings, board)
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, or a dash where there is none.
+
+    >>> percent(0.0312), percent(None)
+    ('3.1 %', '-')
+    """
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _taught(settings: Settings, board: Scores) -> Standing:
+    """Return the state of an ensemble that nothing is wrong with."""
+    labels, least = board.labelled, settings.ensemble.min_labels
+    if labels == 0:
+        what = "every patient is referred" if least else "answers are guesses"
+        sentence = f"Untaught: no label has been learned yet, so {what}."
+        return Standing(State.UNTAUGHT, Colour.GREY, sentence)
+    if labels < least:
+        sentence = (
+            f"Untaught: {labels} of {least} labels learned; until then, patients are referred."
+        )
+        return Standing(State.UNTAUGHT, Colour.GREY, sentence)
+    if not _known(board):
+        counted = "1 label" if labels == 1 else f"{labels:,} labels"
+        sentence = f"Learning ({counted}: do not rely on it yet)."
+        return Standing(State.LEARNING, Colour.AMBER, sentence)
+    found = recent(settings, board)
+    wrong = percent(found.error.value)
+    sentence = f"Healthy: the error rate of the last {found.labels:,} labels is {wrong}."
+    return Standing(State.HEALTHY, Colour.GREEN, sentence)
+
+
+def _known(board: Scores) -> bool:
+    """Tell whether the error rate is known well enough to judge it."""
+    found = board.accuracy.get(ENSEMBLE)
+    if found is None:
+        return False
+    return max(found.value - found.low, found.high - found.value) <= KNOWN_WITHIN
+
+
+def _broken(system: Verdict) -> list[Concern]:
+    """Return what keeps the system from working."""
+    return [
+        Concern(
+            Colour.AMBER if symptom.cause is Cause.BROKER_SLOW else Colour.RED,
+            str(symptom.cause),
+            symptom.text,
+        )
+        for symptom in system.symptoms
+        if symptom.cause.level is Level.TROUBLE
+    ]
+
+
+def _operation(overview: Overview | None) -> Iterator[Concern]:
+    """Yield what the system meets although it works."""
+    if overview is None:
+        return
+    if overview.refused:
+        names = " and ".join(overview.refused)
+        text = f"records sent to {names} could not be used in the last ten minutes"
+        yield Concern(Colour.AMBER, "dead_letters", f"{text} (hb deadletters)")
+    if overview.limit and overview.pending >= _FULL * overview.limit:
+        text = f"{overview.pending:,} patients wait for predictions or labels, of at most"
+        yield Concern(Colour.AMBER, "join_filling", f"{text} {overview.limit:,}")
+
+
+def _quality(settings: Settings, board: Scores) -> Iterator[Concern]:
+    """Yield what is wrong with the answers themselves."""
+    found = recent(settings, board)
+    yield from _targets(board, found)
+    yield from _excluded(board)
+    if _guesses(found):
+        text = f"the miss rate of the last {found.labels:,} labels is {percent(found.miss.value)}"
+        yield Concern(Colour.RED, "guessing", f"{text}, no better than guessing")
+    if settings.ensemble.miss_target is None and _beaten(found):
+        text = f"the error rate of the last {found.labels:,} labels is {percent(found.error.value)}"
+        usual = found.baseline.error if found.baseline else None
+        text += f", and always answering {found.usual} would give {percent(usual)}"
+        yield Concern(Colour.AMBER, "below_baseline", text)
+    if board.risen:
+        text = f"the error rate has risen by {percent(board.risen)} within the last 1,000 labels"
+        yield Concern(Colour.AMBER, "error_risen", f"{text}: are labels wrong, or patients others?")
+
+
+def _targets(board: Scores, found: Recent) -> Iterator[Concern]:
+    for key, name, rate in (("per", "error rate", found.error), ("fnr", "miss rate", found.miss)):
+        target = board.targets.get(key)
+        if target is None or rate.value is None or rate.value <= target:
+            continue
+        text = f"the {name} of the last {found.labels:,} labels is {percent(rate.value)}"
+        yield _over(f"{key}_target", text, rate, target)
+
+
+def _excluded(board: Scores) -> Iterator[Concern]:
+    """Yield the labels that are excluded wrongly more often than the settings allow."""
+    for label, target in board.miss_targets.items():
+        cases = int(board.confusion[ENSEMBLE][board.labels.index(label)].sum())
+        share = board.missed.get(label)
+        if share is None or share <= target:
+            continue
+        right = round((1.0 - share) * cases)
+        low, high = share_interval(np.array([cases]), np.array([right]))
+        rate = Rate(cases, share, 1.0 - float(high[0]), 1.0 - float(low[0]))
+        text = f"{label} is wrongly excluded for {percent(share)} of its patients"
+        yield _over("miss_target", text, rate, target)
+
+
+def _over(cause: str, text: str, rate: Rate, target: float) -> Concern:
+    beyond = rate.low > target
+    said = f"{text}, above the target of {percent(target)}"
+    return Concern(
+        Colour.RED if beyond else Colour.AMBER,
+        cause,
+        said if beyond else f"{said}, perhaps by chance",
+    )
+
+
+def _guesses(found: Recent) -> bool:
+    """Tell whether patients with the positive label are missed as often as by blind guessing.
+
+    Whoever answers the positive label for a share q of the patients, whoever they are, misses 1 - q
+    of those who have it and gives q false alarms: together one.
+    """
+    miss, alarm = found.miss.value, found.alarm.value
+    return miss is not None and alarm is not None and miss + alarm >= 1.0
+
+
+def _beaten(found: Recent) -> bool:
+    """Tell whether the most frequent label does better, by more than chance explains."""
+    if found.baseline is None:
+        return False
+    won, lost = found.baseline.won, found.baseline.lost
+    low, _ = window_interval(np.array([won + lost]), np.array([lost]))
+    return bool(low[0] > 0.5)
