@@ -309,6 +309,7 @@ class EnsembleProcessor(Processor):
                 r.high,
                 r.epsilon,
                 r.missing,
+                r.subject,
             )
             events.append(
                 Prediction(

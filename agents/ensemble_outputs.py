@@ -85,6 +85,7 @@ class EnsembleOutputs:
                 _why(case, sure, answered, left, support),
                 sure.learned,
                 tuple(support),
+                _subject(case),
             )
             for case, label, share, votes, basis, answered, left, chance, record, support in decided
         ]
@@ -180,6 +181,12 @@ def _records(sure: Assessed) -> Iterable[TrackRecord]:
     """Return the track record of each diagnosis; many share one."""
     made = [TrackRecord(*record) for record in sure.records]
     return [made[at] for at in sure.track.tolist()]
+
+
+def _subject(case: Diagnose) -> str | None:
+    """Return the person whose visit it is, as the first learner that names one says."""
+    named = (payload.subject for payload in case.payloads if payload is not None)
+    return next((subject for subject in named if subject is not None), None)
 
 
 def _why(

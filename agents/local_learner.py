@@ -182,7 +182,8 @@ class LocalProcessor(Processor):
         for part, said in decided:
             ids = read.ids[part]
             sure = confidence(self.learner, said.choices)
-            values = encode_all(self._predictions.records(ids, read.at[part], said, sure))
+            records = self._predictions.records(ids, read.at[part], read.subjects[part], said, sure)
+            values = encode_all(records)
             keys = [name.encode() for name in ids]
             out.emit_many(self._topics.predictions, keys, values, times[part])
             self._features.keep(ids, rows[part], times[part])

@@ -26,6 +26,7 @@ class PredictionRecords:
         self,
         ids: Sequence[str],
         at: Sequence[int],
+        subjects: Sequence[str | None],
         predictions: Predictions,
         confidence: Confidence,
     ) -> Iterator[Prediction]:
@@ -50,6 +51,7 @@ class PredictionRecords:
             self._votes(predictions),
             self._log_odds.send(predictions.log_odds),
             repeat(0) if predictions.missing is None else predictions.missing.tolist(),
+            subjects,
         )
 
     def _votes(self, predictions: Predictions) -> Iterable[dict[str, str] | None]:

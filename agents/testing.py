@@ -61,14 +61,19 @@ class Pipeline:
     # What happens.
 
     def patient(
-        self, name: str, features: Mapping[str, object], *, unseen_by: Collection[str] = ()
+        self,
+        name: str,
+        features: Mapping[str, object],
+        *,
+        subject: str | None = None,
+        unseen_by: Collection[str] = (),
     ) -> Diagnosis | None:
         """Publish a patient; return the diagnosis, None while it waits for a learner.
 
-        `unseen_by` names learners that do not get to see this patient.
+        `subject` says whose visit it is; `unseen_by` names learners that do not get to see it.
         """
         skipped = {self.topics.instances(learner) for learner in unseen_by}
-        for topic, value in self._splitter.one(name, features, self.now).items():
+        for topic, value in self._splitter.one(name, features, self.now, subject).items():
             if topic not in skipped:
                 self.publish(topic, name.encode(), value)
         return self.diagnosis(name)

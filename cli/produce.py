@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -81,6 +82,13 @@ def produce(
             metavar="NAME", help="What made-up ids begin with: to go on where a run ended."
         ),
     ] = "",
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column that says whose visit a row is.  [default: columns.subject]",
+        ),
+    ] = None,
     no_labels: Annotated[bool, typer.Option("--no-labels", help="Publish no labels.")] = False,
     missing: Annotated[
         float,
@@ -109,8 +117,10 @@ def produce(
     from agents.clients.produce import Production, Trial
 
     delay = parse_delay(label_delay)
-    loaded = load(settings, set_)
+    loaded = load(settings, [*(set_ or ()), *subject_override(subject)])
     source = _source(file, dataset, loaded)
+    if subject and not source.grouped:
+        raise InputError(f"{source.name} has no column {subject!r}")
     if not source.labelled and not no_labels:
         if label_delay != "0":
             raise InputError(f"{source.name} has no labels; see columns.label in the settings")
@@ -151,7 +161,16 @@ def produce(
     _refuse_bad(source.name, checked, skip_bad)
     if paced is None:
         _warn_if_ahead(checked, trial)
-    _run(production, json, paced, _Resume(source.name if file else "", trial))
+    _run(production, json, paced, _Resume(source.name if file else "", trial, subject))
+
+
+def subject_override(column: str | None) -> list[str]:
+    """Return `--subject` as the setting that it stands for.
+
+    >>> subject_override("person")
+    ['columns.subject="person"']
+    """
+    return [] if column is None else [f"columns.subject={dumps(column)}"]
 
 
 def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "Source":
@@ -232,12 +251,14 @@ class _Resume(NamedTuple):
 
     file: str
     trial: "Trial"
+    subject: str | None = None
 
     def command(self, done: "Published") -> str:
         """Return the command that sends the rest."""
         trial, words = self.trial, ["hb", "produce"]
         words += [self.file] if self.file else ["--dataset", "wdbc"]
         words += ["--from", str(done.taken + 1), "--run", trial.run]
+        words += ["--subject", self.subject] if self.subject else []
         words += ["--shuffle"] if trial.shuffle else []
         words += [] if trial.seed is None else ["--seed", str(trial.seed)]
         words += ["--repeat", str(trial.repeat)] if trial.repeat > 1 else []

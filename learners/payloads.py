@@ -15,7 +15,7 @@ class PredictionPayload(NamedTuple):
     exploring, accuracy, log_odds   what fusion hears of it
     rule, phase, cube, votes        what feedback hands back, named or numbered as the caller likes
     trials, low, high, epsilon,
-    missing                         what a diagnosis shows; not kept after it
+    missing, subject                what a diagnosis shows; not kept after it
     """
 
     exploring: bool = False
@@ -30,6 +30,7 @@ class PredictionPayload(NamedTuple):
     high: float | None = None
     epsilon: float | None = None
     missing: int = 0
+    subject: str | None = None
 
 
 NOTHING_HEARD = PredictionPayload()

@@ -18,7 +18,7 @@ from schemas.records import (
 _AT = 1_760_000_000_000
 
 EXAMPLES: dict[type[Struct], Struct] = {
-    Instance: Instance("a17", {"radius": 14.2, "texture": 20.1, "site": "left"}, _AT),
+    Instance: Instance("a17", {"radius": 14.2, "texture": 20.1, "site": "left"}, _AT, "s5"),
     Prediction: Prediction(
         id="a17",
         learner="imaging",
@@ -35,6 +35,7 @@ EXAMPLES: dict[type[Struct], Struct] = {
         epsilon=0.62,
         votes={"logistic": "malignant", "always_benign": "benign"},
         log_odds=(2.3,),
+        subject="s5",
     ),
     Context: Context("a17", (61.0, "referred"), _AT),
     Label: Label("a17", "malignant", _AT + 86_400_000),
@@ -59,6 +60,7 @@ EXAMPLES: dict[type[Struct], Struct] = {
         why=("several_possible", "learner_missing", "new_cube"),
         learned=4120,
         support=(0.36, 0.64),
+        subject="s5",
     ),
     Feedback: Feedback(
         id="a17",

@@ -253,6 +253,8 @@ def _checks(record: type[Record], known: Mapping[str, Collection[str]]) -> list[
     """Return the checks of a record whose fields may hold only the known names."""
     checks = [_names_check(field, known[field], field, _column(field)) for field in known]
     checks.append(ID_CHECK)
+    if "subject" in record.__struct_fields__:
+        checks.append(SUBJECT_CHECK)
     if issubclass(record, Prediction | Feedback):
         checks.append(_CUBE_CHECK)
         if "label" in known:
@@ -266,6 +268,16 @@ ID_CHECK = Check(
     lambda records: not has_control_characters("".join([record.id for record in records])),
     Reason.BAD_ID,
     f"id: expected 1 to {MAX_TEXT} characters, none of them a control character",
+)
+
+SUBJECT_CHECK = Check(
+    lambda records: (
+        not has_control_characters(
+            "".join([record.subject for record in records if record.subject])
+        )
+    ),
+    Reason.BAD_ID,
+    f"subject: expected 1 to {MAX_TEXT} characters, none of them a control character",
 )
 
 _CUBE_CHECK = Check(

@@ -32,7 +32,7 @@ class Reason(StrEnum):
     WRONG_TYPE = "wrong_type", "a field holds a value of the wrong type"
     NOT_FINITE = "not_finite", "a number is NaN, infinite or too large for a double"
     OUT_OF_RANGE = "out_of_range", "a number or the length of a text lies outside its range"
-    BAD_ID = "bad_id", "the id is empty, too long or holds control characters"
+    BAD_ID = "bad_id", "the id or the subject is empty, too long or holds control characters"
     WRONG_DIMENSION = "wrong_dimension", "`x` has more or fewer entries than the features"
     MISSING_FEATURE = "missing_feature", "`x` lacks one of the learner's features"
     EXTRA_FEATURE = "extra_feature", "`x` names a feature that the learner does not have"

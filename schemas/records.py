@@ -24,6 +24,13 @@ from schemas.kinds import (
 )
 
 InstanceId = Annotated[Id, Meta(description="Opaque id of the instance; also the Kafka key.")]
+Subject = Annotated[
+    Id | None,
+    Meta(
+        description="Opaque token of the person who is seen; all visits of one person share it."
+        " Nothing is learned from it."
+    ),
+]
 At = Annotated[Millis, Meta(description="When it was made, in milliseconds since 1970 (UTC).")]
 Row = Annotated[
     tuple[Value, ...] | dict[Name, Value],
@@ -80,6 +87,7 @@ class Instance(Record, frozen=True):
 
     x: Row
     at: At
+    subject: Subject = None
 
 
 class Context(Record, frozen=True):
@@ -87,6 +95,7 @@ class Context(Record, frozen=True):
 
     x: Row
     at: At
+    subject: Subject = None
 
 
 class Label(Record, frozen=True):
@@ -121,6 +130,7 @@ class Prediction(Record, frozen=True):
         LogOdds, Meta(description=f"Log-odds of each label against the others, {_ORDER}")
     ] = None
     missing: MissingValues = 0
+    subject: Subject = None
 
 
 class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -213,6 +223,7 @@ class Diagnosis(Record, frozen=True):
             " chances are made of it."
         ),
     ] = None
+    subject: Subject = None
 
 
 class Feedback(Record, frozen=True):

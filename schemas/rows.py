@@ -27,7 +27,15 @@ from schemas.kinds import (
     has_control_characters,
     is_missing,
 )
-from schemas.reading import ID_CHECK, BatchReader, Check, Errors, Values, decoder
+from schemas.reading import (
+    ID_CHECK,
+    SUBJECT_CHECK,
+    BatchReader,
+    Check,
+    Errors,
+    Values,
+    decoder,
+)
 from schemas.reasons import Reason
 from schemas.records import Instance
 
@@ -56,10 +64,11 @@ class RowBatch:
     """The good rows of a batch, as columns, and the errors.
 
     A row has one number per feature, in order: the value itself, or the index of the category; nan
-    where it is missing.
+    where it is missing. `subjects` are None where none was named.
     """
 
     ids: list[str]
+    subjects: list[str | None]
     at: list[int]
     rows: list[Sequence[float]]
     positions: list[int]
@@ -83,7 +92,7 @@ class RowReader(BatchReader[Any]):
         if not features or len({feature.name for feature in features}) < len(features):
             raise ValueError("a reader of rows needs features, each with a name of its own")
         complete = _row_type(features, lambda f: Literal[f.categories] if f.categories else float)
-        super().__init__(complete, [ID_CHECK, *checks])
+        super().__init__(complete, [ID_CHECK, SUBJECT_CHECK, *checks])
         self.features = tuple(features)
         self._decode_gaps = decoder(_row_type(features, _with_gaps))
         self._categories = [
@@ -98,6 +107,7 @@ class RowReader(BatchReader[Any]):
         rows: list[Sequence[float]] = [_flat(record.x) for record in batch.records]
         return RowBatch(
             ids=[record.id for record in batch.records],
+            subjects=[record.subject for record in batch.records],
             at=[record.at for record in batch.records],
             rows=[self._numbers(row) for row in rows] if self._categories else rows,
             positions=batch.positions,
@@ -118,7 +128,8 @@ class RowReader(BatchReader[Any]):
             row = _flat(record.x)
             if self._values_fault(row) is not None:
                 raise
-        return self.record(record.id, tuple(map(_with_nan, self.features, row)), record.at)
+        filled = tuple(map(_with_nan, self.features, row))
+        return self.record(record.id, filled, record.at, record.subject)
 
     def _fault_in(self, document: Any) -> Fault | None:
         x = document.get("x") if isinstance(document, dict) else None
@@ -184,7 +195,12 @@ def _row_type(features: Sequence[Feature], kind: Callable[[Feature], Any]) -> ty
         kw_only=True,
     )
     in_order = tuple.__class_getitem__(tuple(kinds))
-    fields_of_record = [("id", Id), ("x", in_order | by_name), ("at", Millis)]
+    fields_of_record: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+        ("id", Id),
+        ("x", in_order | by_name),
+        ("at", Millis),
+        ("subject", Id | None, None),
+    ]
     return msgspec.defstruct(
         "Row", fields_of_record, tag_field="v", tag=VERSION, frozen=True, gc=False
     )

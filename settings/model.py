@@ -22,6 +22,10 @@ class ColumnSettings(Section):
         default=None, description="The column of instance ids; without one, ids are made up."
     )
     label: Text | None = Field(default=None, description="The column of labels, if there is one.")
+    subject: Text | None = Field(
+        default=None,
+        description="The column that says whose visit a row is, if people come more than once.",
+    )
 
 
 class Settings(Section):

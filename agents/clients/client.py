@@ -110,15 +110,22 @@ class Publisher:
         finally:
             await self._sender.__aexit__(*error)
 
-    async def publish(self, features: Mapping[str, object], *, id: str | None = None) -> Published:  # noqa: A002 - the record's own word
+    async def publish(
+        self,
+        features: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002 - the record's own word
+        subject: str | None = None,
+    ) -> Published:
         """Publish a patient and return its id: the one given, or an opaque one that is made up.
 
         `features` holds a number or the name of a category for each feature of the settings; what
-        no learner uses is not sent. An id must never be used for a second patient: it gets no
-        diagnosis, and `Diagnoses.of` does not take the first one's for it.
+        no learner uses is not sent. An id names one visit and must never be used for a second: that
+        gets no diagnosis, and `Diagnoses.of` does not take the first one's for it. A person who
+        comes again gets a new id, and the same `subject`, an opaque token too.
         """
         name = id or new_id()
-        values = self._splitter.one(name, features, wall())
+        values = self._splitter.one(name, features, wall(), subject)
         after = 0 if id is None else await self._end(name)
         await self._sender.send(name.encode(), values, wall())
         return Published.of(name, after)
@@ -292,9 +299,15 @@ class Client:
         finally:
             self._end()
 
-    def publish(self, features: Mapping[str, object], *, id: str | None = None) -> str:  # noqa: A002 - the record's own word
+    def publish(
+        self,
+        features: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002 - the record's own word
+        subject: str | None = None,
+    ) -> str:
         """Publish a patient and return its id; see `Publisher.publish`."""
-        return self._do(self._publisher.publish(features, id=id))
+        return self._do(self._publisher.publish(features, id=id, subject=subject))
 
     def diagnosis(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002 - the record's own word
         """Wait for the diagnosis of a patient published since this was entered."""
@@ -305,10 +318,11 @@ class Client:
         features: Mapping[str, object],
         *,
         id: str | None = None,  # noqa: A002 - the record's own word
+        subject: str | None = None,
         timeout: float = PATIENCE,
     ) -> Diagnosis:
         """Publish a patient and wait for its diagnosis."""
-        return self.diagnosis(self.publish(features, id=id), timeout)
+        return self.diagnosis(self.publish(features, id=id, subject=subject), timeout)
 
     def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
         """Publish the true label of a patient."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 
@@ -17,6 +17,8 @@ from settings.errors import InputError
 from settings.model import Settings
 from settings.proposing.csv_file import CHUNK, CsvFile
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Patients:
@@ -25,6 +27,7 @@ class Patients:
     lines    where each is in its source, for messages
     ids      None where the source has none
     labels   None where the source has none; "" for a patient without one
+    subjects whose visit each is: None where the source has none, or none for a row
     share    how much of the source is read when these are done, 0 … 1
     """
 
@@ -33,6 +36,7 @@ class Patients:
     ids: Sequence[str] | None = None
     labels: Sequence[str] | None = None
     share: float = 1.0
+    subjects: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -45,18 +49,22 @@ class Patients:
             None if self.ids is None else [self.ids[row] for row in rows],
             None if self.labels is None else [self.labels[row] for row in rows],
             self.share if share is None else share,
+            None if self.subjects is None else [self.subjects[row] for row in rows],
         )
 
 
 class Source(Protocol):
     """Where patients come from.
 
-    texts   values are text, as in a CSV file
+    texts      values are text, as in a CSV file
+    labelled   it has labels
+    grouped    it says whose visit each row is
     """
 
     name: str
     texts: bool
     labelled: bool
+    grouped: bool
     id_column: str
 
     def chunks(self) -> Iterator[Patients]:
@@ -64,7 +72,7 @@ class Source(Protocol):
 
 
 class CsvPatients:
-    """A CSV file with a header; `[columns]` of the settings names the ids and the labels."""
+    """A CSV file with a header; `[columns]` of the settings names ids, labels and subjects."""
 
     texts = True
 
@@ -76,13 +84,15 @@ class CsvPatients:
         columns, header = settings.columns, self._file.header
         self._id = columns.id if columns.id in header else None
         self._label = columns.label if columns.label in header else None
+        self._subject = columns.subject if columns.subject in header else None
         self._labels = frozenset(settings.labels)
         self.id_column = self._id or "id"
         self.labelled = self._label is not None
+        self.grouped = self._subject is not None
 
     def chunks(self) -> Iterator[Patients]:
         """Read from the start."""
-        special = [name for name in (self._id, self._label) if name]
+        special = [name for name in (self._id, self._label, self._subject) if name]
         names = list(dict.fromkeys([*self._features, *special]))
         read, size = 0, max(self._file.size, 1)
 
@@ -100,6 +110,7 @@ class CsvPatients:
                 if self._label
                 else None,
                 min(read / size, 1.0),
+                [_subject(text) for text in columns[self._subject]] if self._subject else None,
             )
 
 
@@ -112,9 +123,9 @@ class _Row(NamedTuple):
 
 
 class JsonPatients:
-    """A file with one JSON object per line; ids and labels under the names of `[columns]`.
+    """A file with one JSON object per line; ids, labels and subjects as `[columns]` names them.
 
-    Where the settings name none, the keys `id` and `label` are looked for.
+    Where the settings name none, the keys `id`, `label` and `subject` are looked for.
     """
 
     texts = False
@@ -125,12 +136,14 @@ class JsonPatients:
         self._features = Splitter(settings).columns
         self.id_column = settings.columns.id or "id"
         self._label = settings.columns.label or "label"
+        self._subject = settings.columns.subject or "subject"
         self._labels = frozenset(settings.labels)
         first = next(iter(self._rows()), None)
         if first is None:
             raise InputError(f"{path}: the file is empty; expected one JSON object a line")
         self._has_ids = self.id_column in first[1]
         self.labelled = self._label in first[1]
+        self.grouped = self._subject in first[1]
 
     def chunks(self) -> Iterator[Patients]:
         """Read from the start."""
@@ -146,6 +159,9 @@ class JsonPatients:
                 if self.labelled
                 else None,
                 min(read / size, 1.0),
+                [_subject(_text(row.get(self._subject))) for row in objects]
+                if self.grouped
+                else None,
             )
 
     def _rows(self) -> Iterator[_Row]:
@@ -175,6 +191,11 @@ def _label(text: str, labels: Collection[str]) -> str:
     return "" if text not in labels and is_missing(text) else text
 
 
+def _subject(text: str) -> str | None:
+    """Return a subject as it is; None where a word says that it is missing."""
+    return None if is_missing(text) else text.strip()
+
+
 def _text(value: object) -> str:
     """Return an id or a label as text: numbers are written as JSON writes them."""
     if value is None:
@@ -196,7 +217,7 @@ class TablePatients:
     ) -> None:
         self.name = name
         self.id_column = "id"
-        self.labelled = labels is not None
+        self.labelled, self.grouped = labels is not None, False
         count = len(next(iter(columns.values())))
         self._all = Patients(range(1, count + 1), columns, ids, labels)
 
@@ -232,10 +253,11 @@ def gathered(source: Source) -> Patients:
         {name: [value for part in parts for value in part.columns[name]] for name in names},
         _joined([part.ids for part in parts]),
         _joined([part.labels for part in parts]),
+        subjects=_joined([part.subjects for part in parts]),
     )
 
 
-def _joined(parts: Sequence[Sequence[str] | None]) -> list[str] | None:
+def _joined(parts: Sequence[Sequence[T] | None]) -> list[T] | None:
     if not parts or parts[0] is None:
         return None
     return [text for part in parts for text in part or ()]

@@ -25,7 +25,7 @@ from agents.clients.client import new_id
 from agents.clients.label_delays import Delay, fixed
 from agents.clients.patient_files import Patients, Source, gathered
 from agents.clients.sender import Sender
-from agents.clients.splitting import Split, Splitter
+from agents.clients.splitting import ID, SUBJECT, Fault, Split, Splitter
 from schemas.records import Label
 from schemas.writing import encode_all
 from settings.errors import InputError
@@ -257,7 +257,7 @@ class Production:
 
     async def _send(self, sender: Sender, piece: Patients) -> None:
         at = wall()
-        split = self._splitter.many(piece.ids or (), piece.columns, at)
+        split = self._split(piece, at)
         labels = self._true_labels(piece, split)
         if split.faults or len(labels) < len(split.rows):
             piece, split, labels = self._without_bad(piece, at)
@@ -273,12 +273,20 @@ class Production:
 
         await _counted(sender.send_many(keys, split.values, at), count)
 
+    def _split(self, piece: Patients, at: int) -> Split:
+        return self._splitter.many(piece.ids or (), piece.columns, at, piece.subjects)
+
+    def _column(self, fault: Fault) -> str:
+        """Return the column of the source in which a fault is."""
+        columns = {ID: self._source.id_column, SUBJECT: self._settings.columns.subject or "subject"}
+        return columns.get(fault.column, fault.column)
+
     def _bad_rows(self, piece: Patients) -> dict[int, tuple[str, str]]:
         """Return what is wrong with rows that cannot be used: the column, and what is expected."""
         ids = piece.ids if piece.ids is not None else ["made-up"] * len(piece)
         bad = {
-            fault.row: (fault.column or self._source.id_column, fault.expected)
-            for fault in self._splitter.faults(ids, piece.columns)
+            fault.row: (self._column(fault), fault.expected)
+            for fault in self._splitter.faults(ids, piece.columns, piece.subjects)
         }
         for row in range(len(piece)) if self._labelled else ():
             if not self._label_known(piece, row):
@@ -298,7 +306,7 @@ class Production:
                 )
             self.done.skipped[column] += 1
         kept = piece.take([row for row in range(len(piece)) if row not in bad])
-        split = self._splitter.many(kept.ids or (), kept.columns, at)
+        split = self._split(kept, at)
         return kept, split, self._true_labels(kept, split)
 
     def _label_again(self, piece: Patients) -> None:

@@ -21,8 +21,10 @@ from streams.kafka.topics import Topics
 
 _NUMBERS = {int, float}
 _REQUIRED = "a value: it is required"
-ID = ""
-"""The column of a fault in the id."""
+ID, SUBJECT = "", " "
+"""The columns of faults in the id and in the subject; no feature has such a name."""
+_TOKENS = {ID: "id", SUBJECT: "subject"}
+_TOKEN = f"1 to {MAX_TEXT} characters, none of them a control one"
 
 
 class _Kind(NamedTuple):
@@ -46,7 +48,7 @@ class Fault:
     expected: str
 
     def __str__(self) -> str:
-        name = f"feature {self.column!r}" if self.column else "id"
+        name = _TOKENS.get(self.column, f"feature {self.column!r}")
         return f"{name}: expected {self.expected}"
 
 
@@ -95,39 +97,60 @@ class Splitter:
         """Return the names of all features, each once."""
         return list(dict.fromkeys(f.name for part in self._parts for f in part.features))
 
-    def one(self, name: str, features: Mapping[str, object], at: int) -> dict[str, bytes]:
+    def one(
+        self, name: str, features: Mapping[str, object], at: int, subject: str | None = None
+    ) -> dict[str, bytes]:
         """Return the value for each topic of one patient, or raise PatientError.
 
         Features that no learner uses are not sent; those that are not given are missing.
         """
         if not any(column in features for column in self.columns):
             raise PatientError(f"expected at least one of the features {', '.join(self.columns)}")
-        split = self.many([name], {column: [features.get(column)] for column in self.columns}, at)
+        columns = {column: [features.get(column)] for column in self.columns}
+        split = self.many([name], columns, at, [subject])
         for fault in split.faults:
             raise PatientError(str(fault))
         return {topic: values[0] for topic, values in split.values.items()}
 
-    def many(self, ids: Sequence[str], columns: Mapping[str, Sequence[Any]], at: int) -> Split:
+    def many(
+        self,
+        ids: Sequence[str],
+        columns: Mapping[str, Sequence[Any]],
+        at: int,
+        subjects: Sequence[str | None] | None = None,
+    ) -> Split:
         """Split patients, given column by column; those with a fault are skipped."""
-        ready, faults = self._ready(ids, columns)
+        ready, faults = self._ready(ids, columns, subjects)
         rows = [row for row in range(len(ids)) if row not in faults]
         if faults:
             ready = {kind: [values[row] for row in rows] for kind, values in ready.items()}
         kept = [ids[row] for row in rows]
-        values = {part.topic: _encode(part, kept, ready, at) for part in self._parts}
+        whose = [None if subjects is None else subjects[row] for row in rows]
+        values = {part.topic: _encode(part, kept, whose, ready, at) for part in self._parts}
         return Split(rows, kept, values, [faults[row] for row in sorted(faults)])
 
-    def faults(self, ids: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> list[Fault]:
+    def faults(
+        self,
+        ids: Sequence[str],
+        columns: Mapping[str, Sequence[Any]],
+        subjects: Sequence[str | None] | None = None,
+    ) -> list[Fault]:
         """Return what `many` would find wrong, by row."""
-        found = self._ready(ids, columns)[1]
+        found = self._ready(ids, columns, subjects)[1]
         return [found[row] for row in sorted(found)]
 
     def _ready(
-        self, ids: Sequence[str], columns: Mapping[str, Sequence[Any]]
+        self,
+        ids: Sequence[str],
+        columns: Mapping[str, Sequence[Any]],
+        subjects: Sequence[str | None] | None,
     ) -> tuple[dict[_Kind, Sequence[Any]], dict[int, Fault]]:
         """Return the columns as they travel, and the faults by row."""
         faults: dict[int, Fault] = {}
-        _check_ids(ids, faults)
+        _check_tokens(ids, ID, faults)
+        if subjects is not None:
+            # None stands for a patient of whom no more than this visit is known.
+            _check_tokens(["-" if name is None else name for name in subjects], SUBJECT, faults)
         return {
             kind: self._converted(kind, columns[kind.name], faults) for kind in self._kinds
         }, faults
@@ -184,7 +207,7 @@ def _kind(feature: FeatureSettings) -> _Kind:
 def label_value(name: str, label: str, at: int, labels: Sequence[str]) -> bytes:
     """Return a label as it travels, or raise PatientError."""
     faults: dict[int, Fault] = {}
-    _check_ids([name], faults)
+    _check_tokens([name], ID, faults)
     for fault in faults.values():
         raise PatientError(str(fault))
     if label not in labels:
@@ -195,6 +218,7 @@ def label_value(name: str, label: str, at: int, labels: Sequence[str]) -> bytes:
 def _encode(
     part: _Part,
     ids: Sequence[str],
+    subjects: Sequence[str | None],
     ready: Mapping[_Kind, Sequence[Any]],
     at: int,
 ) -> list[bytes]:
@@ -203,18 +227,18 @@ def _encode(
     rows = zip(*columns, strict=True)
     record = part.record
     return encode_all(
-        record(name, dict(zip(names, row, strict=True)), at)
-        for name, row in zip(ids, rows, strict=True)
+        record(name, dict(zip(names, row, strict=True)), at, subject)
+        for name, subject, row in zip(ids, subjects, rows, strict=True)
     )
 
 
-def _check_ids(ids: Sequence[str], faults: dict[int, Fault]) -> None:
-    joined = "".join(ids)
-    if joined.isprintable() and all(0 < len(name) <= MAX_TEXT for name in ids):
+def _check_tokens(names: Sequence[str], column: str, faults: dict[int, Fault]) -> None:
+    joined = "".join(names)
+    if joined.isprintable() and all(0 < len(name) <= MAX_TEXT for name in names):
         return
-    for row, name in enumerate(ids):
+    for row, name in enumerate(names):
         if not 0 < len(name) <= MAX_TEXT or has_control_characters(name) or not _is_utf8(name):
-            faults[row] = Fault(row, ID, f"1 to {MAX_TEXT} characters, none of them a control one")
+            faults.setdefault(row, Fault(row, column, _TOKEN))
 
 
 def _is_utf8(text: str) -> bool:

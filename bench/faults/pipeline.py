@@ -39,7 +39,7 @@ _PAUSE = 1.0
 class Drawn:
     """Patients drawn from a seed, as a source to publish."""
 
-    name, texts, labelled, id_column = "drawn patients", False, True, "id"
+    name, texts, labelled, grouped, id_column = "drawn patients", False, True, False, "id"
 
     def __init__(self, count: int, seed: int) -> None:
         self._count, self._seed = count, seed

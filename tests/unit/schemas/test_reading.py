@@ -223,3 +223,17 @@ def test_a_category_that_is_not_listed_is_missing(category):
     read = reader.read([b'{"v":1,"id":"a","x":[' + category + b',"-"],"at":5}'])
     assert read.errors == []
     assert np.array_equal(read.rows[0], [np.nan, 0.0], equal_nan=True)
+
+
+def test_a_record_may_say_whose_visit_it_is():
+    reader = RowReader([Feature("p")])
+    batch = reader.read([value(x=[1.0], subject="s5"), value(x=[None], subject="s6"), value(x=[2])])
+    assert batch.subjects == ["s5", "s6", None]
+
+
+@pytest.mark.parametrize("subject", ["", "a\nb", "x" * 201])
+def test_a_subject_is_a_token_like_an_id(subject):
+    (_, error), *_ = RowReader([Feature("p")]).read([value(x=[1.0], subject=subject)]).errors
+    assert error.reason is Reason.BAD_ID
+    assert "subject" in str(error)
+    assert subject not in str(error) or not subject
