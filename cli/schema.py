@@ -24,6 +24,7 @@ def schema(
         str | None,
         typer.Argument(help="The record; all of them if not given.", autocompletion=_names),
     ] = None,
+    *,
     folder: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write the JSON Schemas as files there."),
@@ -34,13 +35,30 @@ def schema(
             "--docs", metavar="FILE", help="Write the reference into the marked part of a page."
         ),
     ] = None,
+    as_asyncapi: Annotated[
+        bool,
+        typer.Option(
+            "--asyncapi", help="Print the AsyncAPI document of all topics instead, as JSON."
+        ),
+    ] = False,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PREFIX",
+            help="With --asyncapi: the topics' prefix, such as `wdbc.`; left open if not given.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the records of every topic, or write their JSON Schemas.
 
     `hb schema label` shows the fields of a record, `hb schema label --json` its JSON Schema, and
-    `hb schema --out schemas/` writes one file each.
+    `hb schema --out schemas/` writes one file each. `hb schema --asyncapi > asyncapi.json`
+    describes all topics for tools that draw documentation or generate clients.
     """
+    if as_asyncapi:
+        _print_asyncapi(prefix)
+        return
     from schemas.json_schemas import RECORDS, json_schema
 
     if record is not None and record not in RECORDS:
@@ -55,6 +73,14 @@ def schema(
         print_json(schemas if record is None else schemas[record])
     elif folder is None and docs is None:
         out.print(_overview() if record is None else _fields(record))
+
+
+def _print_asyncapi(prefix: str | None) -> None:
+    from importlib.metadata import version
+
+    from schemas.asyncapi import asyncapi
+
+    print_json(asyncapi(version("hedged-bandits"), prefix))
 
 
 def _write_schemas(folder: Path, schemas: dict[str, dict[str, object]]) -> None:

@@ -166,3 +166,16 @@ def reference() -> None:
     from settings.reference import reference_page
 
     sys.stdout.write(reference_page())
+
+
+@group.command()
+def schema() -> None:
+    """Print the JSON Schema of the settings file, for editors.
+
+    `hb settings schema > ensemble.schema.json`, and as the first line of `ensemble.toml`:
+    `#:schema ./ensemble.schema.json`. Editors with a TOML language server then complete keys,
+    explain them and mark mistakes.
+    """
+    from settings.json_schema import settings_schema
+
+    print_json(settings_schema())

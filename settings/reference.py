@@ -48,6 +48,8 @@ every problem with its line, `hb settings show` prints it with all defaults fill
   is text. The environment cannot name code: neither a rule's `package.module:name` nor
   `rules.packages`.
 - An unknown key is an error, so that a misspelt key cannot be overlooked.
+- **Editors** complete and check keys with `hb settings schema > ensemble.schema.json` and
+  `#:schema ./ensemble.schema.json` as the first line of the file.
 """
 _SECTIONS: dict[type[Section], tuple[str, str]] = {
     Settings: ("The top of the file", ""),
