@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from agents.local_learner import readable
+from agents.sealing import context_opener
 from learners.join import Context, Event
 from learners.payloads import ContextPayload
 from schemas.deadletters import digest
@@ -22,7 +23,7 @@ class ContextReader:
         context = settings.ensemble.context
         assert context is not None  # noqa: S101 - made only for settings with a context
         self._partition = context.partition()
-        self._reader = RowReader(readable(self._partition.space), [home])
+        self._reader = RowReader(readable(self._partition.space), [home], context_opener(settings))
 
     def read(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         """Return the contexts of a batch, and the errors."""

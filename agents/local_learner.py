@@ -18,6 +18,7 @@ from agents.log_odds import LogOddsFormat
 from agents.pooling import FILLING, LEARNED, OtherCounts, PhaseIds, RulePool
 from agents.prediction_records import PredictionRecords
 from agents.record_checks import at_home
+from agents.sealing import instance_opener
 from agents.state_encoding import pack_state, unpack_state
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import WaitingFeatures
@@ -98,14 +99,13 @@ class LocalProcessor(Processor):
         self._rule_index = {rule: i for i, rule in enumerate(self._rules)}
         self._full = settings.learners[name].feedback == "full"
         home = at_home(settings, context.partition)
-        self._instances = RowReader(readable(self.learner.space), [home])
+        opener = instance_opener(settings, name)
+        self._instances = RowReader(readable(self.learner.space), [home], opener)
         known = {"label": settings.labels, "predicted": settings.labels, "rule": self._rules}
         self._feedback = Reader(Feedback, known=known, checks=[home])
         self._counts: CountsTable = context.tables["counts"]
         self._totals = LocalTotals(context.tables["totals"], len(self._rules))
-        self._features = WaitingFeatures(
-            context.tables.get("features"), settings, self.learner.space.d
-        )
+        self._features = WaitingFeatures(context.tables.get("features"), settings, name)
         self._models: EntriesTable | None = context.tables.get("models")
         self._ids = PhaseIds(self.learner)
         self._counted: list[Any] = []

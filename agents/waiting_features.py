@@ -1,35 +1,97 @@
-"""Features of instances that wait for their label, in the local learner's own state."""
+"""Features of instances that wait for their label, in the local learner's own state.
+
+An entry is the time from which it waits, then the row: in the clear as doubles, or encrypted. An
+encrypted one is longer than any row in the clear, so both can be told apart, and rows from before
+keys were set are read as well.
+"""
 
 from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
 
+from agents.sealing import KeyMissingError, KeyRing, WrongKeyError, learner_rings
 from learners.arrays.types import Floats
+from schemas.sealed import Sealed
 from settings.model import Settings
 from settings.sections.base import milliseconds
 from streams.clock import wall
+from streams.engine.errors import FinalError
 from streams.engine.state.entries import EntriesTable
+
+_TIME = 8
+
+
+class RowFormat:
+    """How a learner's waiting rows are written and read; encrypted if the learner has keys."""
+
+    def __init__(self, settings: Settings, learner: str) -> None:
+        rings = learner_rings(settings, learner)
+        self._ring = rings.waiting if rings else KeyRing("", {})
+        self._learner = learner
+        self.size = 8 * len(settings.learners[learner].features)
+
+    def write(self, name: str, row: bytes) -> bytes:
+        """Return a row as it is kept."""
+        if not self._ring:
+            return row
+        key, content = self._ring.seal(name, row)
+        return bytes([len(key)]) + key.encode() + content
+
+    def read(self, name: str, kept: bytes) -> bytes:
+        """Return a row as it was; raise FinalError if its key is not there."""
+        if len(kept) == self.size:
+            return kept
+        sealed = _sealed(kept)
+        try:
+            return self._ring.open(name, sealed)
+        except KeyMissingError:
+            raise FinalError(
+                f"learner {self._learner}: features that wait for their label are under the key"
+                f" {sealed.key!r}; add it to privacy.keys.{self._learner}, behind the key that"
+                " encrypts"
+            ) from None
+        except WrongKeyError:
+            raise FinalError(
+                f"learner {self._learner}: features that wait for their label do not open under"
+                f" the key {sealed.key!r}: it is another key of that id, or they were altered"
+            ) from None
+
+    def key_of(self, kept: bytes) -> str | None:
+        """Return the id of the key that a row is under, None for one in the clear."""
+        return None if len(kept) == self.size else _sealed(kept).key
+
+
+def _sealed(kept: bytes) -> Sealed:
+    end = 1 + kept[0] if kept else 0
+    return Sealed(kept[1:end].decode("ascii", "replace"), kept[end:])
 
 
 class WaitingFeatures:
     """Features of instances that wait for their label, oldest first; bounded, and counted."""
 
-    def __init__(self, table: EntriesTable | None, settings: Settings, d: int) -> None:
+    def __init__(self, table: EntriesTable | None, settings: Settings, learner: str) -> None:
         self._table = table
         self._ttl = milliseconds(settings.ensemble.label_ttl + settings.ensemble.fusion_timeout)
         self._most = settings.ensemble.max_pending
         self._at: OrderedDict[str, int] = OrderedDict()
-        self._size = 8 * d
+        self._rows = RowFormat(settings, learner)
         self._newest = 0
         if table is not None:
-            # What was stamped by a clock that ran ahead begins to wait now.
-            now = wall()
-            waiting = [
-                (min(int.from_bytes(v[:8], "big"), now), k.decode()) for k, v in table.items()
-            ]
-            self._at.update((name, at) for at, name in sorted(waiting))
-            self._newest = max(self._at.values(), default=0)
+            self._restore(table)
+
+    def _restore(self, table: EntriesTable) -> None:
+        # What was stamped by a clock that ran ahead begins to wait now.
+        now, waiting, keys = wall(), [], dict[str | None, tuple[str, bytes]]()
+        for key, value in table.items():
+            name = key.decode()
+            waiting.append((min(int.from_bytes(value[:_TIME], "big"), now), name))
+            keys.setdefault(self._rows.key_of(value[_TIME:]), (name, value[_TIME:]))
+        self._at.update((name, at) for at, name in sorted(waiting))
+        self._newest = max(self._at.values(), default=0)
+        # A key that is missing or wrong is said now, not when a label comes in some weeks.
+        for name, kept in keys.values():
+            self._rows.read(name, kept)
 
     def keep(self, ids: Sequence[str], rows: Floats, times: Sequence[int]) -> None:
         """Keep the rows of instances that were decided just now.
@@ -38,21 +100,26 @@ class WaitingFeatures:
         """
         if self._table is None:
             return
-        data = np.ascontiguousarray(rows).tobytes()
+        data, size = np.ascontiguousarray(rows).tobytes(), self._rows.size
         for k, (name, time) in enumerate(zip(ids, times, strict=True)):
             self._newest = at = max(self._newest, time)
             self._at[name] = at
             self._at.move_to_end(name)
-            row = data[k * self._size : (k + 1) * self._size]
-            self._table.put(name.encode(), at.to_bytes(8, "big") + row)
+            kept = self._rows.write(name, data[k * size : (k + 1) * size])
+            self._table.put(name.encode(), at.to_bytes(_TIME, "big") + kept)
 
     def pop(self, name: str) -> bytes | None:
         """Return the row of an instance and drop it; None if it is not kept (any more)."""
+        found = self._take(name)
+        return None if found is None else self._rows.read(name, found[_TIME:])
+
+    def _take(self, name: str) -> bytes | None:
+        """Drop the entry of an instance and return it."""
         if self._table is None or self._at.pop(name, None) is None:
             return None
         found = self._table.get(name.encode())
         self._table.delete(name.encode())
-        return None if found is None else found[8:]
+        return found
 
     def expire(self, now: int) -> int:
         """Drop what is too old or too much; return how many."""
@@ -61,6 +128,6 @@ class WaitingFeatures:
             name, at = next(iter(self._at.items()))
             if at + self._ttl > now and len(self._at) <= self._most:
                 break
-            self.pop(name)
+            self._take(name)
             dropped += 1
         return dropped

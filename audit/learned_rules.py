@@ -11,12 +11,14 @@ import numpy as np
 from agents.pooling import FILLING, LEARNED
 from agents.state_encoding import unpack_state
 from agents.totals import FORGOTTEN
+from agents.waiting_features import RowFormat
 from audit.compare import same_state
 from audit.recording.columns import firsts
 from learners.arrays.types import Bools
 from learners.errors import LearnerError
 from learners.local.learner import Lessons, opinion
 from learners.rules.base import LearningRule
+from streams.engine.errors import FinalError
 from streams.kafka.topics import local
 
 if TYPE_CHECKING:
@@ -132,9 +134,15 @@ def _audit_features(audit: "LocalAudit") -> None:
         (number, row.tobytes())
         for number, row in zip(audit.instances["id"].tolist(), audit.instances["row"], strict=True)
     }
-    wrong = sum(
-        (find(key.decode("utf-8", "replace")), value[8:]) not in mine for key, value in held.items()
-    )
+    rows = RowFormat(audit.observed.settings, audit.name)
+    wrong = 0
+    for key, value in held.items():
+        name = key.decode("utf-8", "replace")
+        try:
+            wrong += (find(name), rows.read(name, value[8:])) not in mine
+        except FinalError as error:
+            audit.findings.note(str(error))
+            wrong += 1
     note = "" if audit.observed.whole else "not compared: the start of its topics is gone"
     audit.findings.table(
         f"{local(audit.name)} features", audit.where, values=len(held),

@@ -184,7 +184,7 @@ def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "So
     from cli.demo.wdbc import DATASETS
 
     source = DATASETS[str(dataset)]()
-    source.need(Splitter(settings).columns)
+    source.need(Splitter(settings, sealed=False).columns)
     return source
 
 

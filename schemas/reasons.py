@@ -36,6 +36,7 @@ class Reason(StrEnum):
     WRONG_DIMENSION = "wrong_dimension", "`x` has more or fewer entries than the features"
     MISSING_FEATURE = "missing_feature", "`x` lacks one of the learner's features"
     EXTRA_FEATURE = "extra_feature", "`x` names a feature that the learner does not have"
+    UNDECRYPTABLE = "undecryptable", "`x` is encrypted, and none of the reader's keys opens it"
     UNKNOWN_CATEGORY = "unknown_category", "a categorical feature holds none of its categories"
     UNKNOWN_LABEL = "unknown_label", "a label is not in the settings"
     UNKNOWN_LEARNER = "unknown_learner", "a learner is not in the settings"

@@ -37,7 +37,8 @@ Row = Annotated[
     Meta(
         description="The features: an array in the order of the settings, or an object by feature "
         "name. A number for a real feature, the category's name for a categorical one; null, or no "
-        "entry in the object, where a value is missing."
+        "entry in the object, where a value is missing. Encrypted features travel as one text, "
+        "which begins with `hb1.`."
     ),
 ]
 Phase = Annotated[

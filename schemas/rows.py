@@ -18,8 +18,10 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from schemas.errors import RecordError
 from schemas.explain import Fault, fault_at, first_fault
 from schemas.kinds import (
+    MAX_BYTES,
     MAX_TEXT,
     VERSION,
     Id,
@@ -30,6 +32,7 @@ from schemas.kinds import (
 from schemas.reading import (
     ID_CHECK,
     SUBJECT_CHECK,
+    Batch,
     BatchReader,
     Check,
     Errors,
@@ -38,6 +41,7 @@ from schemas.reading import (
 )
 from schemas.reasons import Reason
 from schemas.records import Instance
+from schemas.sealed import PREFIX, Opener, opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class RowBatch:
 
 
 class RowReader(BatchReader[Any]):
-    """Reads instances, or contexts, with the given features.
+    """Reads instances, or contexts, with the given features; `opener` decrypts them.
 
     >>> reader = RowReader([Feature("age"), Feature("sex", ("f", "m"))])
     >>> reader.read([b'{"v":1,"id":"a","x":[41,"m"],"at":5}',
@@ -88,12 +92,18 @@ class RowReader(BatchReader[Any]):
     [(0, RecordError('wrong_dimension: x: expected 2 entries'))]
     """
 
-    def __init__(self, features: Sequence[Feature], checks: Sequence[Check] = ()) -> None:
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        checks: Sequence[Check] = (),
+        opener: Opener | None = None,
+    ) -> None:
         if not features or len({feature.name for feature in features}) < len(features):
             raise ValueError("a reader of rows needs features, each with a name of its own")
         complete = _row_type(features, lambda f: Literal[f.categories] if f.categories else float)
         super().__init__(complete, [ID_CHECK, SUBJECT_CHECK, *checks])
         self.features = tuple(features)
+        self._opener = opener
         self._decode_gaps = decoder(_row_type(features, _with_gaps))
         self._categories = [
             (j, {category: float(i) for i, category in enumerate(feature.categories)})
@@ -114,6 +124,20 @@ class RowReader(BatchReader[Any]):
             errors=batch.errors,
         )
 
+    def _sift(self, values: Values) -> Batch[Any]:
+        if self._opener is None:
+            return super()._sift(values)
+        clear, faults = list(values), dict[int, RecordError]()
+        for i, value in enumerate(values):
+            if value and len(value) <= MAX_BYTES:
+                try:
+                    clear[i] = opened(value, self._opener)
+                except RecordError as error:
+                    clear[i], faults[i] = None, error
+        batch = super()._sift(clear)
+        batch.errors[:] = [(i, faults.get(i, error)) for i, error in batch.errors]
+        return batch
+
     def _numbers(self, row: Sequence[Any]) -> Sequence[float]:
         numbers = list(row)
         for j, index in self._categories:
@@ -133,6 +157,8 @@ class RowReader(BatchReader[Any]):
 
     def _fault_in(self, document: Any) -> Fault | None:
         x = document.get("x") if isinstance(document, dict) else None
+        if isinstance(x, str) and x.startswith(PREFIX):
+            return Fault(Reason.UNDECRYPTABLE, "x", "features in the clear: there are no keys here")
         if not isinstance(x, list | dict):
             return first_fault(document, Instance)
         fault = first_fault({**document, "x": []}, Instance)

@@ -150,6 +150,11 @@ CHANGES = (
         why="State does not depend on them; `hb topics check --alter` applies those of topics.",
     ),
     Change(
+        ("privacy.*",),
+        free=True,
+        why="What is stored in the clear or under any key that is still listed is read.",
+    ),
+    Change(
         ("rules.*", "broker.*", "worker.*"),
         free=True,
         why="State does not depend on them; but another cluster has other topics and is refused.",

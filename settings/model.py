@@ -11,6 +11,7 @@ from settings.sections.broker import BrokerSettings
 from settings.sections.ensemble import EnsembleSettings
 from settings.sections.features import Text
 from settings.sections.learners import CodeSettings, LearnerDefaults, LearnerSettings, inherit
+from settings.sections.privacy import PrivacySettings
 from settings.sections.topics import TopicSettings
 from settings.sections.worker import WorkerSettings, state_folder
 
@@ -51,6 +52,9 @@ class Settings(Section):
     learners: dict[Name, LearnerSettings] = Field(description="The local learners, one table each.")
     ensemble: EnsembleSettings = Field(
         default=EnsembleSettings(), description="The ensemble learner."
+    )
+    privacy: PrivacySettings = Field(
+        default=PrivacySettings(), description="Encryption of features."
     )
     topics: TopicSettings = Field(default=TopicSettings(), description="Kafka topics.")
     broker: BrokerSettings = Field(default=BrokerSettings(), description="Which Kafka.")
@@ -106,6 +110,15 @@ class Settings(Section):
         if labels and learners and (misfit := ensemble.misfit(len(learners), labels)):
             raise misfit
         return ensemble
+
+    @field_validator("privacy")
+    @classmethod
+    def _check_keys(cls, privacy: PrivacySettings, info: ValidationInfo) -> PrivacySettings:
+        learners = info.data.get("learners")
+        for name in privacy.keys:
+            if learners is not None and name not in learners:
+                raise problem("is not a learner of these settings", "keys", name)
+        return privacy
 
     @field_validator("labels")
     @classmethod

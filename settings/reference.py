@@ -23,6 +23,7 @@ from settings.sections.learners import (
     LearnerSettings,
     RuleSettings,
 )
+from settings.sections.privacy import KeySettings, PrivacySettings
 from settings.sections.topics import RetentionSettings, TopicSettings
 from settings.sections.worker import WorkerSettings
 
@@ -91,6 +92,17 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
     ),
     EnsembleSettings: ("`[ensemble]`", "How predictions are fused and joined with late labels."),
     ContextSettings: ("`[ensemble.context]`", "One set of weights per cube of a context."),
+    PrivacySettings: (
+        "`[privacy]`",
+        "Encryption of features; docs/privacy.md has how to begin and how to change keys.",
+    ),
+    KeySettings: (
+        "A key",
+        (
+            "In the lists of `[privacy]`, one inline table each:"
+            ' `{id = "k1", file = "keys/left-k1"}` or `{id = "k1", env = "HB_KEY_LEFT"}`.'
+        ),
+    ),
     TopicSettings: ("`[topics]`", "How all topics are named, spread and copied."),
     RetentionSettings: ("`[topics.retention]`", "How long records are kept."),
     BrokerSettings: ("`[broker]`", "Which Kafka."),
@@ -220,6 +232,8 @@ def _name_of(annotation: Any) -> str:
         return f"list of {_name_of(get_args(plain)[0])}"
     if plain is Secret:
         return "secret"
+    if plain is KeySettings:
+        return "key"
     words = {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}
     return words.get(plain, "tables" if get_origin(plain) is dict else "features")
 

@@ -16,6 +16,7 @@ import orjson
 
 from agents.clients.sender import Sender
 from agents.clients.topic_reader import TopicReader
+from agents.sealing import context_opener, instance_opener
 from schemas.deadletters import from_message
 from schemas.errors import RecordError
 from schemas.reading import BatchReader, Reader
@@ -134,12 +135,14 @@ class Replayer:
         self._settings = settings
         topics = Topics.of(settings)
         self._readers: dict[str, BatchReader[Any]] = {
-            topics.instances(name): RowReader(_features(learner.features))
+            topics.instances(name): RowReader(
+                _features(learner.features), opener=instance_opener(settings, name)
+            )
             for name, learner in settings.learners.items()
         }
         if settings.ensemble.context is not None:
             features = _features(settings.ensemble.context.features)
-            self._readers[topics.contexts] = RowReader(features)
+            self._readers[topics.contexts] = RowReader(features, opener=context_opener(settings))
         self._readers[topics.labels] = Reader(Label, known={"label": settings.labels})
 
     async def replay(self, path: Path) -> Counter[str]:

@@ -79,7 +79,7 @@ class CsvPatients:
     def __init__(self, path: Path, settings: Settings) -> None:
         self.name = str(path)
         self._file = CsvFile(path)
-        self._features = Splitter(settings).columns
+        self._features = Splitter(settings, sealed=False).columns
         self._file.need(self._features)
         columns, header = settings.columns, self._file.header
         self._id = columns.id if columns.id in header else None
@@ -133,7 +133,7 @@ class JsonPatients:
     def __init__(self, path: Path, settings: Settings) -> None:
         self.name = str(path)
         self._path = path
-        self._features = Splitter(settings).columns
+        self._features = Splitter(settings, sealed=False).columns
         self.id_column = settings.columns.id or "id"
         self._label = settings.columns.label or "label"
         self._subject = settings.columns.subject or "subject"

@@ -5,12 +5,15 @@ by name: a producer whose settings differ from the workers' then causes dead let
 that are silently wrong. A value that is not known travels as null.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from numbers import Real
 from typing import Any, NamedTuple
 
+import msgspec
+
+from agents.sealing import KeyRing, context_ring, learner_rings
 from schemas.kinds import MAX_TEXT, has_control_characters, is_missing
 from schemas.records import Context, Instance, Label
 from schemas.writing import encode_all
@@ -67,22 +70,27 @@ class _Part:
     topic: str
     record: type[Instance] | type[Context]
     features: tuple[FeatureSettings, ...]
+    ring: KeyRing | None
 
 
 class Splitter:
     """Splits patients as the settings say; contexts too, where there are any.
 
     texts   values come as text, as in a CSV file: numbers are read, blanks around them skipped
+    sealed  features are encrypted where the settings name keys; not for what stays in this process
     """
 
-    def __init__(self, settings: Settings, *, texts: bool = False) -> None:
+    def __init__(self, settings: Settings, *, texts: bool = False, sealed: bool = True) -> None:
         topics = Topics.of(settings)
-        self._parts = [
-            _Part(topics.instances(name), Instance, learner.features)
-            for name, learner in settings.learners.items()
-        ]
+        self._parts = []
+        for name, learner in settings.learners.items():
+            rings = learner_rings(settings, name) if sealed else None
+            ring = None if rings is None else rings.wire
+            self._parts.append(_Part(topics.instances(name), Instance, learner.features, ring))
         if settings.ensemble.context is not None:
-            self._parts.append(_Part(topics.contexts, Context, settings.ensemble.context.features))
+            ring = context_ring(settings) if sealed else None
+            features = settings.ensemble.context.features
+            self._parts.append(_Part(topics.contexts, Context, features, ring))
         self._texts = texts
         # Two learners may use one feature, and the same number serves both.
         self._kinds = list(dict.fromkeys(_kind(f) for part in self._parts for f in part.features))
@@ -225,10 +233,13 @@ def _encode(
     names = [feature.name for feature in part.features]
     columns = [ready[_kind(feature)] for feature in part.features]
     rows = zip(*columns, strict=True)
-    record = part.record
+    record: Any = part.record
+    shown: Iterable[Any] = (dict(zip(names, row, strict=True)) for row in rows)
+    if part.ring is not None:
+        seal = part.ring.text
+        shown = (seal(name, msgspec.json.encode(x)) for name, x in zip(ids, shown, strict=True))
     return encode_all(
-        record(name, dict(zip(names, row, strict=True)), at, subject)
-        for name, subject, row in zip(ids, subjects, rows, strict=True)
+        record(name, x, at, subject) for name, subject, x in zip(ids, subjects, shown, strict=True)
     )
 
 

@@ -52,7 +52,7 @@ def read_cases(source: CsvPatients, settings: Settings, limit: int | None = None
         whole = whole.take(range(min(limit, len(whole))))
     if whole.labels is None:
         raise InputError(f"{source.name} has no labels")
-    split = Splitter(settings, texts=source.texts).many(
+    split = Splitter(settings, texts=source.texts, sealed=False).many(
         [f"p{k}" for k in range(len(whole))], whole.columns, at=0
     )
     index = {label: i for i, label in enumerate(settings.labels)}

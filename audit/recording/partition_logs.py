@@ -12,6 +12,7 @@ from audit.recording.topic_logs import (
     DeadLog,
     DiagnosisLog,
     FeedbackLog,
+    InstanceLog,
     LabelLog,
     Log,
     Names,
@@ -20,7 +21,6 @@ from audit.recording.topic_logs import (
 )
 from settings.building import fusion
 from settings.model import Settings
-from settings.sections.features import build_space
 from streams.kafka.topics import Topics
 
 
@@ -78,10 +78,7 @@ def empty_logs(settings: Settings, partition: int) -> PartitionLogs:
     return PartitionLogs(
         partition,
         names,
-        {
-            name: RowLog(names, build_space(learner.features))
-            for name, learner in settings.learners.items()
-        },
+        {name: InstanceLog(names, name) for name in settings.learners},
         PredictionLog(names),
         DiagnosisLog(names, fusion(settings).experts(list(settings.learners))),
         LabelLog(names),

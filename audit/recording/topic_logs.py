@@ -12,6 +12,7 @@ import numpy as np
 from agents.local_learner import readable
 from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
+from agents.sealing import context_opener, instance_opener
 from audit.recording.columns import Columns, Ids
 from audit.recording.pieces import since, upto
 from learners.arrays.shares import UNIT
@@ -26,7 +27,9 @@ from schemas.errors import RecordError
 from schemas.reading import BatchReader, Check, LabelReader, Reader
 from schemas.records import REFER, Diagnosis, Feedback, Opinion, Prediction, TrackRecord
 from schemas.rows import RowReader
+from schemas.sealed import Opener
 from settings.model import Settings
+from settings.sections.features import build_space
 from streams.clock import wall
 from streams.engine.tasks.record_times import RecordTimes
 from streams.kafka.batch import Batch
@@ -134,14 +137,14 @@ def _at(values: Sequence[int], positions: Sequence[int]) -> list[int]:
 
 
 class RowLog(Log):
-    """Instances of one learner: `id`, `offset`, `time`, and their features as `row`."""
+    """Rows of features: `id`, `offset`, `time`, and the features as `row`."""
 
-    def __init__(self, names: Names, space: FeatureSpace) -> None:
+    def __init__(self, names: Names, space: FeatureSpace, opener: Opener | None) -> None:
         rows = (np.float64, space.d)
         columns = Columns(id=np.int64, offset=np.int64, time=np.int64, row=rows)
-        super().__init__(columns, RowReader(readable(space), [names.home]))
+        super().__init__(columns, RowReader(readable(space), [names.home], opener))
         self._ids = names.ids
-        self._reader = RowReader(readable(space))
+        self._reader = RowReader(readable(space), opener=opener)
 
     def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
         read = self._reader.read(batch.values)
@@ -155,11 +158,19 @@ class RowLog(Log):
         return read.errors
 
 
+class InstanceLog(RowLog):
+    """Instances of one learner."""
+
+    def __init__(self, names: Names, learner: str) -> None:
+        space = build_space(names.settings.learners[learner].features)
+        super().__init__(names, space, instance_opener(names.settings, learner))
+
+
 class ContextLog(RowLog):
     """Contexts: as instances; `cells` are their cubes."""
 
     def __init__(self, names: Names, partition: Partition) -> None:
-        super().__init__(names, partition.space)
+        super().__init__(names, partition.space, context_opener(names.settings))
         self._partition = partition
 
     def cells(self) -> Ints:
