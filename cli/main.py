@@ -13,6 +13,7 @@ from cli import (
     dev,
     diagnoses,
     diagnosis,
+    doctor,
     evaluate,
     experiments,
     features,
@@ -53,6 +54,7 @@ topics.register(app)
 acls.register(app)
 worker.register(app)
 status.register(app)
+doctor.register(app)
 audit.register(app)
 replay.register(app)
 produce.register(app)

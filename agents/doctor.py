@@ -1,0 +1,170 @@
+"""`hb doctor`: what an ensemble needs of this machine and its broker, looked at one by one.
+
+Each check returns a finding: ok, a warning or trouble, with what was found and what to do. A check
+that cannot be made (no broker, no rights) says so. None of them changes anything but the one that
+asks for the broker's time, which makes a topic and deletes it.
+"""
+
+import platform
+import resource
+import shutil
+import socket
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any, Literal
+
+from aiokafka.errors import KafkaError
+from packaging.requirements import Requirement
+
+from agents.stored_state import check_stored
+from agents.worker_pages import worker_pages
+from settings.errors import BrokerError, HbError
+from settings.model import Settings
+from streams.broker import EmbeddedBroker
+from streams.kafka.admin import compare, find
+from streams.kafka.broker_clock import clock_offset
+from streams.kafka.connection import admin_client, explained
+from streams.kafka.topics import declared
+
+DISTRIBUTION = "hedged-bandits"
+Verdict = Literal["ok", "warning", "trouble"]
+_CLOCKS_DIFFER = 1_000.0
+"""Milliseconds between two clocks that are worth a word."""
+_CLOCKS_WRONG = 300_000.0
+"""Beyond this, records' times are corrected (docs/times.md)."""
+_ROOM, _LEAST_ROOM = 5 * 2**30, 2**30
+_FILES = 1024
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; `remedy` is what to do, empty if there is nothing to do."""
+
+    what: str
+    verdict: Verdict
+    found: str
+    remedy: str = ""
+
+
+def examine_machine() -> Iterator[Finding]:
+    """Look at what is here without any settings."""
+    yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform(terse=True)}")
+    yield _packages()
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield Finding(
+        "open files",
+        "ok" if files >= _FILES else "warning",
+        f"a process may open {files}",
+        "" if files >= _FILES else f"raise the limit (ulimit -n) to {_FILES} or more",
+    )
+
+
+async def examine_ensemble(settings: Settings) -> AsyncIterator[Finding]:
+    """Look at what these settings need: room, ports, a broker, topics, clocks, matching state."""
+    yield _room("state", settings.worker.state)
+    if not settings.broker.bootstrap:
+        yield _embedded()
+    yield _port(settings)
+    try:
+        async with admin_client(settings.broker) as admin:
+            async for finding in _examine_broker(settings, admin):
+                yield finding
+    except BrokerError as error:
+        remedy = "" if settings.broker.bootstrap else "start it with: hb broker up"
+        yield Finding("broker", "trouble", str(error), remedy)
+
+
+async def _examine_broker(settings: Settings, admin: Any) -> AsyncIterator[Finding]:
+    cluster = await admin.describe_cluster()
+    brokers = len(cluster["brokers"])
+    yield Finding("broker", "ok", f"answers, {brokers} node{'s' if brokers > 1 else ''}")
+    yield await _clocks(settings, admin)
+    topics = declared(settings)
+    differences = compare(topics, await find(admin, [topic.name for topic in topics]))
+    if differences:
+        found = f"{len({each.topic for each in differences})} of {len(topics)} not as declared"
+        missing = any(each.what == "topic" for each in differences)
+        remedy = f"hb topics {'create' if missing else 'check'}"
+        yield Finding("topics", "trouble", found, remedy)
+    else:
+        yield Finding("topics", "ok", f"{len(topics)}, as the settings declare them")
+    yield await _state(settings)
+
+
+def _packages() -> Finding:
+    wrong, checked = [], 0
+    for text in requires(DISTRIBUTION) or ():
+        requirement = Requirement(text)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        checked += 1
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            wrong.append(f"{requirement.name} is not installed")
+        else:
+            if installed not in requirement.specifier:
+                wrong.append(f"{requirement.name} {installed} is not {requirement.specifier}")
+    if wrong:
+        return Finding("packages", "warning", "; ".join(wrong), "install from the lock file")
+    return Finding("packages", "ok", f"hb {version(DISTRIBUTION)} and {checked} packages it needs")
+
+
+def _room(what: str, folder: Path) -> Finding:
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    found = f"{free / 2**30:.1f} GiB free for {folder}"
+    if free >= _ROOM:
+        return Finding(what, "ok", found)
+    verdict: Verdict = "warning" if free >= _LEAST_ROOM else "trouble"
+    return Finding(what, verdict, found, "make room: workers stop when the disk is full")
+
+
+def _embedded() -> Finding:
+    broker = EmbeddedBroker()
+    if not broker.exists:
+        return Finding("embedded broker", "warning", "none was made yet", "hb broker up")
+    return _room("embedded broker", broker.data)
+
+
+def _port(settings: Settings) -> Finding:
+    worker = settings.worker
+    if pages := worker_pages(worker.state):
+        addresses = ", ".join(page.address for page in pages)
+        return Finding("pages", "ok", f"served by running workers: {addresses}")
+    family = socket.AF_INET6 if ":" in worker.web_host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((worker.web_host, worker.web_port))
+        except OSError as error:
+            found = f"{worker.web_host}:{worker.web_port} cannot be used: {error.strerror}"
+            remedy = "a worker takes the next free port; or set worker.web_port"
+            return Finding("pages", "warning", found, remedy)
+    return Finding("pages", "ok", f"{worker.web_host}:{worker.web_port} is free")
+
+
+async def _clocks(settings: Settings, admin: Any) -> Finding:
+    try:
+        ahead, error = await clock_offset(admin, settings.broker)
+    except HbError as refusal:
+        return Finding("clocks", "warning", f"not compared: {refusal}")
+    except (KafkaError, TimeoutError) as refusal:
+        return Finding("clocks", "warning", f"not compared: {explained(refusal, settings.broker)}")
+    side = "ahead of" if ahead > 0 else "behind"
+    found = f"the broker's is {abs(ahead):.0f} ms {side} ours (give or take {error:.0f})"
+    apart = abs(ahead) - error
+    if apart <= _CLOCKS_DIFFER:
+        return Finding("clocks", "ok", found)
+    verdict: Verdict = "warning" if apart <= _CLOCKS_WRONG else "trouble"
+    return Finding("clocks", verdict, found, "set both by NTP; see docs/times.md")
+
+
+async def _state(settings: Settings) -> Finding:
+    try:
+        await check_stored(settings)
+    except HbError as error:
+        return Finding("state", "trouble", str(error), "docs/settings.md, What may change")
+    return Finding("state", "ok", "what was taught fits these settings")

@@ -1,0 +1,101 @@
+"""`hb doctor` finds what is wrong, says what to do, and leaves nothing behind."""
+
+import asyncio
+import socket
+
+import pytest
+
+import agents.doctor
+from settings.loading import load_settings
+from streams.kafka import broker_clock
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import declared
+from tests.cli_runs import Hb
+from tests.settings_files import GOOD
+
+
+@pytest.fixture
+def overrides(tmp_path, prefix, broker_address):
+    (tmp_path / "ensemble.toml").write_text(GOOD)
+    values = {
+        "topics.prefix": prefix,
+        "broker.bootstrap": broker_address,
+        "worker.state": tmp_path / "state",
+        "worker.web_port": 0,
+    }
+    return [f"{key}={value}" for key, value in values.items()]
+
+
+@pytest.fixture
+def doctor(monkeypatch, capsys, tmp_path, overrides):
+    """Return a function that asks the doctor, and returns its findings by what they are about."""
+    hb = Hb(monkeypatch, capsys)
+    monkeypatch.chdir(tmp_path)
+
+    def ask(*more, code=0):
+        given = [part for value in [*overrides, *more] for part in ("--set", value)]
+        run = hb("doctor", "--json", *given)
+        assert run.code == code, run.err
+        return {finding["what"]: finding for finding in run.json["findings"]}
+
+    return ask
+
+
+async def topics(settings, wanted=()):
+    async with admin_client(settings.broker) as admin:
+        await create(admin, wanted)
+        return await admin.list_topics()
+
+
+async def nothing_left(settings):
+    async with asyncio.timeout(60):  # a broker hears of a deletion after its controller
+        while any(name.startswith("hb-doctor") for name in await topics(settings)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def test_a_machine_and_a_broker_in_order(doctor, overrides, tmp_path):
+    found = doctor(code=1)
+    assert found["topics"]["verdict"] == "trouble"
+    assert found["topics"]["remedy"] == "hb topics create"
+    settings = load_settings(tmp_path / "ensemble.toml", overrides, environ={})
+    asyncio.run(topics(settings, declared(settings)))
+    found = doctor()
+    assert {finding["verdict"] for finding in found.values()} <= {"ok", "warning"}
+    assert found["topics"]["verdict"] == found["state"]["verdict"] == "ok"
+    assert "give or take" in found["clocks"]["found"]
+    asyncio.run(nothing_left(settings))
+
+
+def test_each_thing_that_is_wrong_is_said(doctor, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = doctor(
+            f"worker.web_port={port}",
+            f"broker.bootstrap=127.0.0.1:{port}",
+            "broker.patience=1s",
+            code=1,
+        )
+    assert found["pages"]["verdict"] == "warning"
+    assert found["broker"]["verdict"] == "trouble"
+    assert "clocks" not in found
+    (tmp_path / "ensemble.toml").write_text("version = 2")
+    assert doctor(code=1)["settings"]["remedy"] == "hb settings check"
+    (tmp_path / "ensemble.toml").unlink()
+    assert doctor()["settings"]["verdict"] == "warning"
+
+
+def test_a_disk_without_room_is_trouble(monkeypatch, tmp_path):
+    usage = agents.doctor.shutil.disk_usage(tmp_path)
+    for free, verdict in [(2**40, "ok"), (2**31, "warning"), (2**20, "trouble")]:
+        fixed = usage._replace(free=free)
+        monkeypatch.setattr(agents.doctor.shutil, "disk_usage", lambda _, fixed=fixed: fixed)
+        assert agents.doctor._room("state", tmp_path / "not" / "there").verdict == verdict
+
+
+async def test_a_clock_that_is_off_is_measured(monkeypatch, broker):
+    ahead = 3_600_000
+    monkeypatch.setattr(broker_clock, "wall", lambda real=broker_clock.wall: real() - ahead)
+    async with admin_client(broker) as admin:
+        found, error = await broker_clock.clock_offset(admin, broker)
+    assert abs(found - ahead) <= error + 1000
