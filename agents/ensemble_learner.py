@@ -205,7 +205,7 @@ class EnsembleProcessor(Processor):
         pages = learner.window.changed(self._settled)
         tables["window"].put(pages, learner.window.read_pages(pages))
         learned = np.unique(np.concatenate(self._learned))
-        known = {"scores": np.arange(1 + len(self._names)), "assessment": self._every_label}
+        known = {"scores": np.arange(2 + 2 * len(self._names)), "assessment": self._every_label}
         for name, table in self._counted().items():
             cells = known.get(name, learned)
             tables[name].put(cells, table.rows(cells))
@@ -221,7 +221,7 @@ class EnsembleProcessor(Processor):
         """Return how many labels all partitions have learned, and what they know of diagnoses."""
         learned, rows = self.learner.own_experience()
         others = self._others
-        learned += int(others.rows("scores", _ONLY).sum())
+        learned += int(others.rows("scores", self.learner.whole).sum())
         return learned, rows + others.rows("assessment", self._every_label)
 
     # Work.
@@ -310,6 +310,7 @@ class EnsembleProcessor(Processor):
                 r.epsilon,
                 r.missing,
                 r.subject,
+                r.history,
             )
             events.append(
                 Prediction(

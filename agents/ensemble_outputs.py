@@ -11,7 +11,7 @@ from learners.arrays.shares import UNIT
 from learners.arrays.types import Floats
 from learners.assessment.assessment import Assessed
 from learners.assessment.bins import MILLION
-from learners.ensemble import Outcome
+from learners.ensemble import Outcome, of_history
 from learners.fusion.base import Verdict
 from learners.join import Diagnose, Settle
 from learners.payloads import ContextPayload
@@ -86,6 +86,7 @@ class EnsembleOutputs:
                 sure.learned,
                 tuple(support),
                 _subject(case),
+                of_history(case),
             )
             for case, label, share, votes, basis, answered, left, chance, record, support in decided
         ]

@@ -182,7 +182,9 @@ class LocalProcessor(Processor):
         for part, said in decided:
             ids = read.ids[part]
             sure = confidence(self.learner, said.choices)
-            records = self._predictions.records(ids, read.at[part], read.subjects[part], said, sure)
+            records = self._predictions.records(
+                ids, read.at[part], read.subjects[part], said, sure, history=read.history[part]
+            )
             values = encode_all(records)
             keys = [name.encode() for name in ids]
             out.emit_many(self._topics.predictions, keys, values, times[part])

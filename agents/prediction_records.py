@@ -29,6 +29,8 @@ class PredictionRecords:
         subjects: Sequence[str | None],
         predictions: Predictions,
         confidence: Confidence,
+        *,
+        history: Sequence[bool],
     ) -> Iterator[Prediction]:
         """Return one prediction per instance."""
         choices, labels, rules = predictions.choices, self._labels, self._rules
@@ -52,6 +54,7 @@ class PredictionRecords:
             self._log_odds.send(predictions.log_odds),
             repeat(0) if predictions.missing is None else predictions.missing.tolist(),
             subjects,
+            history,
         )
 
     def _votes(self, predictions: Predictions) -> Iterable[dict[str, str] | None]:

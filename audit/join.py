@@ -120,13 +120,17 @@ class JoinAudit:
 
     def _opinions(self) -> None:
         """Compare what diagnoses say of each learner with its first prediction."""
-        diagnoses, labels = self.logs.diagnoses.columns, self.logs.predictions.columns["label"]
+        diagnoses, predictions = self.logs.diagnoses.columns, self.logs.predictions.columns
         ids = diagnoses["id"]
         said, wrong = diagnoses["said"], np.zeros(len(ids), np.bool_)
+        past = np.zeros(len(ids), np.bool_)
         for i, first in enumerate(self.joined.first):
-            at = first[ids]
-            told = np.where(at >= 0, labels[at] if len(labels) else MISSING, MISSING)
-            wrong |= (said[:, i] != MISSING) & (said[:, i] != told)
+            at, heard = first[ids], said[:, i] != MISSING
+            wrong |= heard & (
+                said[:, i] != np.where(at >= 0, _take(predictions["label"], at), MISSING)
+            )
+            past |= heard & (at >= 0) & (_take(predictions["history"], at) > 0)
+        wrong |= past != diagnoses["history"]
         complete = (said != MISSING).all(axis=1)
         if self.topics.contextual:
             complete &= diagnoses["cube"] >= 0

@@ -25,7 +25,7 @@ from audit.observed import Observed
 from audit.recording.columns import count, first_of_each, occurrences
 from audit.recording.topic_logs import NONE
 from learners.arrays.tables import CellTable, table_for
-from learners.arrays.types import ABSTAINED, MISSING, Bools, Floats, Ints
+from learners.arrays.types import ABSTAINED, MISSING, Bools, Ints
 from learners.local.learner import Labelled, LocalLearner
 from learners.rules.base import RuleError
 from learners.theory.regret import local_regret_parts
@@ -48,7 +48,17 @@ class LocalAudit:
         mine = predictions["learner"] == list(observed.settings.learners).index(name)
         self.said = {
             key: predictions[key][mine]
-            for key in ("id", "label", "phase", "cube", "rule", "exploring", "trials", "votes")
+            for key in (
+                "id",
+                "label",
+                "phase",
+                "cube",
+                "rule",
+                "exploring",
+                "trials",
+                "votes",
+                "history",
+            )
         }
         decided = observed.usable(self.topic)
         self.read = decided & observed.within(self.topic, self.instances)
@@ -83,7 +93,8 @@ class LocalAudit:
 
     def _content(self) -> None:
         """Compare each prediction with what can be computed from its instance alone."""
-        rows, at = self._pairs()
+        of_instance, at = self._pairs()
+        rows = self.instances["row"][of_instance]
         told = {key: column[at] for key, column in self.said.items()}
         cubes = np.full(len(at), -1, np.int64)
         unit = self.learner.space.unit(rows)
@@ -92,6 +103,8 @@ class LocalAudit:
             cubes[of] = self.learner.iup.phase(phase).partition.cells(unit[of])
         self.findings.differing("cubes of predictions", self.where, cubes != told["cube"])
         self.findings.differing("rules of predictions", self.where, told["rule"] == NONE)
+        past = self.instances["history"][of_instance] != told["history"]
+        self.findings.differing("history in predictions", self.where, past)
         # What stood in for a missing value is known only if nothing was learned about it.
         complete = self.learner.filling.look(rows)
         certain = np.full(len(rows), not self.learner.learns) | ~np.isnan(rows).any(axis=1)
@@ -107,8 +120,8 @@ class LocalAudit:
                 wrong = np.ones(of.size, np.bool_)
             self.findings.differing("labels of predictions", self.where, wrong)
 
-    def _pairs(self) -> tuple[Floats, Ints]:
-        """Return instances' rows, and which prediction belongs to each: the k-th to the k-th."""
+    def _pairs(self) -> tuple[Ints, Ints]:
+        """Return instances, and which prediction belongs to each: the k-th to the k-th."""
         usable = np.flatnonzero(self.read | self.later)
         ids = self.instances["id"][usable]
         step = max(len(ids), len(self.said["id"])) + 1
@@ -117,7 +130,7 @@ class LocalAudit:
             self.said["id"] * step + occurrences(self.said["id"]),
         )
         _, mine, theirs = np.intersect1d(one, two, assume_unique=True, return_indices=True)
-        return self.instances["row"][usable[mine]], theirs
+        return usable[mine], theirs
 
     def _learned(self) -> Bools:
         """Mark the feedback that counts: what the learner had read, each patient once."""

@@ -109,7 +109,8 @@ class SettlingAudit:
         label, parts = int(diagnoses["label"][at]), diagnoses["parts"][at].tolist()
         basis = diagnoses["basis"][at].tolist()
         sure = self._kept(at, label)
-        decision = Decision(self._cell(at), label, parts, votes, basis, sure)
+        past = bool(diagnoses["history"][at])
+        decision = Decision(self._cell(at), label, parts, votes, basis, sure, past)
         truth = int(self.logs.labels.columns["label"][self.joined.label[number]])
         return Settle(
             self.names[number], int(self.times[number]), truth, tuple(labels), tuple(payloads), (),

@@ -143,8 +143,10 @@ def report(found: "Overview") -> dict[str, Any]:
         "parked": found.parked,
         "max_pending": found.limit,
         "labelled": board.labelled,
+        "taught": board.taught,
         "rates": board.rates,
         "rates_of_last_1000": board.recent,
+        "rates_of_history": board.history,
         "error_rate_rise": board.risen,
         "disagreements": board.disagreements,
         "weights": board.weights,
@@ -214,6 +216,9 @@ def _sentences(found: "Overview") -> list["RenderableType"]:
     )
     early = f"; {found.parked:,} labels came before their patient" if found.parked else ""
     lines = [so_far + early]
+    if board.taught:
+        rate = percent(board.history["ensemble"]["per"])
+        lines.append(f"{board.taught:,} of these labels were history: {rate} wrong, counted apart")
     if repeated := sum(found.repeated.values()):
         lines.append(
             f"{repeated:,} predictions were for patients that had one already or were over:"

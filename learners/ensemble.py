@@ -22,7 +22,7 @@ import numpy as np
 
 from learners.arrays.seeds import seeds_of
 from learners.arrays.tables import CellTable, table_for
-from learners.arrays.types import MISSING, Floats, Ints, Seeds
+from learners.arrays.types import MISSING, Bools, Floats, Ints, Seeds
 from learners.assessment.assessment import Assessed, Assessment
 from learners.assessment.fusion import guessed
 from learners.fusion.ballot_log_odds import log_odds_of_others
@@ -59,7 +59,8 @@ class EnsembleLearner:
 
     What it counts beside the losses of `fusion`, all integers:
 
-    scores    by scope (the EL, then each LL): confusion counts
+    scores    by scope (the EL, then each LL): confusion counts; then once more in that order those
+              of patients of the past, so that old errors are no part of the present's rates
     regret    by context cube: labelled instances; the EL's expected loss in parts; each expert's
               errors; the EL's expected loss on the instances on which that expert was awake
     tally     diagnoses on which the LLs did not agree, diagnoses by label; no label is needed
@@ -84,7 +85,7 @@ class EnsembleLearner:
         self.ledger = Ledger(rules, codec)
         scopes, K = 1 + fusion.learners, fusion.classes
         experts = len(fusion.experts([""] * fusion.learners))
-        self.scores: CellTable = table_for(scopes, K * K)
+        self.scores: CellTable = table_for(2 * scopes, K * K)
         self.regret: CellTable = table_for(unheard + 1, 2 + 2 * experts)
         self.tally: CellTable = table_for(1, 1 + K)
         self.latest: CellTable = table_for(1, 1 + experts)
@@ -103,6 +104,7 @@ class EnsembleLearner:
             verdict.votes.tolist(),
             [()] * len(cells) if verdict.basis is None else verdict.basis.tolist(),
             assessed.kept,
+            map(of_history, step.diagnoses),
             strict=True,
         )
         settled = self.ledger.settle([Decision(*row) for row in rows])
@@ -113,7 +115,12 @@ class EnsembleLearner:
 
     def own_experience(self) -> tuple[int, Ints]:
         """Return how many labels this partition has learned, and what its assessment counted."""
-        return int(self.scores.rows(np.zeros(1, np.int64)).sum()), self.assessment.rows
+        return int(self.scores.rows(self.whole).sum()), self.assessment.rows
+
+    @property
+    def whole(self) -> Ints:
+        """The rows of `scores` that hold every label once: the EL's own, present and past."""
+        return np.array([0, 1 + self.fusion.learners])
 
     def _decide(self, diagnoses: Sequence[Diagnose]) -> tuple[Ints, Verdict, Assessed]:
         cells = np.array(
@@ -197,21 +204,29 @@ class EnsembleLearner:
         ballot = self._ballot(settled, cells, np.zeros(len(settled), np.uint64))
         verdict = Verdict.recalled(labels, parts, votes, _bases(decisions))
         self.fusion.learn(ballot, verdict, truth)
-        self._count(ballot, verdict, truth, [case.at for case in settled])
+        past = np.array([decision.history for decision in decisions], np.bool_)
+        self._count(ballot, verdict, truth, np.array([case.at for case in settled]), past)
         learn_sureness(self.assessment, decisions, truth)
         return np.unique(cells)
 
-    def _count(self, ballot: Ballot, verdict: Verdict, truth: Ints, at: list[int]) -> None:
+    def _count(self, ballot: Ballot, verdict: Verdict, truth: Ints, at: Ints, past: Bools) -> None:
         predicted = np.concatenate([verdict.labels[:, None], ballot.labels], axis=1)
-        counts = confusion(truth, predicted.T, self.fusion.classes)
-        self.scores.add(np.arange(len(counts)), counts.reshape(len(counts), -1))
-        self.window.push(np.array(at, np.int64), truth, predicted)
+        for start, group in ((0, ~past), (predicted.shape[1], past)):
+            if group.any():
+                counts = confusion(truth[group], predicted[group].T, self.fusion.classes)
+                self.scores.add(start + np.arange(len(counts)), counts.reshape(len(counts), -1))
+        self.window.push(at, np.where(past, MISSING, truth), predicted)
         heard = self.fusion.awake(ballot, verdict)
         wrong = (verdict.votes != truth[:, None]) & heard
         expected = verdict.expected_loss(truth)[:, None]
         ones = np.ones_like(expected)
         sums = np.concatenate([ones, expected, wrong, heard * expected], axis=1)
         self.regret.add(ballot.cells, sums)
+
+
+def of_history(case: Diagnose) -> bool:
+    """Tell whether a patient is one of the past, as a prediction says."""
+    return any([payload is not None and payload.history for payload in case.payloads])  # noqa: C419
 
 
 def _bases(decisions: Sequence[Decision]) -> Ints | None:

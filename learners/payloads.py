@@ -15,7 +15,7 @@ class PredictionPayload(NamedTuple):
     exploring, accuracy, log_odds   what fusion hears of it
     rule, phase, cube, votes        what feedback hands back, named or numbered as the caller likes
     trials, low, high, epsilon,
-    missing, subject                what a diagnosis shows; not kept after it
+    missing, subject, history       what a diagnosis shows; not kept after it
     """
 
     exploring: bool = False
@@ -31,6 +31,7 @@ class PredictionPayload(NamedTuple):
     epsilon: float | None = None
     missing: int = 0
     subject: str | None = None
+    history: bool = False
 
 
 NOTHING_HEARD = PredictionPayload()
@@ -73,6 +74,7 @@ class Decision(NamedTuple):
     votes   each expert's label
     basis   what the fusion rule had learned by then, in numbers of its own (`Verdict.basis`)
     sure    what `learners.assessment` learns from (`Assessed.kept`); nothing before there was one
+    history whether the patient is one of the past, whose errors are counted apart
     """
 
     cell: int
@@ -81,3 +83,4 @@ class Decision(NamedTuple):
     votes: Sequence[int]
     basis: Sequence[int] = ()
     sure: bytes = b""
+    history: bool = False

@@ -65,6 +65,13 @@ Epsilon = Annotated[
 MissingValues = Annotated[
     Count, Meta(description="How many of the learner's features were missing; 0 unless it says.")
 ]
+History = Annotated[
+    bool,
+    Meta(
+        description="True for a patient of the past (`hb teach`): what is learned is the same, and"
+        " errors are counted apart from those of the present."
+    ),
+]
 LogOdds = Annotated[tuple[float, ...], Meta(min_length=1)] | None
 REFER = "refer"
 """The answer that is no label."""
@@ -89,6 +96,7 @@ class Instance(Record, frozen=True):
     x: Row
     at: At
     subject: Subject = None
+    history: History = False
 
 
 class Context(Record, frozen=True):
@@ -132,6 +140,7 @@ class Prediction(Record, frozen=True):
     ] = None
     missing: MissingValues = 0
     subject: Subject = None
+    history: History = False
 
 
 class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -225,6 +234,7 @@ class Diagnosis(Record, frozen=True):
         ),
     ] = None
     subject: Subject = None
+    history: History = False
 
 
 class Feedback(Record, frozen=True):

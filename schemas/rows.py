@@ -68,12 +68,14 @@ class RowBatch:
     """The good rows of a batch, as columns, and the errors.
 
     A row has one number per feature, in order: the value itself, or the index of the category; nan
-    where it is missing. `subjects` are None where none was named.
+    where it is missing. `subjects` are None where none was named, `history` marks patients of the
+    past.
     """
 
     ids: list[str]
     subjects: list[str | None]
     at: list[int]
+    history: list[bool]
     rows: list[Sequence[float]]
     positions: list[int]
     errors: Errors
@@ -119,6 +121,7 @@ class RowReader(BatchReader[Any]):
             ids=[record.id for record in batch.records],
             subjects=[record.subject for record in batch.records],
             at=[record.at for record in batch.records],
+            history=[record.history for record in batch.records],
             rows=[self._numbers(row) for row in rows] if self._categories else rows,
             positions=batch.positions,
             errors=batch.errors,
@@ -153,7 +156,7 @@ class RowReader(BatchReader[Any]):
             if self._values_fault(row) is not None:
                 raise
         filled = tuple(map(_with_nan, self.features, row))
-        return self.record(record.id, filled, record.at, record.subject)
+        return self.record(record.id, filled, record.at, record.subject, record.history)
 
     def _fault_in(self, document: Any) -> Fault | None:
         x = document.get("x") if isinstance(document, dict) else None
@@ -226,6 +229,7 @@ def _row_type(features: Sequence[Feature], kind: Callable[[Feature], Any]) -> ty
         ("x", in_order | by_name),
         ("at", Millis),
         ("subject", Id | None, None),
+        ("history", bool, False),
     ]
     return msgspec.defstruct(
         "Row", fields_of_record, tag_field="v", tag=VERSION, frozen=True, gc=False

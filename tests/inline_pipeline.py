@@ -95,10 +95,10 @@ class Inline(Pipeline):
         return Observed(self.logs(**changes), self.states())
 
 
-def lived(settings, n=150, lag=0, labelled=None):
+def lived(settings, n=150, lag=0, labelled=None, past=0):
     """Let patients come and be labelled, `lag` patients later; only the first `labelled`.
 
-    The first patients of a long stream are those of a short one.
+    The first `past` of them are marked as history. A long stream begins like a short one.
     """
     live = Inline(settings)
     rng = np.random.default_rng(5)
@@ -107,20 +107,22 @@ def lived(settings, n=150, lag=0, labelled=None):
     for k in range(n + lag):
         time = 1_000_000 + 10 * k
         if k < n:
-            _arrive(live, f"p{k}", {name: float(rows[name][k]) for name in rows}, time)
+            _arrive(live, f"p{k}", {name: float(rows[name][k]) for name in rows}, time, k < past)
         if k >= lag and (labelled is None or k - lag < labelled):
             value = encode(Label(f"p{k - lag}", str(truth[k - lag]), time))
             live.publish(live.topics.labels, b"", value, at=time + 5)
     return live
 
 
-def _arrive(live, name, row, time):
+def _arrive(live, name, row, time, past=False):
     context = live.settings.ensemble.context
     if context is not None:
         value = encode(Context(name, {f.name: row[f.name] for f in context.features}, time))
         live.publish(live.topics.contexts, b"", value, at=time)
     for learner, each in live.settings.learners.items():
-        value = encode(Instance(name, {f.name: row[f.name] for f in each.features}, time))
+        value = encode(
+            Instance(name, {f.name: row[f.name] for f in each.features}, time, history=past)
+        )
         live.publish(live.topics.instances(learner), b"", value, at=time)
 
 

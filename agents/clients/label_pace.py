@@ -1,39 +1,61 @@
-"""Keeps patients from running ahead of what is learned: `hb produce --pace labels`.
+"""Keeps patients from running ahead of what is learned: `hb teach`, `hb produce --pace labels`.
 
 A patient that is diagnosed before the labels of those before it are learned is diagnosed by an
-ensemble that knows less than it could. So only a few patients may be on their way, labels included:
-one at first, and one more for every twenty labels that are learned. What is learned is seen on the
-feedback topics: the ensemble has counted the label and told the learners.
+ensemble that knows less than it could. So only a few patients may be under way, labels included.
+What is learned is seen on the feedback topics: the ensemble has counted the label and told the
+learners. Two limits hold, the smaller one counts:
+
+    learned / 20           what a decision does not know yet is a twentieth of what it knows: one
+                           patient at first, and later as many as make the trip worth it
+    2 · fastest · shortest twice what the pipeline learns in the time that a patient needs at least,
+                           by the highest rate and the shortest trip so far: more patients under way
+                           would only wait in queues, and be no faster (as in BBR, Cardwell et al.,
+                           2016)
 """
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Collection, Sequence
+from math import ceil
+from typing import NamedTuple, Self
 
 from agents.clients.topic_reader import TopicReader
+from settings.errors import HbError
 from settings.model import Settings
 from settings.sections.base import milliseconds
 from streams.kafka.topics import Topics
 
-_MORE = 20
-"""Labels learned for each patient more that may be on its way."""
+_KNOWN = 20
+"""Labels learned for each patient that may be under way."""
+_SPARE = 2.0
+"""How many times as much as the pipeline holds may be under way: room to show that it is faster."""
 _PATIENCE = 30.0
 """Seconds without any progress, beyond the fusion time-out, after which nothing is waited for."""
 
 
-class LabelPace:
-    """Counts what is on its way. Use it as an asynchronous context manager around the publishing.
+class _Sent(NamedTuple):
+    """When a patient was sent, and how much was learned by then."""
 
+    at: float
+    learned: int
+
+
+class LabelPace:
+    """Counts what is under way. Use it as an asynchronous context manager around the publishing.
+
+    learned     patients whose label has been learned
     overtaken   patients that were not waited for any longer
+    strict      raise HbError if nothing is learned at all, rather than going on without
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, strict: bool = False) -> None:
         topics = Topics.of(settings)
         self._reader = TopicReader(settings, [topics.feedback(name) for name in settings.learners])
-        self._under_way: set[bytes] = set()
+        self._under_way: dict[bytes, _Sent] = {}
         self._seen: set[bytes] = set()
         self._patience = _PATIENCE + milliseconds(settings.ensemble.fusion_timeout) / 1000
+        self._strict = strict
+        self._fastest, self._shortest = 0.0, float("inf")
         self.learned = 0
         self.overtaken = 0
 
@@ -46,8 +68,11 @@ class LabelPace:
 
     @property
     def most(self) -> int:
-        """How many patients may be on their way now."""
-        return max(1, self.learned // _MORE)
+        """How many patients may be under way now."""
+        known = self.learned // _KNOWN
+        if self._fastest:
+            known = min(known, ceil(_SPARE * self._fastest * self._shortest))
+        return max(1, known)
 
     def room(self) -> int:
         """Return how many patients may be sent now."""
@@ -57,27 +82,44 @@ class LabelPace:
         """Take note of patients that are sent; one without a label is not waited for."""
         named = {name.encode() for name, label in zip(ids, labels, strict=True) if label}
         # An id that came before brings no feedback of its own.
-        self._under_way |= named - self._seen
+        sent = _Sent(time.monotonic(), self.learned)
+        self._under_way |= dict.fromkeys(named - self._seen, sent)
         self._seen |= named
 
     async def wait(self) -> None:
         """Wait until there is room for a patient."""
-        await self._until(self.most - 1)
+        await self._until(lambda: self.room() > 0)
 
     async def finish(self) -> None:
         """Wait until everything is learned."""
-        await self._until(0)
+        await self._until(lambda: not self._under_way)
 
-    async def _until(self, most: int) -> None:
-        """Wait until so many patients at most are on their way, or nothing moves any more."""
+    async def _until(self, ready: Callable[[], bool]) -> None:
+        """Wait until it is so, or nothing moves any more."""
         last = time.monotonic()
-        while len(self._under_way) > most:
-            known = len(self._under_way)
-            self._under_way.difference_update(r.key for r in await self._reader.read(0.05))
-            self.learned += known - len(self._under_way)
-            if len(self._under_way) < known:
+        while not ready():
+            if self.see({record.key for record in await self._reader.read(0.05)}):
                 last = time.monotonic()
             elif time.monotonic() - last > self._patience:
-                self.overtaken += known
-                self._under_way.clear()
+                self._give_up()
             await asyncio.sleep(0)
+
+    def see(self, keys: Collection[bytes]) -> int:
+        """Take note of patients whose label is learned; return how many of them were under way."""
+        back = [sent for key in keys if (sent := self._under_way.pop(key, None)) is not None]
+        self.learned += len(back)
+        now = time.monotonic()
+        for sent in set(back):
+            took = max(now - sent.at, 1e-3)
+            self._shortest = min(self._shortest, took)
+            self._fastest = max(self._fastest, (self.learned - sent.learned) / took)
+        return len(back)
+
+    def _give_up(self) -> None:
+        if self._strict and not self.learned:
+            raise HbError(
+                f"no label was learned in {self._patience:.0f} s: does a worker run? hb status"
+                " says; the same command goes on from here"
+            )
+        self.overtaken += len(self._under_way)
+        self._under_way.clear()

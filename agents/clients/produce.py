@@ -50,6 +50,7 @@ class Trial:
     wrong     the share of labels that are not the true one
     start     how many patients were sent earlier; only their labels are sent again
     run       what made-up ids begin with, so that they can be made up again
+    history   the patients are of the past: they teach, and their errors are counted apart
     """
 
     rate: float | None = None
@@ -64,6 +65,7 @@ class Trial:
     skip_bad: bool = False
     start: int = 0
     run: str = ""
+    history: bool = False
 
 
 @dataclass
@@ -137,7 +139,7 @@ class Production:
         self._settings, self._source, self._trial = settings, source, trial
         self._notice, self._gate, self._room = notice, gate, room
         self._run = trial.run or new_id()[:8]
-        self._splitter = Splitter(settings, texts=source.texts)
+        self._splitter = Splitter(settings, texts=source.texts, history=trial.history)
         self._topic = Topics.of(settings).labels
         self._labelled = trial.labels and source.labelled
         self._random = np.random.default_rng(trial.seed)
@@ -150,11 +152,14 @@ class Production:
         topics = [*self._splitter.topics, *([self._topic] if self._labelled else [])]
         began = time.monotonic()
         async with Sender(self._settings, topics) as sender:
-            start = time.monotonic()
-            for piece in self._pieces():
-                await self._wait_for_turn(sender, start, tick)
+            start, pieces = time.monotonic(), self._pieces()
+            while True:
                 if self._gate is not None:
-                    await self._gate()
+                    await self._gate()  # first, as a piece is cut by what there is room for
+                piece = next(pieces, None)
+                if piece is None:
+                    break
+                await self._wait_for_turn(sender, start, tick)
                 if self.done.taken < self._trial.start:
                     self._label_again(piece)
                 else:

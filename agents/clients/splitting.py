@@ -7,6 +7,7 @@ that are silently wrong. A value that is not known travels as null.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite, nan
 from numbers import Real
 from typing import Any, NamedTuple
@@ -76,11 +77,19 @@ class _Part:
 class Splitter:
     """Splits patients as the settings say; contexts too, where there are any.
 
-    texts   values come as text, as in a CSV file: numbers are read, blanks around them skipped
-    sealed  features are encrypted where the settings name keys; not for what stays in this process
+    texts    values come as text, as in a CSV file: numbers are read, blanks around them skipped
+    sealed   features are encrypted where the settings name keys; not for what stays in this process
+    history  the patients are of the past
     """
 
-    def __init__(self, settings: Settings, *, texts: bool = False, sealed: bool = True) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        texts: bool = False,
+        sealed: bool = True,
+        history: bool = False,
+    ) -> None:
         topics = Topics.of(settings)
         self._parts = []
         for name, learner in settings.learners.items():
@@ -91,7 +100,7 @@ class Splitter:
             ring = context_ring(settings) if sealed else None
             features = settings.ensemble.context.features
             self._parts.append(_Part(topics.contexts, Context, features, ring))
-        self._texts = texts
+        self._texts, self._history = texts, history
         # Two learners may use one feature, and the same number serves both.
         self._kinds = list(dict.fromkeys(_kind(f) for part in self._parts for f in part.features))
 
@@ -134,7 +143,10 @@ class Splitter:
             ready = {kind: [values[row] for row in rows] for kind, values in ready.items()}
         kept = [ids[row] for row in rows]
         whose = [None if subjects is None else subjects[row] for row in rows]
-        values = {part.topic: _encode(part, kept, whose, ready, at) for part in self._parts}
+        values = {
+            part.topic: _encode(part, kept, whose, ready, at, history=self._history)
+            for part in self._parts
+        }
         return Split(rows, kept, values, [faults[row] for row in sorted(faults)])
 
     def faults(
@@ -229,11 +241,15 @@ def _encode(
     subjects: Sequence[str | None],
     ready: Mapping[_Kind, Sequence[Any]],
     at: int,
+    *,
+    history: bool,
 ) -> list[bytes]:
     names = [feature.name for feature in part.features]
     columns = [ready[_kind(feature)] for feature in part.features]
     rows = zip(*columns, strict=True)
-    record: Any = part.record
+    # A context says nothing of history: its patient's instances do.
+    past = history and part.record is Instance
+    record: Any = partial(Instance, history=True) if past else part.record
     shown: Iterable[Any] = (dict(zip(names, row, strict=True)) for row in rows)
     if part.ring is not None:
         seal = part.ring.text

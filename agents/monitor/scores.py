@@ -70,8 +70,11 @@ class Scores:
     """All scores. Rates are None where nothing was labelled yet.
 
     labels        the names of the labels, in the settings' order
-    labelled      labels that were learned from
+    labelled      labels that were learned from, without those of history
+    taught        labels of patients of the past (`hb teach`) that were learned from
     rates, recent by name, the ensemble first: PER, FPR and FNR, over all and over the last 1000
+    history       the same over patients of the past, who are in none of the other rates; empty if
+                  there were none
     confusion     by name: counts of truth by prediction, in the order of `labels`
     window        the same counts of the last 1000, of the ensemble
     accuracy      by name, where anything was labelled
@@ -94,8 +97,10 @@ class Scores:
 
     labels: list[str] = field(default_factory=list)
     labelled: int = 0
+    taught: int = 0
     rates: dict[str, dict[str, float | None]] = field(default_factory=dict)
     recent: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    history: dict[str, dict[str, float | None]] = field(default_factory=dict)
     confusion: dict[str, Ints] = field(default_factory=dict)
     window: Ints | None = None
     accuracy: dict[str, Accuracy] = field(default_factory=dict)
@@ -171,15 +176,17 @@ class Scorer:
         """Return the scores of a state."""
         K = len(self._labels)
         empty = np.zeros(K * K, np.int64)
-        rows = [sums.scores.get(i, empty) for i in range(len(self._names))]
-        counts = np.array(rows).reshape(-1, K, K)
+        rows = [sums.scores.get(i, empty) for i in range(2 * len(self._names))]
+        counts, past = np.array(rows).reshape(2, -1, K, K)
         totals = {name: sums.totals.get(name, self._nothing) for name in self._settings.learners}
         regrets = self._regrets(sums)
         main = next(iter(regrets), None)
         return Scores(
             labels=self._labels,
             labelled=int(counts[0].sum()),
+            taught=int(past[0].sum()),
             rates=self._rates(counts),
+            history=self._rates(past) if past.any() else {},
             recent={} if sums.recent is None else self._rates(sums.recent),
             risen=sums.risen,
             confusion=dict(zip(self._names, counts, strict=True)),

@@ -32,7 +32,8 @@ ERRORS = {
     "per": Spec(
         "hb_prediction_error_rate",
         "gauge",
-        "Share of wrong predictions among all labelled ones, or among the last 1000.",
+        "Share of wrong predictions among all labelled ones, or among the last 1000; window is"
+        " history for patients of the past, who are in neither.",
         _RATE,
     ),
     "fpr": Spec(
@@ -98,7 +99,13 @@ CUBES = Spec(
     ("learner",),
 )
 LABELLED = Spec(
-    "hb_labelled_total", "counter", "Labels learned from, by the ensemble and each learner.", _WHO
+    "hb_labelled_total",
+    "counter",
+    "Labels learned from, by the ensemble (without those of history) and each learner.",
+    _WHO,
+)
+TAUGHT = Spec(
+    "hb_taught_total", "counter", "Labels of patients of the past that the ensemble learned from."
 )
 LABELS = Spec(
     "hb_labels_total",
@@ -171,9 +178,9 @@ AGE = Spec("hb_state_age_seconds", "gauge", "Age of this worker's view of the st
 
 STATE = (
     *ERRORS.values(), ERROR_BOUND, CONFUSION, REGRET, REGRET_BOUND, WEIGHT, ACCURACY, ACCURACY_LOW,
-    ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, LABELS, EXPIRED, REPEATED, PENDING, PENDING_LIMIT,
-    PARKED, RISEN, TARGET, ANSWERS, MISSED, MISS_TARGET, PREDICTED, DISAGREEMENTS, THIN, DECISIONS,
-    FUSIONS,
+    ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, TAUGHT, LABELS, EXPIRED, REPEATED, PENDING,
+    PENDING_LIMIT, PARKED, RISEN, TARGET, ANSWERS, MISSED, MISS_TARGET, PREDICTED, DISAGREEMENTS,
+    THIN, DECISIONS, FUSIONS,
 )  # fmt: skip
 """Everything that depends on the state alone, unlike AGE."""
 
@@ -214,7 +221,7 @@ def _who(name: str) -> Labels:
 
 
 def _errors(board: Scores) -> dict[Spec, Samples]:
-    windows = {"all": board.rates, "1000": board.recent}
+    windows = {"all": board.rates, "1000": board.recent, "history": board.history}
     rates = {
         spec: [
             ((*_who(name), window), value)
@@ -274,9 +281,10 @@ def _by_learner(counts: dict[str, int]) -> Samples:
 
 def _join(overview: Overview) -> dict[Spec, Samples]:
     counts = overview.counts
-    learned = {ENSEMBLE: counts["settled"], **overview.board.learned}
+    learned = {ENSEMBLE: overview.board.labelled, **overview.board.learned}
     return {
         LABELLED: [(_who(name), float(count)) for name, count in learned.items()],
+        TAUGHT: [((), float(overview.board.taught))],
         LABELS: [
             ((outcome,), float(sum(counts[name] for name in names)))
             for outcome, names in OUTCOMES.items()

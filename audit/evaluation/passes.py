@@ -43,6 +43,7 @@ def ensemble_pass(cases: Cases, settings: Settings, delay: int, progress: Progre
         labelled,
         (labelled + delay) * _STEP + _STEP // 2,
         cases.truth[labelled],
+        np.zeros(n, np.bool_),
     )
     player = Player(stream, settings)
     player.play(progress)

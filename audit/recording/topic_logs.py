@@ -137,11 +137,11 @@ def _at(values: Sequence[int], positions: Sequence[int]) -> list[int]:
 
 
 class RowLog(Log):
-    """Rows of features: `id`, `offset`, `time`, and the features as `row`."""
+    """Rows of features: `id`, `offset`, `time`, `history`, and the features as `row`."""
 
     def __init__(self, names: Names, space: FeatureSpace, opener: Opener | None) -> None:
         rows = (np.float64, space.d)
-        columns = Columns(id=np.int64, offset=np.int64, time=np.int64, row=rows)
+        columns = Columns(id=np.int64, offset=np.int64, time=np.int64, row=rows, history=np.bool_)
         super().__init__(columns, RowReader(readable(space), [names.home], opener))
         self._ids = names.ids
         self._reader = RowReader(readable(space), opener=opener)
@@ -154,6 +154,7 @@ class RowLog(Log):
                 offset=_at(batch.offsets, read.positions),
                 time=_at(batch.timestamps, read.positions),
                 row=read.rows,
+                history=read.history,
             )
         return read.errors
 
@@ -209,7 +210,7 @@ class PredictionLog(Log):
             Columns(
                 id=np.int64, offset=np.int64, time=np.int64, learner=np.int16, label=np.int16,
                 phase=np.int64, cube=np.int64, rule=np.int16, exploring=np.bool_, trials=np.int64,
-                accuracy=np.float64, odds=odds, votes=np.int32,
+                accuracy=np.float64, odds=odds, votes=np.int32, history=np.bool_,
             ),
             Reader(Prediction, known=known, checks=checks),
         )  # fmt: skip
@@ -236,6 +237,7 @@ class PredictionLog(Log):
             accuracy=[np.nan if r.accuracy is None else r.accuracy for r in records],
             odds=self._log_odds.hear([r.log_odds for r in records]),
             votes=[votes_code(names, r.learner, r.votes) for r in records],
+            history=[r.history for r in records],
         )
         return read.errors
 
@@ -267,7 +269,7 @@ class DiagnosisLog(Log):
                 said=said, parts=parts, cube=np.int64, votes=(np.int16, len(experts)),
                 basis=(np.int64, len(Basis._fields)),
                 support=(np.int64, K), chance=(np.float64, K), possible=np.int64,
-                answer=np.int16, learned=np.int64, record=(np.float64, 4),
+                answer=np.int16, learned=np.int64, record=(np.float64, 4), history=np.bool_,
             )
         )  # fmt: skip
         self._names, self._experts = names, experts
@@ -292,6 +294,7 @@ class DiagnosisLog(Log):
                 for r in records
             ],
             basis=[_basis(r.basis) for r in records],
+            history=[r.history for r in records],
             **self._sure(records, labels),
         )  # fmt: skip
         return read.errors

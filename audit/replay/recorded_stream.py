@@ -13,7 +13,7 @@ import numpy as np
 from audit.recording.columns import first_of_each
 from audit.recording.partition_logs import PartitionLogs
 from audit.recording.topic_logs import RowLog
-from learners.arrays.types import Floats, Ints
+from learners.arrays.types import Bools, Floats, Ints
 from learners.local.features import Categorical, FeatureSpace
 from settings.errors import InputError
 from settings.model import Settings
@@ -34,7 +34,10 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStream:
-    """A whole stream; patients are numbers, and `names` are their ids."""
+    """A whole stream; patients are numbers, and `names` are their ids.
+
+    `history` marks patients of the past, who are not among the rates.
+    """
 
     names: Sequence[str]
     arrivals: Mapping[str, Arrivals]
@@ -42,6 +45,7 @@ class RecordedStream:
     label_ids: Ints
     label_times: Ints
     labels: Ints
+    history: Bools
 
 
 def recorded_stream(recorded: Sequence[PartitionLogs], settings: Settings) -> RecordedStream:
@@ -62,7 +66,16 @@ def recorded_stream(recorded: Sequence[PartitionLogs], settings: Settings) -> Re
         np.concatenate([c["id"] + base for c, base in zip(labels, bases, strict=False)]),
         np.concatenate([c["time"] for c in labels]),
         np.concatenate([c["label"] for c in labels]).astype(np.int64),
+        np.concatenate([history_of(logs) for logs in recorded]),
     )
+
+
+def history_of(logs: PartitionLogs) -> Bools:
+    """Mark the patients of the past, by their number."""
+    past = np.zeros(len(logs.names.ids), np.bool_)
+    for log in logs.instances.values():
+        past[log.columns["id"][log.columns["history"]]] = True
+    return past
 
 
 def _joined(

@@ -131,19 +131,22 @@ class Player:
         arrivals = self.stream.arrivals[self.names[learner]]
         rows = arrivals.rows[at]
         names = [self.stream.names[number] for number in arrivals.ids[at].tolist()]
+        past = self.stream.history[arrivals.ids[at]].tolist()
         said = self.learners[learner].decide(rows, seeds_of(names))
         chosen = said.choices
         # As they would have travelled.
         odds = self._log_odds.hear(self._log_odds.send(said.log_odds))
         columns = zip(
             at, said.labels.tolist(), chosen.exploring.tolist(), chosen.accuracy.tolist(),
-            odds.tolist(), chosen.cubes.tolist(), chosen.rules.tolist(), said.votes.tolist(),
+            odds.tolist(), chosen.cubes.tolist(), chosen.rules.tolist(), said.votes.tolist(), past,
             strict=True,
         )  # fmt: skip
-        for place, label, exploring, accuracy, odd, cube, rule, votes in columns:
+        for place, label, exploring, accuracy, odd, cube, rule, votes, history in columns:
             sure = None if np.isnan(accuracy) else accuracy
             told = None if np.isnan(odd[0]) else odd
-            payload = PredictionPayload(exploring, sure, told, rule, chosen.phase, cube, votes)
+            payload = PredictionPayload(
+                exploring, sure, told, rule, chosen.phase, cube, votes, history=history
+            )
             yield place, (ABSTAINED if label == MISSING else label, payload)
 
     def _take(self, events: list[Event]) -> None:

@@ -72,9 +72,9 @@ def live_score(recorded: Sequence[PartitionLogs]) -> Score:
     regret, late = table_for(None, 2 + 2 * experts), LateLabels(experts, None)
     for logs in recorded:
         settled = _settled(logs)
-        truth, verdict, heard, cells, _ = settled
+        truth, verdict, heard, cells, _, past = settled
         predicted = np.concatenate([verdict.labels[:, None], heard], axis=1)
-        total += confusion(truth, predicted.T, K)
+        total += confusion(truth[~past], predicted[~past].T, K)
         regret.add(cells, _regrets(verdict, truth))
         _count_late(late, settled)
     visited, rows = regret.items()
@@ -103,7 +103,8 @@ def _count_late(late: LateLabels, settled: "_Settled") -> None:
 class _Settled(NamedTuple):
     """Settled patients: truth, what was decided, each learner's label, and context cube.
 
-    `behind` tells whether a learner spoke only after the decision.
+    `behind` tells whether a learner spoke only after the decision, `past` marks patients of the
+    past, who are not among the rates.
     """
 
     truth: Ints
@@ -111,6 +112,7 @@ class _Settled(NamedTuple):
     heard: Ints
     cells: Ints
     behind: Bools
+    past: Bools
 
 
 def _settled(logs: PartitionLogs) -> _Settled:
@@ -134,4 +136,4 @@ def _settled(logs: PartitionLogs) -> _Settled:
     verdict = Verdict.recalled(labels, columns["parts"][at], votes, columns["basis"][at])
     behind = np.asarray(((heard >= 0) & (said < 0)).any(axis=1))
     cells = np.where(columns["cube"][at] < 0, _UNHEARD, columns["cube"][at])
-    return _Settled(label[ids], verdict, heard, cells, behind)
+    return _Settled(label[ids], verdict, heard, cells, behind, columns["history"][at])

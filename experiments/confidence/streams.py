@@ -75,9 +75,9 @@ class Stream:
             columns = [place[feature.name] for feature in learner.features]
             rows = self.data.rows[self.patients][:, columns]
             arrivals[name] = Arrivals(numbers, self._times(numbers), rows)
-        return RecordedStream(
-            names, arrivals, None, numbers, self._times(numbers + self.late) + STEP // 2, self.truth
-        )
+        label_times = self._times(numbers + self.late) + STEP // 2
+        past = np.zeros(steps, np.bool_)
+        return RecordedStream(names, arrivals, None, numbers, label_times, self.truth, past)
 
     def _times(self, arrivals: Ints) -> Ints:
         """Return when patients come: one by one at first, later in bursts."""

@@ -81,6 +81,7 @@ def snapshot(
         "regret": board.regret,
         "bound": board.bound,
         "labelled": board.labelled,
+        "taught": board.taught,
         "learned": board.learned,
         "diagnosed": counts["diagnosed_complete"] + counts["diagnosed_incomplete"],
         "incomplete": counts["diagnosed_incomplete"],

@@ -82,6 +82,7 @@ EXPECTED = {
     "hb_exploration_ratio": {("left",): 0.25},
     "hb_cubes": {("left",): 4, ("right",): 2},
     "hb_labelled_total": dict.fromkeys(WHO, 120),
+    "hb_taught_total": {(): 0},
     "hb_labels_total": {
         ("settled",): 120, ("duplicate",): 3, ("conflict",): 4, ("unknown",): 5, ("expired",): 13,
         ("pending_full",): 8,
