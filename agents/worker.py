@@ -48,7 +48,7 @@ def worker_app(settings: Settings, roles: Sequence[str] = ()) -> EngineApp:
     if watch is not None:
         app.engine.observers.listeners.append(watch.own)
     if watch is not None and settings.worker.metrics:
-        metrics_page.register(app, watch)
+        metrics_page.register(app, watch, settings)
     app.finalize()
     page_guard.install(app, settings.worker)
     if watch is not None and settings.worker.console:

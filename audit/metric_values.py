@@ -22,6 +22,7 @@ from audit.findings import Findings
 from audit.partition_tables import PartitionTables, sums
 from settings.errors import InputError
 from settings.model import Settings
+from streams.engine.meters import of_ensemble
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -62,7 +63,7 @@ def audit_metrics(
 
 
 def _metrics(settings: Settings, scorer: Scorer, of: Sums) -> Iterable[Metric]:
-    return state_metrics(figures(settings, scorer, of))
+    return of_ensemble(settings.name, state_metrics(figures(settings, scorer, of)))
 
 
 def samples(metrics: Iterable[Metric]) -> Samples:

@@ -7,27 +7,46 @@ whose age is among them, and what this process measured itself is always current
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from agents.agent_metrics import PROCESS, PipelineObserver
 from agents.monitor.state_metrics import AGE, STATE, StateCollector
 from agents.monitor.watch import Watch
 from settings.errors import HbError
+from settings.model import Settings
+from streams.engine.meters import EnsembleRegistry, Spec, filled
 from streams.engine.tasks.task_metrics import ENGINE, observe
 from streams.faust.app import EngineApp
 
-ALL = (*STATE, AGE, *PROCESS, *ENGINE)
+RUNBOOK = Spec(
+    "hb_runbook_info",
+    "gauge",
+    "Always 1; its url is where alerts and dashboards link to (worker.runbook).",
+    ("url",),
+)
+ALL = (*STATE, AGE, *PROCESS, *ENGINE, RUNBOOK)
 """Every metric; docs/metrics.md explains each."""
 _PATIENCE = 2.0
 """How long a scrape waits for the broker; Prometheus gives up after ten seconds."""
 
 
-def register(app: EngineApp, watch: Watch) -> CollectorRegistry:
+class _Runbook(Collector):
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def collect(self) -> Iterator[Metric]:
+        yield filled(RUNBOOK, [((self._url,), 1.0)])
+
+
+def register(app: EngineApp, watch: Watch, settings: Settings) -> EnsembleRegistry:
     """Measure an application that has not started yet, and serve what is measured."""
-    registry = CollectorRegistry(auto_describe=False)
+    registry = EnsembleRegistry(settings.name)
+    registry.register(_Runbook(settings.worker.runbook))
     observe(registry, app.engine)
     app.engine.observers.listeners.append(PipelineObserver(registry))
     registry.register(StateCollector(watch))

@@ -6,6 +6,7 @@ from pathlib import Path
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from deploy.grafana.ensembles import ensembles
 from deploy.grafana.labels import labels
 from deploy.grafana.learners import learners
 from deploy.grafana.pipeline import pipeline
@@ -21,6 +22,7 @@ def dashboards() -> dict[str, Dashboard]:
         "diagnosis/learners.json": learners(),
         "diagnosis/labels.json": labels(),
         "operation/pipeline.json": pipeline(),
+        "operation/ensembles.json": ensembles(),
     }
 
 

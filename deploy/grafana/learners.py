@@ -56,7 +56,7 @@ def _now() -> Panel:
     weight = 'label_replace(system:hb_weight:max, "learner", "$1", "expert", "(.+)")'
     return sheet(
         "Now",
-        "One row per learner. Error: among the last 1000 labelled. Accuracy: since the start,"
+        "One row per learner. Error rate: among the last 1000 labelled. Accuracy: since the start,"
         " with a 95 % confidence interval. Exploring: decisions by a rule other than the best"
         " known one. Little data: predictions in cubes with few labelled patients.",
         [
@@ -79,7 +79,7 @@ def _now() -> Panel:
         },
         columns={
             "Value #w": ("Weight", SHARE),
-            "Value #per": ("Error", SHARE),
+            "Value #per": ("Error rate", SHARE),
             "Value #right": ("Accuracy", SHARE),
             "Value #low": ("at least", SHARE),
             "Value #high": ("at most", SHARE),
@@ -164,7 +164,7 @@ def _regret() -> list[Panel]:
 def _learning() -> list[Panel]:
     return [
         lines(
-            "Wrong predictions",
+            "Error rate",
             "Each learner alone, among the last 1000 labelled patients.",
             [Q(ERRORS, "{{learner}}")],
             SHARE,

@@ -7,10 +7,11 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models import dashboard as models
 
 from deploy.grafana.panels import Panel, figure
-from deploy.grafana.queries import COUNT, DATASOURCE, GREEN, RED, Q, Step
+from deploy.grafana.queries import COUNT, DATASOURCE, GREEN, RED, Q, Step, of_ensemble
 
 TAG = "hb"
-FIRING = 'ALERTS{alertname=~"Hb.+", alertstate="firing"}'
+FIRING = 'ALERTS{alertname=~"Hb.+", alertstate="firing", ensemble=~"$ensemble|"}'
+"""Those of the chosen ensemble, and those that cannot tell whose they are."""
 
 
 def page(
@@ -22,7 +23,27 @@ def page(
     variables: Sequence[dashboard.QueryVariable] = (),
     span: str = "now-6h",
 ) -> models.Dashboard:
-    """Return a whole dashboard; the row without a name comes first and has no heading."""
+    """Return the dashboard of one ensemble; the row without a name comes first, without heading."""
+    built = _board(
+        uid, title, description, rows, [_datasource(), _ensemble(), _runbook(), *variables]
+    )
+    return built.time(span, "now").link(_to_runbook()).annotation(_alerts()).build()
+
+
+def overview(
+    uid: str, title: str, description: str, rows: Mapping[str, Sequence[Panel]]
+) -> models.Dashboard:
+    """Return a dashboard about all ensembles of a Prometheus."""
+    return _board(uid, title, description, rows, [_datasource()]).time("now-6h", "now").build()
+
+
+def _board(
+    uid: str,
+    title: str,
+    description: str,
+    rows: Mapping[str, Sequence[Panel]],
+    variables: Sequence[dashboard.QueryVariable | dashboard.DatasourceVariable],
+) -> dashboard.Dashboard:
     built = (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -31,10 +52,8 @@ def page(
         .timezone("browser")
         .readonly()
         .tooltip(models.DashboardCursorSync.CROSSHAIR)
-        .time(span, "now")
         .refresh("30s")
         .link(_links())
-        .annotation(_alerts())
         .variables(list(variables))
     )
     numbers = count(1)
@@ -43,7 +62,7 @@ def page(
             built.with_row(dashboard.Row(name).id(next(numbers)))
         for panel in panels:
             built.with_panel(panel.id(next(numbers)))
-    return built.build()
+    return built
 
 
 def variable(name: str, label: str, description: str, values: str) -> dashboard.QueryVariable:
@@ -54,7 +73,7 @@ def variable(name: str, label: str, description: str, values: str) -> dashboard.
         .label(label)
         .description(description)
         .datasource(DATASOURCE)
-        .query(values)
+        .query(of_ensemble(values))
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(models.VariableSort.ALPHABETICAL_ASC)
         .multi(True)
@@ -63,11 +82,56 @@ def variable(name: str, label: str, description: str, values: str) -> dashboard.
     )
 
 
+def _datasource() -> dashboard.DatasourceVariable:
+    return (
+        dashboard.DatasourceVariable("datasource")
+        .label("Data source")
+        .description("The Prometheus that scrapes the workers")
+        .type("prometheus")
+        .current(models.VariableOption(text="default", value="default"))
+    )
+
+
+def _ensemble() -> dashboard.QueryVariable:
+    return (
+        dashboard.QueryVariable("ensemble")
+        .label("Ensemble")
+        .description("The ensemble to show, by its name in its settings")
+        .datasource(DATASOURCE)
+        .query("label_values(hb_build_info, ensemble)")
+        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(models.VariableSort.ALPHABETICAL_ASC)
+    )
+
+
+def _runbook() -> dashboard.QueryVariable:
+    """Return where the ensemble's workers say that its runbook is, for the link at the top."""
+    return (
+        dashboard.QueryVariable("runbook")
+        .hide(models.VariableHide.HIDE_VARIABLE)
+        .datasource(DATASOURCE)
+        .query(of_ensemble("label_values(system:hb_runbook:info, url)"))
+        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    )
+
+
+def _to_runbook() -> dashboard.DashboardLink:
+    return (
+        dashboard.DashboardLink("Runbook")
+        .type(models.DashboardLinkType.LINK)
+        .url("${runbook}")
+        .tooltip("What each alert means and what to do about it")
+        .target_blank(True)
+        .icon("doc")
+    )
+
+
 def alerts_firing() -> Panel:
     """Return the panel that answers everybody's first question: does anything need attention?"""
     return figure(
         "Alerts",
-        "How many alerts are firing now. docs/runbook.md says what each means and what to do.",
+        "How many alerts of this ensemble are firing now. The runbook says what each means and what"
+        " to do.",
         Q(f"count({FIRING}) or vector(0)"),
         COUNT,
         steps=(Step(GREEN), Step(RED, 1)),
@@ -82,7 +146,7 @@ def _links() -> dashboard.DashboardLink:
         .tags([TAG])
         .as_dropdown(False)
         .keep_time(True)
-        .include_vars(False)
+        .include_vars(True)
         .target_blank(False)
         .icon("external link")
     )

@@ -37,7 +37,7 @@ def quality() -> Dashboard:
 def _rates() -> list[Panel]:
     return [
         figure(
-            "Wrong diagnoses",
+            "Error rate",
             "The share of wrong diagnoses among the last 1000 patients whose true label is known.",
             Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}"),
             SHARE,
@@ -45,7 +45,7 @@ def _rates() -> list[Panel]:
             decimals=1,
         ),
         figure(
-            "Missed positives",
+            "Miss rate",
             "Among those of them who have the condition: the share diagnosed as not having it"
             " (false negatives). The figure that must stay small.",
             Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}}"),
@@ -68,15 +68,15 @@ def _rates() -> list[Panel]:
 def _of_the_targets() -> list[Panel]:
     return [
         dial(
-            "Wrong, share of the target",
-            "Wrong diagnoses among the last 1000 labelled, relative to per_target." + _OF_TARGET,
+            "Error rate, share of the target",
+            "The error rate of the last 1000 labelled, relative to per_target." + _OF_TARGET,
             Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}} / on () group_left () {PER_TARGET}"),
             steps=rising(0.8, 1),
             empty="no target or labels",
         ),
         dial(
-            "Missed, share of the target",
-            "Missed positives among the last 1000 labelled, relative to fnr_target." + _OF_TARGET,
+            "Miss rate, share of the target",
+            "The miss rate of the last 1000 labelled, relative to fnr_target." + _OF_TARGET,
             Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}} / on () group_left () {FNR_TARGET}"),
             steps=rising(0.8, 1),
             empty="no target or labels",
@@ -89,7 +89,7 @@ def _over_time() -> list[Panel]:
     bound = 'system:hb_prediction_error_rate_bound:max{comparator="best_learner"} <= 1'
     return [
         lines(
-            "Wrong diagnoses over time",
+            "Error rate over time",
             "The ensemble should settle at or below the best single learner. The bound is the best"
             " learner's errors plus the regret bound; it is drawn once it is below 100 %, and in"
             " modes that have one.",
@@ -105,13 +105,13 @@ def _over_time() -> list[Panel]:
             height=10,
         ),
         lines(
-            "Missed positives and false alarms over time",
+            "Miss rate and false alarms over time",
             "Both among the last 1000 labelled patients. Missing fewer positives costs more false"
             " alarms, and vice versa.",
             [
-                Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}}", "missed positives", ORANGE),
+                Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}}", "miss rate", ORANGE),
                 Q(f"{FALSE_ALARMS}{{{ENSEMBLE}, {RECENT}}}", "false alarms", BLUE),
-                Q(FNR_TARGET, "target for missed positives", RED, dashed=True),
+                Q(FNR_TARGET, "target of the miss rate", RED, dashed=True),
             ],
             SHARE,
             width=10,
@@ -123,7 +123,7 @@ def _over_time() -> list[Panel]:
 def _in_detail() -> list[Panel]:
     return [
         bars(
-            "Wrong, by learner",
+            "Error rate by learner",
             "Each learner alone and the ensemble, among the last 1000 labelled.",
             [
                 Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}", "ensemble"),

@@ -1,5 +1,6 @@
 """Queries and thresholds: the parts of panels."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -9,9 +10,21 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="hb-prometheus")
+DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
+"""The one that is chosen at the top of the page, so that any Grafana can import it."""
+ENSEMBLE = 'ensemble="$ensemble"'
+_SERIES = re.compile(r"\b((?:(?:system|learner|agent):)?hb_[a-z0-9_:]+|up(?=\{))(\{)?")
 SHARE, SECONDS, COUNT = "percentunit", "s", "short"
 BLUE, GREEN, ORANGE, RED, PURPLE = "blue", "green", "orange", "red", "purple"
+
+
+def of_ensemble(expr: str) -> str:
+    """Restrict every series of a query to the chosen ensemble.
+
+    >>> of_ensemble('sum(hb_ready) / count(up{job="hb"})')
+    'sum(hb_ready{ensemble="$ensemble"}) / count(up{ensemble="$ensemble", job="hb"})'
+    """
+    return _SERIES.sub(lambda found: f"{found[1]}{{{ENSEMBLE}" + (", " if found[2] else "}"), expr)
 
 
 @dataclass(frozen=True)
@@ -23,6 +36,8 @@ class Q:
     colour: str = ""
     dashed: bool = False
     ref: str = ""
+    of_all: bool = False
+    """Whether it is about all ensembles, not only the one that is chosen."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,8 @@ def target(
     query: Q, number: int = 0, *, shape: Literal["series", "bars", "table", "heatmap"] = "series"
 ) -> prometheus.Dataquery:
     """Return a query in Grafana's form; bars and tables ask for the current value only."""
-    made = prometheus.Dataquery().expr(query.expr).ref_id(reference(query, number))
+    expr = query.expr if query.of_all else of_ensemble(query.expr)
+    made = prometheus.Dataquery().expr(expr).ref_id(reference(query, number))
     made.datasource(DATASOURCE).legend_format(query.legend or "__auto")
     if shape == "heatmap":
         return made.range().format(PromQueryFormat.HEATMAP)

@@ -70,6 +70,12 @@ class WorkerSettings(Section):
     )
     console: bool = Field(default=True, description="Serve the live console page.")
     metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
+    runbook: str = Field(
+        default="docs/runbook.md",
+        min_length=1,
+        description="Where you publish the runbook (docs/runbook.md): alerts and dashboards link"
+        " there.",
+    )
     state: FilePath = Field(
         default_factory=lambda: state_folder("hb"),
         description="The folder of the state tables (RocksDB). It can be deleted: a worker restores"

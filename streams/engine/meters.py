@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -95,6 +96,30 @@ class Histogram(Collector):
             upto = np.cumsum(counts).tolist()
             family.add_metric(labels, list(zip(names, upto, strict=True)), self._sums[labels])
         yield family
+
+
+class EnsembleRegistry(CollectorRegistry):
+    """A registry that says of everything in it which ensemble it is about.
+
+    One Prometheus may scrape many ensembles, whose learners and agents have the same names.
+    """
+
+    def __init__(self, ensemble: str) -> None:
+        super().__init__(auto_describe=False)
+        self._ensemble = ensemble
+
+    def collect(self) -> Iterator[Metric]:
+        """Return everything that is registered, with the ensemble's name."""
+        return of_ensemble(self._ensemble, super().collect())
+
+
+def of_ensemble(name: str, metrics: Iterable[Metric]) -> Iterator[Metric]:
+    """Give every sample the label `ensemble`."""
+    for metric in metrics:
+        metric.samples = [
+            sample._replace(labels={"ensemble": name, **sample.labels}) for sample in metric.samples
+        ]
+        yield metric
 
 
 def filled(spec: Spec, samples: Iterable[tuple[Labels, float]]) -> Metric:

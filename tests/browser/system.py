@@ -58,14 +58,18 @@ class Worker:
             time.sleep(0.1)
 
     def metrics(self) -> dict[tuple[str, frozenset[str]], float]:
-        """Return what /metrics says, by name and the values of the labels."""
+        """Return what /metrics says, by name and the values of the labels but the ensemble's."""
         with urllib.request.urlopen(f"{self.page}/metrics") as answer:
             families = text_string_to_metric_families(answer.read().decode())
             return {
-                (sample.name, frozenset(filter(None, sample.labels.values()))): sample.value
+                (sample.name, _values(sample.labels)): sample.value
                 for family in families
                 for sample in family.samples
             }
+
+
+def _values(labels: dict[str, str]) -> frozenset[str]:
+    return frozenset(value for name, value in labels.items() if value and name != "ensemble")
 
 
 class Patients:

@@ -84,8 +84,9 @@ def test_workers_wait_for_topics_and_topics_for_kafka():
 
 def test_prometheus_scrapes_every_worker():
     jobs = read_yaml(DEPLOY / "prometheus" / "prometheus.yml")["scrape_configs"]
-    targets = next(job for job in jobs if job["job_name"] == "hb")["static_configs"][0]["targets"]
-    assert targets == [f"{name}:{SETTINGS.worker.web_port}" for name in WORKERS]
+    (group,) = next(job for job in jobs if job["job_name"] == "hb")["static_configs"]
+    assert group["targets"] == [f"{name}:{SETTINGS.worker.web_port}" for name in WORKERS]
+    assert group["labels"] == {"ensemble": SETTINGS.name}
 
 
 def test_volumes_are_named_and_each_has_one_owner():

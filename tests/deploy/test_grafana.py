@@ -18,7 +18,8 @@ PANELS = [
     for page in ALL.values()
     for panel in panels(page)
 ]
-SOURCE = {"type": "prometheus", "uid": "hb-prometheus"}
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+OVERVIEW = "hb-ensembles"
 
 
 def test_the_files_are_what_the_code_makes():
@@ -46,6 +47,7 @@ def test_addresses_are_fixed():
         "hb-learners",
         "hb-pipeline",
         "hb-labels",
+        OVERVIEW,
     }
     assert all(page["description"] and page["tags"] == ["hb"] for page in ALL.values())
 
@@ -75,14 +77,58 @@ def test_panels_have_numbers_and_lie_beside_each_other(page):
 @pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
 def test_variables_are_declared_and_used(page):
     declared = {each["name"] for each in page["templating"]["list"]}
-    texts = [t["expr"] for panel in panels(page) for t in panel["targets"]]
-    used = set(re.findall(r"\$([a-z]+)", " ".join(texts)))
+    used = set(re.findall(r"\$\{?([a-z]+)", json.dumps([page["panels"], page["links"]])))
     assert used == declared
+
+
+@pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
+def test_any_grafana_can_import_it(page):
+    source = page["templating"]["list"][0]
+    assert (source["name"], source["type"], source["query"]) == (
+        "datasource",
+        "datasource",
+        "prometheus",
+    )
+    assert set(re.findall(r'"uid": "([^"]*)"', json.dumps(page))) == {page["uid"], "${datasource}"}
+
+
+@pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
+def test_every_query_is_about_the_chosen_ensemble(page):
+    variables = {each["name"]: each for each in page["templating"]["list"]}
+    exprs = [t["expr"] for panel in panels(page) for t in panel["targets"]]
+    exprs += [each["expr"] for each in page["annotations"].get("list", [])]
+    exprs += [
+        variables[name]["query"] for name in ("runbook", "learner", "worker") if name in variables
+    ]
+    if page["uid"] == OVERVIEW:
+        assert "$ensemble" not in json.dumps(page)
+        return
+    assert variables["ensemble"]["query"] == "label_values(hb_build_info, ensemble)"
+    for expr in exprs:
+        series = re.findall(r"(?:\bup\{|ALERTS|\bhb_|:hb_)", expr)
+        assert len(series) == len(re.findall(r'ensemble=~?"\$ensemble\|?"', expr)), expr
+
+
+def test_one_link_leads_to_the_runbook():
+    for page in ALL.values():
+        links = [each for each in page["links"] if each["title"] == "Runbook"]
+        assert [each["url"] for each in links] == ["${runbook}"] * (page["uid"] != OVERVIEW)
+
+
+def test_rates_have_the_names_that_people_know_from_the_console():
+    (page,) = [page for page in ALL.values() if page["uid"] == "hb-quality"]
+    assert [panel["title"] for panel in panels(page)[:3]] == [
+        "Error rate",
+        "Miss rate",
+        "False alarms",
+    ]
+    text = json.dumps([*ALL.values()])
+    assert not re.search(r"[Ww]rong diagnoses over|[Mm]issed positives", text)
 
 
 def test_learners_and_workers_can_be_chosen():
     found = {each["name"] for page in ALL.values() for each in page["templating"]["list"]}
-    assert found == {"learner", "worker"}
+    assert found == {"datasource", "ensemble", "runbook", "learner", "worker"}
 
 
 def test_recorded_series_exist():
@@ -92,7 +138,7 @@ def test_recorded_series_exist():
 
 def test_grafana_is_told_of_the_source_and_of_every_folder():
     sources = read_yaml(GRAFANA / "provisioning/datasources/prometheus.yaml")["datasources"]
-    assert [(each["type"], each["uid"]) for each in sources] == [tuple(SOURCE.values())]
+    assert [(each["type"], each["isDefault"]) for each in sources] == [("prometheus", True)]
     scraped = read_yaml(DEPLOY / "prometheus" / "prometheus.yml")["global"]["scrape_interval"]
     assert sources[0]["jsonData"]["timeInterval"] == scraped
     providers = read_yaml(GRAFANA / "provisioning/dashboards/hb.yaml")["providers"]

@@ -13,6 +13,13 @@ PROMETHEUS = DEPLOY / "prometheus"
 TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 
 
+RUNBOOK = (
+    '{{ with printf "system:hb_runbook:info{ensemble=%q}" $labels.ensemble | query }}'
+    '{{ . | first | label "url" }}{{ else }}docs/runbook.md{{ end }}'
+)
+"""Where the ensemble's workers say that the runbook is, or else where it is in the repository."""
+
+
 def promtool(*arguments):
     done = subprocess.run(
         [need_tool("promtool", "prometheus"), *map(str, arguments)],
@@ -51,9 +58,10 @@ def test_every_alert_says_how_bad_it_is_what_it_means_and_where_to_read_on(alert
     assert rule["labels"]["severity"] in {"critical", "warning"}
     assert "for" in rule
     notes = rule["annotations"]
-    assert 10 < len(notes["summary"]) < 80
+    assert "$labels.ensemble" in notes["summary"]
+    assert 10 < len(re.sub(r"{{.*?}}", "", notes["summary"])) < 80
     assert notes["description"].endswith(".")
-    assert notes["runbook_url"] == f"docs/runbook.md#{alert.lower()}"
+    assert notes["runbook_url"] == RUNBOOK + f"#{alert.lower()}"
 
 
 def test_the_runbook_has_a_part_for_each_alert_and_no_other():
@@ -67,7 +75,8 @@ def test_the_runbook_has_a_part_for_each_alert_and_no_other():
 
 
 def test_what_is_recorded_is_used():
-    used = " ".join([rule["expr"] for rule in rules()] + list(queries().values()))
+    notes = [rule["annotations"]["runbook_url"] for rule in alerts().values()]
+    used = " ".join([rule["expr"] for rule in rules()] + list(queries().values()) + notes)
     wanted = set(NAME.findall(used))
     assert {name for name in wanted if ":" in name} == set(records())
 
@@ -85,7 +94,23 @@ def test_workers_serve_what_rules_and_panels_ask_for():
     assert wanted <= set(served)
 
 
+SERVED = {spec.name: spec.labels for spec in ALL}
+
+
 @pytest.mark.parametrize("name", [name for name in records() if name.endswith(":max")])
 def test_state_is_never_added_up_over_workers(name):
     expr = records()[name]["expr"]
-    assert expr.startswith(("max without (instance, job) (", "max by (agent) ("))
+    metric = NAME.findall(expr)[0]
+    labels = ("agent",) if name.startswith("agent:") else SERVED[metric]
+    assert expr.startswith(f"max by ({', '.join(('ensemble', *labels))}) ({metric}")
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+def test_labels_that_a_target_has_besides_are_left_out(rule):
+    """What is kept is named, always with the ensemble; `without` only follows what is recorded."""
+    kept = re.findall(r"\b(?:by|on) \(([^)]*)\)", rule["expr"])
+    assert all(labels.split(", ")[0] == "ensemble" for labels in kept)
+    raw = [name for name in NAME.findall(rule["expr"]) if ":" not in name]
+    assert kept or not raw
+    for dropped in re.findall(r"\bwithout \(([^)]*)\)", rule["expr"]):
+        assert dropped == "complete"

@@ -15,7 +15,7 @@ DONE, AGE = ("hb_fusions_total", "true"), ("hb_state_age_seconds",)
 
 
 async def scrape(app):
-    """Return the values of a worker's metrics, by name and labels."""
+    """Return the values of a worker's metrics, by name and labels but the ensemble's."""
     host, port = app.web.address
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as session,
@@ -24,7 +24,7 @@ async def scrape(app):
         assert answer.status == 200
         text = await answer.text()
     return {
-        (sample.name, *sample.labels.values()): sample.value
+        (sample.name, *(v for k, v in sample.labels.items() if k != "ensemble")): sample.value
         for metric in text_string_to_metric_families(text)
         for sample in metric.samples
     }

@@ -217,12 +217,17 @@ class Worker:
         with urllib.request.urlopen(f"{self.url}/metrics") as page:
             families = text_string_to_metric_families(page.read().decode())
             return {
-                f"{sample.name}{json.dumps(dict(sorted(sample.labels.items())))}": sample.value
+                f"{sample.name}{json.dumps(_labels(sample.labels))}": sample.value
                 for family in families
                 if family.name in STATE_METRICS
                 for sample in family.samples
                 if not sample.name.endswith("_created")
             }
+
+
+def _labels(of: dict[str, str]) -> dict[str, str]:
+    """Return labels as the recorded pages have them, which do not name the ensemble."""
+    return {name: of[name] for name in sorted(of) if name != "ensemble"}
 
 
 def rows(folder: Path) -> dict[str, dict[str, str]]:

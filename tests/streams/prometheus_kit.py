@@ -5,7 +5,7 @@ import contextlib
 import math
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,22 +54,32 @@ def _finite(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _configuration(targets: Sequence[str]) -> dict[str, Any]:
-    """Return the project's configuration with shorter intervals, these workers and its rules."""
+def _configuration(workers: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the project's configuration with shorter intervals, these workers and its rules.
+
+    Each worker is given labels of its own, as Kubernetes does.
+    """
     config: dict[str, Any] = dict(read_yaml(CONFIG))
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(RULES / "*.yml")]
     job = next(job for job in config["scrape_configs"] if job["job_name"] == "hb")
-    config["scrape_configs"] = [{**job, "static_configs": [{"targets": list(targets)}]}]
+    groups = [
+        {"targets": [at], "labels": {"ensemble": name, "pod": f"p{at}", "namespace": "n"}}
+        for name, addresses in workers.items()
+        for at in addresses
+    ]
+    config["scrape_configs"] = [{**job, "static_configs": groups}]
     return config
 
 
 @contextlib.asynccontextmanager
-async def prometheus(folder: Path, targets: Sequence[str]) -> AsyncIterator[Prometheus]:
-    """Run a Prometheus that scrapes these addresses every second."""
+async def prometheus(
+    folder: Path, workers: Mapping[str, Sequence[str]]
+) -> AsyncIterator[Prometheus]:
+    """Run a Prometheus that scrapes the workers of these ensembles every second."""
     program = need_tool("prometheus", "prometheus")
     file = folder / "prometheus.yml"
-    YAML(typ="safe").dump(_configuration(targets), file)
+    YAML(typ="safe").dump(_configuration(workers), file)
     process = await asyncio.create_subprocess_exec(
         program,
         f"--config.file={file}",

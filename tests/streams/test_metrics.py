@@ -32,6 +32,7 @@ from agents.worker_process import command
 from audit import audit
 from audit.metric_values import read_page, samples
 from settings.loading import load_settings
+from streams.engine.meters import of_ensemble
 from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
 from tests.conftest import need_tool
@@ -169,7 +170,8 @@ async def a_stream(config, running, file):
         await label(config, ids[3:5], other)
         await label(config, ["nobody"], ["benign"])
         await publish(config.broker.bootstrap, Topics.of(config).labels, [("bad", b"{")])
-    return samples(state_metrics(await await_state(config, over)))
+    found = state_metrics(await await_state(config, over))
+    return samples(of_ensemble(config.name, found))
 
 
 async def settled(watch, n):
@@ -192,7 +194,8 @@ def over(found):
 
 
 def value(found, name, **labels):
-    return found[name, frozenset(labels.items())]
+    (ensemble,) = {dict(named)["ensemble"] for _, named in found}
+    return found[name, frozenset({"ensemble": ensemble, **labels}.items())]
 
 
 def fetched(url):
@@ -209,10 +212,9 @@ def lint(text):
 
 def planted(hb, file, text):
     """A worker whose figures are wrong is found, and the metric is named."""
-    text = re.sub(r"(?m)^hb_state_age_seconds .*", "hb_state_age_seconds 0", text)
-    right = f'hb_fusions_total{{complete="true"}} {N:.1f}'
-    assert right in text
-    wrong = text.replace(right, 'hb_fusions_total{complete="true"} 119.0')
+    text = re.sub(r"(?m)^(hb_state_age_seconds\S*) .*", r"\1 0", text)
+    wrong = re.sub(rf'(?m)^(hb_fusions_total.*complete="true".*) {N:.1f}$', r"\1 119.0", text)
+    assert wrong != text
     with serving(wrong) as page:
         run = hb("audit", "--settings", file, "--metrics", page, "--json")
     assert run.code == 1, run.err

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from collections import defaultdict
 from contextlib import AsyncExitStack
 
 from engine_kit import PATIENCE
@@ -37,7 +38,7 @@ _OVERRULED = "errors have no bound where miss targets may overrule the vote"
 _ERROR_BOUND = "system:hb_prediction_error_rate_bound:max"
 MAY_BE_EMPTY = {
     _ERROR_BOUND: _OVERRULED,
-    ("Diagnosis quality", "Wrong diagnoses over time", "D"): _OVERRULED,
+    ("Diagnosis quality", "Error rate over time", "D"): _OVERRULED,
     ("Learners", "The learners' bound, relative", "A"): _LATE,
     ("Pipeline", "Alerts firing now", "A"): _QUIET,
     ("Learners", "Of the learners (estimated)", "B"): _VACUOUS,
@@ -63,14 +64,14 @@ async def flow(config, first, n=120):
     return n + len(seen_by_two)
 
 
-def substituted(expr):
-    for name, value in VARIABLES.items():
+def substituted(expr, ensemble):
+    for name, value in {**VARIABLES, "$ensemble": ensemble}.items():
         expr = expr.replace(name, value)
     assert "$" not in expr.replace('"$1"', ""), expr
     return expr
 
 
-async def unanswered(asked: Prometheus):
+async def unanswered(asked: Prometheus, ensemble: str):
     """Return everything that has no answer yet; an error fails at once."""
     missing = []
     for page in dashboards().values():
@@ -78,7 +79,10 @@ async def unanswered(asked: Prometheus):
             for target in panel["targets"]:
                 ask = asked.now if target["instant"] else asked.lately
                 place = page["title"], panel["title"], target["refId"]
-                if not await ask(substituted(target["expr"])) and place not in MAY_BE_EMPTY:
+                if (
+                    not await ask(substituted(target["expr"], ensemble))
+                    and place not in MAY_BE_EMPTY
+                ):
                     missing.append(place)
     missing += [
         name for name in records() if not await asked.now(name) and name not in MAY_BE_EMPTY
@@ -91,22 +95,25 @@ async def unanswered(asked: Prometheus):
     return missing
 
 
-async def choices(asked: Prometheus):
+async def choices(asked: Prometheus, ensemble: str):
     """Return what each variable of a dashboard offers."""
     offered = {}
     for page in dashboards().values():
         for variable in page["templating"]["list"]:
+            if variable["type"] == "datasource":
+                continue
             series, name = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]).groups()
+            series = substituted(series, ensemble)
             found = await asked.get(f"label/{name}/values", **{"match[]": series})
             offered[variable["name"]] = found
-        for annotation in page["annotations"]["list"]:
-            await asked.now(annotation["expr"])
+        for annotation in page["annotations"].get("list", []):
+            await asked.now(substituted(annotation["expr"], ensemble))
     return offered
 
 
-async def until_answered(asked: Prometheus, seconds: float = PATIENCE):
+async def until_answered(asked: Prometheus, ensemble: str, seconds: float = PATIENCE):
     deadline = time.monotonic() + seconds
-    while missing := await unanswered(asked):
+    while missing := await unanswered(asked, ensemble):
         assert time.monotonic() < deadline, missing
         await asyncio.sleep(0.5)  # Prometheus tells nobody that it has scraped
 
@@ -116,12 +123,17 @@ async def value(asked: Prometheus, query: str):
     return float(series["value"][1])
 
 
-async def until_raised(asked: Prometheus, alert: str, seconds: float = PATIENCE):
+async def raised(asked: Prometheus):
+    """Return the alerts that are pending or firing, by ensemble."""
+    found = defaultdict(set)
+    for each in (await asked.get("alerts"))["alerts"]:
+        found[each["labels"]["ensemble"]].add(each["labels"]["alertname"])
+    return found
+
+
+async def until_raised(asked: Prometheus, ensemble: str, alert: str, seconds: float = PATIENCE):
     deadline = time.monotonic() + seconds
-    while True:
-        found = (await asked.get("alerts"))["alerts"]
-        if alert in {each["labels"]["alertname"] for each in found}:
-            return
+    while alert not in (found := await raised(asked))[ensemble]:
         assert time.monotonic() < deadline, found
         await asyncio.sleep(0.2)
 
@@ -142,11 +154,11 @@ async def test_every_panel_rule_and_alert_has_an_answer(broker_address, prefix, 
     async with running(config, "local:a", "local:b") as one, AsyncExitStack() as stack:
         two = await stack.enter_async_context(running(second, "local:c", "ensemble"))
         targets = ["{}:{}".format(*app.web.address) for app in (one, two)]
-        async with prometheus(tmp_path, targets) as asked:
+        async with prometheus(tmp_path, {name: targets}) as asked:
             sent = await flow(config, 0)
             await until(asked, "sum(system:hb_fusions_total:max)", sent)
             sent += await flow(config, sent)
-            await until_answered(asked)
+            await until_answered(asked, name)
 
             # Counted once, though both workers tell it.
             await until(asked, "sum(system:hb_fusions_total:max)", sent)
@@ -158,14 +170,60 @@ async def test_every_panel_rule_and_alert_has_an_answer(broker_address, prefix, 
             assert await value(asked, 'sum(system:hb_fusions_total:max{complete="false"})') >= 20
             assert await value(asked, "sum(hb_dead_letters_total)") == 4 + 10
 
-            offered = await choices(asked)
-            assert offered == {"learner": ["a", "b", "c"], "worker": sorted(targets)}
+            offered = await choices(asked, name)
+            assert offered == {
+                "ensemble": [name],
+                "runbook": ["docs/runbook.md"],
+                "learner": ["a", "b", "c"],
+                "worker": sorted(targets),
+            }
             groups = (await asked.get("rules"))["groups"]
             states = {rule["health"] for group in groups for rule in group["rules"]}
             assert states == {"ok"}
             # One patient in thirteen, or more, was not seen by all in time.
-            await until_raised(asked, "HbIncompleteFusions")
+            await until_raised(asked, name, "HbIncompleteFusions")
 
             await stack.aclose()
-            await until_raised(asked, "HbWorkerDown")
+            await until_raised(asked, name, "HbWorkerDown")
             assert await value(asked, "sum(system:hb_fusions_total:max)") == sent
+
+
+async def test_three_ensembles_in_one_prometheus(broker_address, prefix, tmp_path):
+    """One is well, one lacks a learner's instances, one has lost its worker."""
+    well, partial, gone = names = [f"{prefix.strip('.')}-{word}" for word in ("w", "p", "g")]
+    configs = {}
+    for name, timeout in zip(names, ("60s", "1s", "60s"), strict=True):
+        (folder := tmp_path / name).mkdir()
+        change = f"ensemble.fusion_timeout={timeout}"
+        configs[name] = settings(folder, broker_address, name, change)
+        await create_topics(configs[name])
+    async with AsyncExitStack() as stack, AsyncExitStack() as leaving:
+        targets = {}
+        for name in names:
+            until_gone = leaving if name == gone else stack
+            app = await until_gone.enter_async_context(running(configs[name]))
+            targets[name] = ["{}:{}".format(*app.web.address)]
+        asked = await stack.enter_async_context(prometheus(tmp_path, targets))
+        for number, name in enumerate(names, start=20):
+            count = f'sum(system:hb_fusions_total:max{{ensemble="{name}"}})'
+            await until(asked, count, 0)  # seen at 0, so that it rises
+            await seen(configs[name], number, "ab" if name == partial else "abc")
+            await until(asked, count, number)
+        await leaving.aclose()
+        await until_raised(asked, partial, "HbIncompleteFusions")
+        for alert in ("HbWorkerDown", "HbNoWorkers"):
+            await until_raised(asked, gone, alert)
+        found = await raised(asked)
+        assert found[partial] & found[gone] == set()
+        assert found[well] == set(), found
+
+
+async def seen(config, n, learners):
+    """Let some learners see patients."""
+    rows = {"a": [0.4, 0.6], "b": [0.7], "c": [0.4, 0.7]}
+    for name in learners:
+        records = [
+            (one, {"v": 1, "id": one, "x": rows[name], "at": 1_700_000_000_000})
+            for one in (f"p{number}" for number in range(n))
+        ]
+        await publish(config.broker.bootstrap, Topics.of(config).instances(name), records)

@@ -11,6 +11,7 @@ from audit.findings import Findings
 from audit.metric_values import Page, address, audit_metrics, read_page, samples
 from audit.partition_tables import live_tables, sums
 from settings.errors import InputError
+from streams.engine.meters import of_ensemble
 from tests.inline_pipeline import configured, lived
 
 STATE = "metrics of the state"
@@ -33,7 +34,8 @@ def served(observed):
     """Return what a worker would serve of a state."""
     parts = sums(observed.settings, [live_tables(observed)])
     scorer = Scorer(observed.settings)
-    return samples(state_metrics(figures(observed.settings, scorer, parts)))
+    metrics = state_metrics(figures(observed.settings, scorer, parts))
+    return samples(of_ensemble(observed.settings.name, metrics))
 
 
 def test_every_figure_is_compared(observed):
@@ -83,7 +85,7 @@ def test_what_a_worker_serves(observed, change, differing, note):
     state = observed()
     said = dict(served(state))
     for name, value in change.items():
-        said[name, frozenset()] = value
+        said[name, frozenset({("ensemble", state.settings.name)})] = value
     said = {key: value for key, value in said.items() if value is not None}
     page = Page("http://here", said, 0.0)
     found = compared(state, [(page, page)])
