@@ -26,6 +26,7 @@ from cli import (
     screenshots,
     settings,
     status,
+    teach,
     topics,
     worker,
 )
@@ -57,6 +58,7 @@ status.register(app)
 doctor.register(app)
 audit.register(app)
 replay.register(app)
+teach.register(app)
 produce.register(app)
 label.register(app)
 diagnoses.register(app)

@@ -158,7 +158,7 @@ def produce(
             loaded, source, trial, notice=paced.note, gate=paced.wait, room=paced.room
         )
     checked = production.check()
-    _refuse_bad(source.name, checked, skip_bad)
+    refuse_bad(source.name, checked, skip_bad)
     if paced is None:
         _warn_if_ahead(checked, trial)
     _run(production, json, paced, _Resume(source.name if file else "", trial, subject))
@@ -188,7 +188,7 @@ def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "So
     return source
 
 
-def _refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
+def refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
     """Say what cannot be used, before anything is sent."""
     if skip_bad or not checked.bad:
         return

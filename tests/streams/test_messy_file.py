@@ -3,9 +3,8 @@
 import shlex
 
 import pytest
-from user_kit import make_topics, worker_process
+from user_kit import place_settings, worker_process
 
-from settings.loading import load_settings
 from tests.cli_runs import Hb
 from tests.messy_files import write
 
@@ -18,17 +17,7 @@ def folder(tmp_path, broker_address, prefix, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write("biopsy", tmp_path)
     assert Hb(monkeypatch, capsys)("init", "biopsy.csv").code == 0
-    file = tmp_path / "ensemble.toml"
-    text = file.read_text()
-    for was, now in (
-        ('name = "biopsy"', f'name = "{prefix.strip(".")}"'),
-        ('bootstrap = ""', f'bootstrap = "{broker_address}"'),
-        ("web_port = 6066", 'web_port = 0\nstate = "state"'),
-    ):
-        assert was in text
-        text = text.replace(was, now)
-    file.write_text(text)
-    make_topics(load_settings(file, environ={}))
+    place_settings(tmp_path / "ensemble.toml", "biopsy", prefix.strip("."), broker_address)
     return tmp_path
 
 

@@ -107,6 +107,20 @@ def ensemble(folder: Path, address: str, name: str, **options) -> Path:
     return file
 
 
+def place_settings(file: Path, was: str, name: str, address: str) -> None:
+    """Give an ensemble that `hb init` proposed a name, a broker and topics on it."""
+    text = file.read_text()
+    for old, new in (
+        (f'name = "{was}"', f'name = "{name}"'),
+        ('bootstrap = ""', f'bootstrap = "{address}"'),
+        ("web_port = 6066", f'web_port = 0\nstate = "state-{name}"'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
+    make_topics(load_settings(file, environ={}))
+
+
 @contextlib.contextmanager
 def worker_process(file: Path) -> Iterator[subprocess.Popen]:
     """Run `hb worker` with all roles until the block ends."""

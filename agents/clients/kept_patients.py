@@ -1,0 +1,120 @@
+"""The patients and labels that the topics of another ensemble still hold: `hb teach --from`.
+
+The other ensemble may have other learners and features: a feature is taken by its name from
+whichever topic has it, as it was sent. One that was not recorded is missing. Of a patient's records
+the first of each topic counts, as it did live; of its labels the first, and then what amends it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from agents.clients.patient_files import TablePatients
+from agents.clients.splitting import Splitter
+from agents.clients.topic_reader import TopicReader
+from agents.sealing import context_opener, instance_opener
+from schemas.errors import RecordError
+from schemas.reading import Reader
+from schemas.records import Context, Instance
+from schemas.sealed import Opener, opened
+from settings.errors import InputError
+from settings.model import Settings
+from settings.sections.features import FeatureSettings
+from streams.kafka.topics import Topics
+
+
+async def kept_patients(other: Settings, settings: Settings, name: str) -> TablePatients:
+    """Return the patients of another ensemble in the order in which they came.
+
+    `name` is what messages call them. Features that were not recorded are missing.
+    """
+    if Topics.of(other).labels == Topics.of(settings).labels:
+        raise InputError(
+            f"{name} and these settings use the same topics: give the new ensemble topics of its"
+            " own (topics.prefix), and make them with hb topics create"
+        )
+    gathered = _Gathered(other)
+    for topic in gathered.topics:
+        async with TopicReader(other, [topic], "start") as reader:
+            async for records in reader.present():
+                gathered.take(topic, records)
+    return gathered.patients(settings, name)
+
+
+class _Gathered:
+    """What was read so far, by patient."""
+
+    def __init__(self, other: Settings) -> None:
+        topics = Topics.of(other)
+        self._labels_topic = topics.labels
+        self._features: dict[str, tuple[Sequence[str], Opener | None, Reader[Any]]] = {}
+        for name, learner in other.learners.items():
+            opener, reader = instance_opener(other, name), Reader(Instance)
+            self._features[topics.instances(name)] = (_names(learner.features), opener, reader)
+        if other.ensemble.context is not None:
+            named = _names(other.ensemble.context.features)
+            self._features[topics.contexts] = (named, context_opener(other), Reader(Context))
+        self._values: dict[str, dict[str, Any]] = {}
+        self._came: dict[str, int] = {}
+        self._seen: set[tuple[str, str]] = set()
+        self._labels: dict[str, str] = {}
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics to read, the labels last: what is labelled has come before."""
+        return [*self._features, self._labels_topic]
+
+    def take(self, topic: str, records: Iterable[Any]) -> None:
+        """Take in some records of a topic; those that cannot be read teach nothing."""
+        for record in records:
+            if topic == self._labels_topic:
+                self._take_label(record.value)
+            else:
+                self._take_row(topic, record)
+
+    def _take_row(self, topic: str, record: Any) -> None:
+        names, opener, reader = self._features[topic]
+        try:
+            value = record.value if opener is None else opened(record.value, opener)
+        except RecordError:
+            return
+        found = reader.read([value]).records
+        if not found or (topic, found[0].id) in self._seen:
+            return
+        row = found[0]
+        self._seen.add((topic, row.id))
+        x = row.x if isinstance(row.x, dict) else dict(zip(names, row.x, strict=False))
+        known = {name: each for name, each in x.items() if each is not None}
+        self._values[row.id] = {**known, **self._values.get(row.id, {})}
+        self._came[row.id] = min(record.timestamp, self._came.get(row.id, record.timestamp))
+
+    def _take_label(self, value: bytes | None) -> None:
+        try:
+            label = orjson.loads(value or b"")
+            name, said = label["id"], label["label"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return
+        if isinstance(name, str) and (name not in self._labels or label.get("amends")):
+            self._labels[name] = said if isinstance(said, str) else ""
+
+    def patients(self, settings: Settings, name: str) -> TablePatients:
+        """Return them for the learners of these settings."""
+        wanted = Splitter(settings, sealed=False).columns
+        recorded = {feature for names, _, _ in self._features.values() for feature in names}
+        if not recorded.intersection(wanted):
+            raise InputError(f"{name}: none of the features of these settings was recorded there")
+        ids = sorted(self._came, key=lambda each: self._came[each])
+        if not ids:
+            raise InputError(f"{name}: its topics hold no patients (any more)")
+        rows: list[Mapping[str, Any]] = [self._values[each] for each in ids]
+        return TablePatients(
+            name,
+            {column: [row.get(column) for row in rows] for column in wanted},
+            [self._labels.get(each, "") for each in ids],
+            ids,
+        )
+
+
+def _names(features: Sequence[FeatureSettings]) -> list[str]:
+    return [feature.name for feature in features]
