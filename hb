@@ -13,7 +13,7 @@ die() { say "$*"; exit 3; }
 
 # The tests, the checks and the experiments need more packages than the product.
 case "${1:-}" in
-    test | check | dashboards | experiments | screenshots) layer=dev ;;
+    test | check | dashboards | docs | experiments | screenshots) layer=dev ;;
     *) layer=run ;;
 esac
 # `hb plan --plot` draws with what the experiments draw with.

@@ -1,4 +1,4 @@
-"""`hb test`, `hb check` and `hb dashboards`: for those who change the code, in a clone."""
+"""`hb test`, `check`, `dashboards` and `docs`: for those who change the code, in a clone."""
 
 import subprocess
 import sys
@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command(context_settings=PASS_ON, rich_help_panel="Development")(test)
     app.command(rich_help_panel="Development")(check)
     app.command(rich_help_panel="Development")(dashboards)
+    app.command(rich_help_panel="Development")(docs)
 
 
 def test(context: typer.Context) -> None:
@@ -59,6 +60,13 @@ def dashboards() -> None:
     """Regenerate Grafana's dashboards (`deploy/grafana/dashboards`) from their Python."""
     _need_checkout("dashboards")
     sys.exit(subprocess.call([sys.executable, "-m", "deploy.grafana"], cwd=ROOT))
+
+
+def docs() -> None:
+    """Build the documentation as a site in the folder `site`; a broken link is an error."""
+    _need_checkout("docs")
+    program = Path(sys.executable).parent / "zensical"
+    sys.exit(subprocess.call([program, "build", "--strict"], cwd=ROOT))  # noqa: S603
 
 
 def _passes(name: str, step: list[str]) -> bool:

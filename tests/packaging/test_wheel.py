@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 from sysconfig import get_path
@@ -36,6 +38,7 @@ def test_it_holds_every_module_and_nothing_else(wheel):
     modules = {str(p.relative_to(ROOT)) for top in PRODUCT for p in (ROOT / top).rglob("*.py")}
     assert modules <= set(names)
     assert any(name.endswith("LICENSE") for name in names)
+    assert {f"{top}/py.typed" for top in PRODUCT} <= set(names)
     page = ROOT / "agents/monitor/console/static"
     assert {str(file.relative_to(ROOT)) for file in page.iterdir()} <= set(names)
 
@@ -80,3 +83,21 @@ def test_what_is_only_in_a_clone_says_so_in_one_sentence(installed, command, mis
         f"hb: the installed hb does not include its {missing}; run ./hb {command[0]} in a clone of"
         " its repository\n"
     )
+
+
+def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path):
+    hatchling = Path(sys.executable).parent / "hatchling"
+    subprocess.run([hatchling, "build", "-t", "sdist", "-d", tmp_path], cwd=ROOT, check=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    source = next(path for path in tmp_path.iterdir() if path.is_dir())
+    subprocess.run([hatchling, "build", "-t", "wheel", "-d", tmp_path], cwd=source, check=True)
+    made = zipfile.ZipFile(next(tmp_path.glob("*.whl")))
+    assert set(made.namelist()) == set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_one_version_everywhere():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    image = (ROOT / "deploy/Dockerfile").read_text()
+    assert f'org.opencontainers.image.version="{version}"' in image
