@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from agents.log_lines import LogLine
 from agents.worker_process import STOP_WITHIN
 from settings.errors import InputError
 
@@ -25,8 +26,8 @@ _STEADY = 30.0
 """A worker that ran this long counts as healthy: its next pause is short again."""
 _LOCK = "supervisor.lock"
 
-Line = Callable[[str, str], None]
-"""Called with a role and a line printed by its worker."""
+Line = Callable[[LogLine], None]
+"""Called with each line that a worker writes, and with what happens to it."""
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Child:
 class Supervisor:
     """Keeps a worker process alive for each role.
 
-    `command(role)` returns the command to start; `line(role, text)` gets every line it prints.
+    `command(role)` returns the command to start; `line` gets every line of its log.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Supervisor:
         assert process.stdout is not None  # noqa: S101 - it was asked for
         with process.stdout:
             for text in process.stdout:
-                self._line(child.role, text.rstrip("\n"))
+                self._line(LogLine.read(text.rstrip("\n"), child.role))
 
     def _keep(self) -> None:
         while not self._over.wait(0.2):
@@ -108,7 +109,8 @@ class Supervisor:
         _release(child)
         if now - child.since > _STEADY:
             child.pause = FIRST_PAUSE
-        self._line(child.role, f"ended ({_why(code)}); restarting in {child.pause:g} s")
+        said = f"ended ({_why(code)}); restarting in {child.pause:g} s"
+        self._line(LogLine(time.time(), "warning", child.role, said, __name__))
         child.process, child.due = None, now + child.pause
         child.pause = min(2 * child.pause, LONGEST_PAUSE)
 
@@ -146,6 +148,31 @@ def _signal(child: Child, number: int) -> None:
 
 def _why(code: int) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def stop_supervisor(state: Path, patience: float = 2 * STOP_WITHIN) -> int | None:
+    """Stop whoever runs the workers of a state folder; return its process, None if there is none.
+
+    Raises InputError if it does not end in time.
+    """
+    if not (state / _LOCK).exists():
+        return None
+    with (state / _LOCK).open("r+") as file:
+        found = None
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                if found is None and (said := file.read().strip()):
+                    found = int(said)
+                    os.kill(found, signal.SIGTERM)
+            else:
+                return found
+            if time.monotonic() > deadline:
+                raise InputError(f"process {found} has not stopped after {patience:g} s")
+            time.sleep(0.1)
 
 
 @contextmanager

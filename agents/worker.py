@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from agents.monitor import metrics_page, page_guard
@@ -144,8 +143,7 @@ class Worker:
         address = getattr(app.web, "address", None)
         page = "" if address is None else url(*address, tls=app.pages.tls is not None)
         where = f", {'console' if served else 'pages'} at {page}" if page else ""
-        sys.stdout.write(f"worker runs {', '.join(agents)}{where}\n")
-        sys.stdout.flush()
+        _log.info("worker runs %s%s", ", ".join(agents), where)
         with contextlib.ExitStack() as stack:
             if page:
                 state = self._settings.worker.state

@@ -3,7 +3,10 @@
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
+from agents.log_lines import Format, LogLine
 from streams.engine.tasks.task import describe
 
 QUIET_SECONDS = 30.0
@@ -55,11 +58,48 @@ def _short(record: logging.LogRecord) -> str:
     return str(record.msg).partition("%")[0].strip(" :=")
 
 
-def log_to_terminal() -> None:
+class Chatter(logging.Filter):
+    """Drops what Faust's services tell of their starting and stopping.
+
+    Every part of an application is a service that announces itself, as ours do by inheritance.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether to write a message."""
+        return record.levelno > logging.INFO or not str(record.msg).startswith("[^")
+
+
+@dataclass(frozen=True)
+class LogStyle:
+    """How a worker writes its log: for people or programs, and how much."""
+
+    form: Format = "text"
+    detail: Literal["quiet", "normal", "verbose"] = "normal"
+
+    def arguments(self) -> list[str]:
+        """Return it as arguments of `agents.worker_process`."""
+        return ["--log-format", self.form, "--log-detail", self.detail]
+
+
+class _Lines(logging.Formatter):
+    def __init__(self, worker: str, form: Format) -> None:
+        super().__init__()
+        self._worker, self._form = worker, form
+
+    def format(self, record: logging.LogRecord) -> str:
+        return LogLine.of(record, self._worker).shown(self._form)
+
+
+_LEVELS = {"quiet": logging.WARNING, "normal": logging.INFO, "verbose": logging.DEBUG}
+
+
+def log_to_terminal(worker: str, style: LogStyle) -> None:
     """Write our own messages, and the libraries' warnings, to standard error."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname).1s %(name)s: %(message)s")
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(Calm())
-        handler.addFilter(Discreet())
-    for noisy in ("faust", "mode", _CLIENT, "asyncio"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    verbose = style.detail == "verbose"
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines(worker, style.form))
+    for kept in (Calm(), Discreet(), *(() if verbose else (Chatter(),))):
+        handler.addFilter(kept)
+    logging.basicConfig(level=_LEVELS[style.detail], handlers=[handler])
+    for noisy in ("faust", "mode", _CLIENT, "asyncio", "aiohttp"):
+        logging.getLogger(noisy).setLevel(logging.INFO if verbose else logging.WARNING)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agents.worker import Worker
-from agents.worker_log import log_to_terminal
+from agents.worker_log import LogStyle, log_to_terminal
 from learners.errors import LearnerError
 from settings.errors import HbError
 from settings.loading import load_settings
@@ -39,17 +39,26 @@ def command(
     roles: Sequence[str] = (),
     *,
     supervised: bool = False,
+    log: LogStyle | None = None,
 ) -> list[str]:
     """Return the command that starts a worker with this Python; all roles if none is named."""
+    style = log or LogStyle()
     sets = [part for override in overrides for part in ("--set", override)]
     played = [part for role in roles for part in ("--role", role)]
     flag = ["--supervised"] if supervised else []
-    return [sys.executable, "-m", __name__, "--settings", str(settings_file), *sets, *played, *flag]
+    start = [sys.executable, "-m", __name__, "--settings", str(settings_file)]
+    return [*start, *sets, *played, *flag, *style.arguments()]
 
 
-def serve(settings: Settings, roles: Sequence[str] = (), *, supervised: bool = False) -> None:
+def serve(
+    settings: Settings,
+    roles: Sequence[str] = (),
+    *,
+    supervised: bool = False,
+    log: LogStyle | None = None,
+) -> None:
     """Run a worker until it is told to stop; raise WorkerError if it crashes."""
-    log_to_terminal()
+    log_to_terminal(",".join(roles) or "worker", log or LogStyle())
     os.umask(UMASK)
     run(_work(Worker(settings, roles), supervised))
 
@@ -82,10 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--role", action="append", default=[], dest="roles")
     parser.add_argument("--supervised", action="store_true", help="end when standard input closes")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text")
+    parser.add_argument("--log-detail", choices=("quiet", "normal", "verbose"), default="normal")
     given = parser.parse_args(arguments)
     try:
         settings = load_settings(given.settings, given.overrides)
-        serve(settings, given.roles, supervised=given.supervised)
+        style = LogStyle(given.log_format, given.log_detail)
+        serve(settings, given.roles, supervised=given.supervised, log=style)
     except HbError as error:
         sys.stderr.write(f"hb: {error}\n")
         sys.exit(error.exit_code)

@@ -9,6 +9,7 @@ from cli import (
     audit,
     bench,
     broker,
+    console,
     deadletters,
     dev,
     diagnoses,
@@ -19,6 +20,7 @@ from cli import (
     features,
     init,
     label,
+    logs,
     plan,
     produce,
     replay,
@@ -31,8 +33,10 @@ from cli import (
     worker,
 )
 from cli.demo import command as demo
+from cli.help_texts import show_flags_plainly
 from cli.output import guarded
 
+show_flags_plainly()
 app = typer.Typer(
     name="hb",
     help="Adaptive ensemble diagnosis with confidence bounds on Kafka streams.",
@@ -50,12 +54,14 @@ settings.register(app)
 features.register(app)
 plan.register(app)
 schema.register(app)
-broker.register(app)
-topics.register(app)
-acls.register(app)
 worker.register(app)
 status.register(app)
 doctor.register(app)
+console.register(app)
+logs.register(app)
+broker.register(app)
+topics.register(app)
+acls.register(app)
 audit.register(app)
 replay.register(app)
 teach.register(app)

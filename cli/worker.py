@@ -1,4 +1,4 @@
-"""`hb worker` and `hb up`: run the agents."""
+"""`hb up`, `hb down` and `hb worker`: run the agents, and stop them."""
 
 import asyncio
 import threading
@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import err, interrupt_on_sigterm, out
+from cli.logging_options import LogFormatOption, QuietOption, VerboseOption, log_style
+from cli.logs import line_printer
+from cli.output import JsonOption, err, interrupt_on_sigterm, out, print_json
 from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
+    from agents.log_lines import LogLine
     from agents.supervisor import Line
+    from agents.worker_log import LogStyle
     from settings.model import Settings
 
 RoleOption = Annotated[
@@ -25,42 +29,59 @@ RoleOption = Annotated[
     ),
 ]
 _POLL = 0.2
-_COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_red")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `hb`."""
-    app.command(rich_help_panel="Running")(worker)
     app.command(rich_help_panel="Running")(up)
+    app.command(rich_help_panel="Running")(down)
+    app.command(rich_help_panel="Running")(worker)
 
 
 def worker(
-    settings: SettingsOption = None, set_: SetOption = None, role: RoleOption = None
+    *,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    role: RoleOption = None,
+    log_format: LogFormatOption = "text",
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Run learners: all of them, or those of `--role`.
+    """Run one worker: all learners, or those of `--role`.
 
-    Several workers share the partitions of their roles. Ctrl-C commits what is processed, leaves
-    the group and ends.
+    Start as many as you like: they share the work. Ctrl-C lets it commit what it has done, hand
+    over its share and end.
     """
     from agents.roles import specs
     from agents.worker_process import serve
 
+    style = log_style(log_format, verbose=verbose, quiet=quiet)
     loaded = load(settings, set_)
     specs(loaded, role or ())
-    serve(loaded, role or ())
+    serve(loaded, role or (), log=style)
 
 
-def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
-    """Start the broker (if it is the embedded one), the topics, and one worker per role.
+def up(
+    *,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    log_format: LogFormatOption = "text",
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Start everything: broker (if it is the embedded one), topics, and a worker for each role.
 
-    Workers that die are restarted. Ctrl-C or SIGTERM stops them, and they stop too if this process
-    is killed; the broker goes on: `hb broker down`.
+    It stays and shows the workers' log; a worker that dies is started again. Ctrl-C stops the
+    workers, and `hb down`, from another terminal, the broker too. If this process is killed, its
+    workers stop by themselves.
     """
     from agents.roles import roles
     from agents.supervisor import Supervisor, sole_supervisor
+    from agents.worker_log import LogStyle
     from agents.worker_process import command
     from settings.loading import settings_path
 
+    style = log_style(log_format, verbose=verbose, quiet=quiet)
     loaded = load(settings, set_)
     file = settings_path(settings).absolute()
     interrupt_on_sigterm()
@@ -69,14 +90,47 @@ def up(settings: SettingsOption = None, set_: SetOption = None) -> None:
         names = roles(loaded)
 
         def worker_command(role: str) -> Sequence[str]:
-            return command(file, set_ or (), [role], supervised=True)
+            log = LogStyle("json", style.detail)
+            return command(file, set_ or (), [role], supervised=True, log=log)
 
-        with Supervisor(names, worker_command, _printer(names)):
+        with Supervisor(names, worker_command, _printer(loaded.worker.state, style)):
             try:
                 _tell_console(loaded.worker.state)
                 threading.Event().wait()
             except KeyboardInterrupt:
                 err.print("stopping", highlight=False)
+
+
+def down(
+    *,
+    keep_broker: Annotated[
+        bool, typer.Option("--keep-broker", help="Stop the workers only.")
+    ] = False,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Stop what `hb up` has started: the workers, and the broker if it is the embedded one.
+
+    Nothing is lost: `hb up` goes on where it stopped.
+    """
+    from agents.supervisor import stop_supervisor
+
+    loaded = load(settings, set_)
+    workers = stop_supervisor(loaded.worker.state) is not None
+    broker = None
+    if not keep_broker and not loaded.broker.bootstrap:
+        from streams.broker import EmbeddedBroker
+
+        embedded = EmbeddedBroker()
+        broker = embedded.running
+        embedded.down()
+    if json:
+        print_json({"workers_stopped": workers, "broker_stopped": bool(broker)})
+        return
+    out.print("workers: stopped" if workers else "workers: hb up was not running here")
+    if broker is not None:
+        out.print("broker: stopped" if broker else "broker: was not running")
 
 
 def _start_broker(settings: "Settings") -> None:
@@ -100,16 +154,16 @@ def _start_broker(settings: "Settings") -> None:
     asyncio.run(create_missing(settings))
 
 
-def _printer(roles: Sequence[str]) -> "Line":
-    """Return a function that prints the workers' lines, each role in its own colour."""
-    colour = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(roles)}
-    width = max(map(len, roles))
-    lock = threading.Lock()
+def _printer(state: Path, style: "LogStyle") -> "Line":
+    """Return a function that shows the workers' lines and keeps them for `hb logs`."""
+    from agents.log_lines import LogFile
 
-    def say(role: str, text: str) -> None:
+    show, file, lock = line_printer(style.form), LogFile(state), threading.Lock()
+
+    def say(line: "LogLine") -> None:
         with lock:
-            out.print(f"[{colour[role]}]{role:{width}}[/] ", end="", highlight=False)
-            out.print(text, markup=False, highlight=False, soft_wrap=True)
+            file.write(line)
+            show(line)
 
     return say
 

@@ -32,11 +32,11 @@ _DELAYS = ("fusion_delays", "fusion_committee_delays")
 
 @dataclass(frozen=True)
 class TopicView:
-    """A topic and roughly how many records it holds (transaction markers count too)."""
+    """A topic and how many offsets it holds: its records, and the markers of transactions."""
 
     name: str
     partitions: int
-    records: int
+    offsets: int
     ends: int = 0
     """The sum of its partitions' end offsets: it never falls, so its differences give rates."""
     dead: bool = False

@@ -22,7 +22,7 @@ from agents.monitor.state_view import StateView
 from settings.errors import BrokerError
 from settings.model import Settings
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
-from streams.kafka.client.reader import high_watermarks
+from streams.kafka.client.reader import get_to_know, high_watermarks
 from streams.kafka.connection import explained
 
 _FIRST_STEP = 20
@@ -99,6 +99,14 @@ class StateReader:
 
     async def __aexit__(self, *_: object) -> None:
         await self._consumer.stop()
+
+    async def get_to_know(self, places: Collection[Any]) -> None:
+        """Prepare to be asked about partitions of other topics."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await get_to_know(self._consumer, {place.topic for place in places})
+        except (KafkaError, TimeoutError) as error:
+            raise explained(error, self._broker) from error
 
     async def begins(self, places: Collection[Any]) -> dict[Any, int]:
         """Return where some partitions, of any topic, begin."""

@@ -263,6 +263,7 @@ class _Connections:
             self.admin = await self._stack.enter_async_context(admin)
             await self._need_topics(self.admin)
             await self._stack.enter_async_context(self.reader)
+            await self.reader.get_to_know(self.places)
         except (KafkaError, TimeoutError) as error:
             await self.__aexit__()
             raise explained(error, self._settings.broker) from error

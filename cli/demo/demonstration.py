@@ -278,9 +278,8 @@ class Demo:
             await asyncio.sleep(0.1)
 
     def _said(self) -> str:
-        if not self._place.log.exists():
-            return "nothing"
-        return " | ".join(self._place.log.read_text(errors="replace").splitlines()[-3:])
+        lines = self._place.log.last(3)
+        return " | ".join(f"{line.worker}: {line.text}" for line in lines) or "nothing"
 
 
 def _is_ready(page: str) -> bool:

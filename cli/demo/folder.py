@@ -8,6 +8,7 @@ import psutil
 import tomlkit
 from platformdirs import user_data_path
 
+from agents.log_lines import LogFile
 from settings.errors import InputError
 from streams.broker import EmbeddedBroker
 
@@ -24,7 +25,7 @@ class DemoFolder:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_data_path("hb", appauthor=False) / NAME
         self.settings = self.folder / "ensemble.toml"
-        self.log = self.folder / "workers.log"
+        self.log = LogFile(self.folder / "state")
         self._pid = self.folder / "keeper.pid"
 
     @property

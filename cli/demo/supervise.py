@@ -12,12 +12,13 @@ broker and deletes the folder; if it was told to keep, it does so on SIGTERM or 
 import signal
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.log_lines import LogFile, LogLine
 from agents.roles import roles
 from agents.supervisor import Supervisor
+from agents.worker_log import LogStyle
 from agents.worker_process import command
 from cli.demo.folder import DemoFolder
 from settings.loading import load_settings
@@ -51,17 +52,19 @@ def _leave(_number: int, _frame: object) -> None:
 
 def _start(place: DemoFolder) -> Supervisor:
     settings = load_settings(place.settings, environ={})
-    log, lock = place.log.open("a", buffering=1), threading.Lock()
+    settings.worker.state.mkdir(parents=True, exist_ok=True)
+    log, lock = LogFile(settings.worker.state), threading.Lock()
 
-    def say(role: str, text: str) -> None:
+    def say(line: LogLine) -> None:
         with lock:
-            log.write(f"{time.strftime('%H:%M:%S')} {role}: {text}\n")
+            log.write(line)
 
     *learners, ensemble = roles(settings)
     played = {"learners": learners, "ensemble": [ensemble]}
 
     def worker_command(name: str) -> Sequence[str]:
-        return command(place.settings, (), played[name], supervised=True)
+        style = LogStyle("json")
+        return command(place.settings, (), played[name], supervised=True, log=style)
 
     supervisor = Supervisor(list(played), worker_command, say)
     supervisor.start()

@@ -1,6 +1,7 @@
 """`hb up` and its workers live and die together, whichever of them is killed and however."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import psutil
 import pytest
 from user_kit import HB, ensemble
@@ -115,9 +117,35 @@ def test_workers_end_with_their_supervisor_and_a_second_one_is_refused(file):
         again.await_running()
         again.process.send_signal(signal.SIGTERM)
         assert again.process.wait(60) == 0
+        assert hb(file, "console").returncode == 3, "nobody serves it any more"
         assert again.workers() == []
         assert again.pages() == []
         assert "console: http://127.0.0.1:" in again.output
+
+
+def hb(file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*HB, *arguments, "--settings", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=WITHIN)
+
+
+def test_what_runs_is_logged_can_be_looked_at_and_stopped_from_elsewhere(file):
+    assert "hb up writes it" in hb(file, "logs").stderr
+    assert hb(file, "down").stdout.startswith("workers: hb up was not running here")
+    with running(file) as up:
+        up.await_running()
+        page = hb(file, "console", "--address").stdout.strip()
+        assert page in {each.address for each in up.pages()}
+        said = hb(file, "logs", "--role", "ensemble", "--log-format", "json").stdout
+        lines = [orjson.loads(line) for line in said.splitlines()]
+        assert {line["worker"] for line in lines} == {"ensemble"}
+        assert any(line["text"].startswith("worker runs ensemble") for line in lines)
+        assert not any("Starting..." in line["text"] for line in lines), "Faust's own chatter"
+        stopped = hb(file, "down", "--json")
+        assert orjson.loads(stopped.stdout) == {"workers_stopped": True, "broker_stopped": False}
+        assert up.process.wait(60) == 0
+        assert up.workers() == []
+    last = hb(file, "logs", "-n", "1").stdout
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info", last), last
 
 
 POISONED = """
@@ -136,7 +164,9 @@ def test_a_worker_of_which_a_part_crashes_says_why_and_is_restarted(file):
     lines = []
     poisoned = [sys.executable, "-c", POISONED, "--settings", str(file), "--supervised"]
     deadline = time.monotonic() + WITHIN
-    with Supervisor(["all"], lambda _: poisoned, lambda _, text: lines.append(text)) as supervisor:
+    with Supervisor(
+        ["all"], lambda _: poisoned, lambda line: lines.append(line.text)
+    ) as supervisor:
         while supervisor.children[0].restarts < 1:
             assert time.monotonic() < deadline, lines
             time.sleep(0.1)

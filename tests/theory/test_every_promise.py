@@ -82,7 +82,7 @@ SHOWN = {
     ("agents/monitor/console/snapshot.py", "low"), ("agents/monitor/console/snapshot.py", "high"),
     ("agents/monitor/console/learner_details.py", "low"),
     ("agents/monitor/console/learner_details.py", "high"),
-    ("cli/status.py", "regret_bound"), ("cli/demo/summary.py", "bound"),
+    ("cli/status_screen.py", "regret_bound"), ("cli/demo/summary.py", "bound"),
     # Replays and plans.
     ("audit/replay/score.py", "bound"), ("audit/replay/score.py", "regret_bound"),
     ("cli/replay.py", "regret_bound"),

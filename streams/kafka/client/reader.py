@@ -68,6 +68,16 @@ async def high_watermarks(consumer: Any, places: Collection[Any]) -> dict[Any, i
     return ends
 
 
+async def get_to_know(consumer: Any, topics: Collection[str]) -> None:
+    """Learn of topics that are not read, all at once.
+
+    Asked where a topic ends that it does not know, aiokafka learns of that one and tries again a
+    tenth of a second later, and so on with the next.
+    """
+    client = consumer._client
+    await client.set_topics(client._topics | set(topics))
+
+
 async def check_exist(consumer: Any, places: list[Any]) -> None:
     """Raise an error that names a missing topic; aiokafka would silently wait for it."""
     for place in places:

@@ -9,7 +9,7 @@ from agents.monitor.scores import Sums, score
 from cli.demo.demonstration import Progress
 from cli.demo.view import Lines, Picture
 from cli.diagnoses import View
-from cli.status import report, screen
+from cli.status_screen import report, screen
 from learners.arrays.shares import UNIT
 from learners.join import COUNTERS
 from schemas.records import Diagnosis, Opinion
@@ -70,6 +70,7 @@ def overview(partitions=1, holder="here 1"):
     counts = dict.fromkeys(COUNTERS, 0)
     counts |= {"diagnosed_complete": 130, "diagnosed_incomplete": 5, "settled": 120, "expired": 4}
     counts |= {"label_parked": 3, "parked_label_settled": 1}
+    counts |= {"label_duplicate": 2, "label_matched": 115}
     agents = ("local.left", "local.right", "ensemble")
     tasks = [
         TaskView(agent, number, None if number == 1 else holder, {"in": 10 * number})
@@ -106,7 +107,7 @@ def test_many_tasks_share_rows():
 
 
 def test_the_report_holds_every_figure():
-    found = report(overview(partitions=2))
+    found = report(PLAIN, overview(partitions=2))
     assert found["lag"] == 30
     assert (found["waiting"], found["parked"]) == (11, 2)
     assert found["rates"]["ensemble"]["per"] == 0.1

@@ -1,0 +1,110 @@
+"""One line of a worker's log: when, how serious, which worker, and what.
+
+Workers under a supervisor write lines as JSON, which it reads, shows in the format that was asked
+for and keeps in a file. What a worker prints otherwise, such as the traceback of a crash, counts as
+information.
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+Format = Literal["text", "json"]
+FILE = "workers.log"
+_MOST = 10 << 20
+"""Bytes of a file after which a new one begins; one old file is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log; `at` is in seconds since 1970, `source` the part of the code."""
+
+    at: float
+    level: str
+    worker: str
+    text: str
+    source: str = ""
+
+    @classmethod
+    def of(cls, record: logging.LogRecord, worker: str) -> "LogLine":
+        """Return what was logged, as a line."""
+        level, text = record.levelname.lower(), record.getMessage()
+        return cls(record.created, level, worker, text, record.name)
+
+    @classmethod
+    def read(cls, text: str, worker: str) -> "LogLine":
+        """Return a line that was written as JSON, or any other text as information.
+
+        >>> line = LogLine(1.5, "warning", "ensemble", "slow")
+        >>> LogLine.read(line.json(), "?") == line
+        True
+        >>> LogLine.read("Traceback", "ensemble").level
+        'info'
+        """
+        try:
+            held = json.loads(text)
+            at = datetime.fromisoformat(held.pop("at")).timestamp()
+            return cls(at, **held)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls(time.time(), "info", worker, text)
+
+    def json(self) -> str:
+        """Return it for programs."""
+        at = datetime.fromtimestamp(self.at).astimezone().isoformat(timespec="milliseconds")
+        return json.dumps({**asdict(self), "at": at}, ensure_ascii=False)
+
+    def plain(self) -> str:
+        """Return it for people."""
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
+        return f"{when} {self.level:7} {self.worker}  {self.text}"
+
+    def shown(self, form: Format) -> str:
+        """Return it in a format."""
+        return self.json() if form == "json" else self.plain()
+
+
+class LogFile:
+    """The log of all workers of a state folder, one JSON object per line."""
+
+    def __init__(self, state: Path) -> None:
+        self.path = state / FILE
+
+    def write(self, line: LogLine) -> None:
+        """Add a line; begin a new file if this one is long."""
+        if self.path.exists() and self.path.stat().st_size > _MOST:
+            self.path.replace(self.path.with_suffix(".log.1"))
+        with self.path.open("a") as file:
+            file.write(line.json() + "\n")
+
+    def last(self, count: int) -> list[LogLine]:
+        """Return the last lines."""
+        files = [self.path.with_suffix(".log.1"), self.path]
+        lines = [line for file in files if file.exists() for line in _lines(file)]
+        return [LogLine.read(line, "") for line in lines[max(len(lines) - count, 0) :]]
+
+    def follow(self) -> Iterator[LogLine]:
+        """Yield what is written from now on, without end."""
+        found = self.path.stat() if self.path.exists() else None
+        return self._follow(*((found.st_ino, found.st_size) if found else (0, 0)))
+
+    def _follow(self, known: int, at: int) -> Iterator[LogLine]:
+        rest = ""
+        while True:
+            if self.path.exists():
+                with self.path.open("rb") as file:
+                    number = os.fstat(file.fileno()).st_ino
+                    file.seek(at if number == known else 0)
+                    *whole, rest = (rest + file.read().decode(errors="replace")).split("\n")
+                    known, at = number, file.tell()
+                yield from (LogLine.read(line, "") for line in whole)
+            time.sleep(0.2)
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(errors="replace").splitlines()

@@ -1,0 +1,79 @@
+"""`hb logs`: what the workers of `hb up` have written."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cli.logging_options import LogFormatOption
+from cli.output import out
+from cli.settings import SetOption, SettingsOption, load
+from settings.errors import InputError
+
+if TYPE_CHECKING:
+    from agents.log_lines import LogLine
+
+_COLOURS = ("cyan", "green", "magenta", "blue", "bright_cyan", "bright_green")
+_LEVELS = {"warning": "yellow", "error": "bold red", "critical": "bold red"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Running")(logs)
+
+
+def logs(
+    *,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="How many, from the end.")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")
+    ] = False,
+    role: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="Of one worker: `local:NAME` or `ensemble`.")
+    ] = None,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    log_format: LogFormatOption = "text",
+) -> None:
+    """Print the end of the log that the workers of `hb up` write on this machine.
+
+    For the broker's own log: `hb broker logs`.
+    """
+    from agents.log_lines import LogFile
+
+    loaded = load(settings, set_)
+    file = LogFile(loaded.worker.state)
+    if not file.path.exists():
+        raise InputError(f"there is no log in {loaded.worker.state}: hb up writes it")
+    show = line_printer(log_format)
+    for line in file.last(lines) if role is None else _of(role, file.last(10**9))[-lines:]:
+        show(line)
+    if follow:
+        for line in file.follow():
+            if role in (None, line.worker):
+                show(line)
+
+
+def _of(role: str, lines: "list[LogLine]") -> "list[LogLine]":
+    return [line for line in lines if line.worker == role]
+
+
+def line_printer(form: Literal["text", "json"]) -> "Callable[[LogLine], None]":
+    """Return a function that prints lines of a log, each worker in its own colour."""
+    from rich.text import Text
+
+    colours: dict[str, str] = {}
+
+    def show(line: "LogLine") -> None:
+        if form == "json":
+            out.print(line.json(), markup=False, highlight=False, soft_wrap=True)
+            return
+        colour = colours.setdefault(line.worker, _COLOURS[len(colours) % len(_COLOURS)])
+        text = Text(line.plain())
+        text.highlight_words([line.worker], colour)
+        text.highlight_words([line.level], _LEVELS.get(line.level, "dim"))
+        out.print(text, soft_wrap=True)
+
+    return show

@@ -1,0 +1,243 @@
+"""What `hb status` shows: whether the answers can be relied on, then every figure."""
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from cli.output import table
+from learners.scores.wording import RATES, percent
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from agents.monitor.overview import Overview, TaskView
+    from agents.monitor.scores import Scores
+    from agents.monitor.standing import Standing
+    from settings.model import Settings
+
+_MANY = 12
+"""Above this many tasks, the tasks of an agent share a row."""
+_STYLES = {"red": "bold red", "amber": "yellow", "green": "green", "grey": ""}
+
+
+def verdict_lines(found: "Standing") -> "list[Text]":
+    """Return the sentence of the console, and whatever else is wrong below it."""
+    from rich.text import Text
+
+    others = [(each.colour, f"Also: {each.text}.") for each in found.concerns[1:]]
+    said = [(found.colour, found.sentence), *others]
+    return [Text(text, _STYLES[str(colour)]) for colour, text in said]
+
+
+def report(settings: "Settings", found: "Overview") -> dict[str, Any]:
+    """Return everything as JSON-ready data."""
+    board = found.board
+    return {
+        "topics": [
+            {"name": f"{settings.topics.prefix}{name}", "records": records, "behind": behind}
+            for name, records, behind in _records(settings, found)
+        ],
+        "dead_letters": _has_dead_letters(found),
+        "workers": found.members,
+        "tasks": [
+            {
+                "agent": task.agent,
+                "partition": task.partition,
+                "holder": task.holder,
+                "lag": dict(task.lag),
+                "trouble": None if task.symptom is None else task.symptom.text,
+            }
+            for task in found.tasks
+        ],
+        "held_back": [asdict(held) for held in found.held_back],
+        "lag": sum(task.behind for task in found.tasks),
+        "waiting": found.waiting,
+        "parked": found.parked,
+        "max_pending": found.limit,
+        "labelled": board.labelled,
+        "taught": board.taught,
+        "rates": board.rates,
+        "rates_of_last_1000": board.recent,
+        "rates_of_history": board.history,
+        "error_rate_rise": board.risen,
+        "disagreements": board.disagreements,
+        "weights": board.weights,
+        "exploration": board.exploration,
+        "regret": board.regret,
+        "regret_bound": board.bound,
+        "answers": board.answers,
+        "missed": board.missed,
+        "miss_targets": board.miss_targets,
+        "counts": dict(found.counts),
+    }
+
+
+def screen(settings: "Settings", found: "Overview") -> "RenderableType":
+    """Return everything as one screen."""
+    from rich.columns import Columns
+    from rich.console import Group
+    from rich.text import Text
+
+    workers = f"{len(found.members)} worker{'s' if len(found.members) != 1 else ''}"
+    head = Text.assemble(
+        (settings.name, "bold"),
+        f" · fusion {settings.ensemble.mode} · {workers} · {time.strftime('%H:%M:%S')}",
+    )
+    return Group(
+        head,
+        score_table(found.board),
+        *_sentences(found),
+        Columns([_tasks(found.tasks), _topics(settings, found)], padding=(0, 3)),
+    )
+
+
+def score_table(board: "Scores") -> "Table":
+    """Return error rates, weights and exploration, the ensemble first."""
+    from agents.monitor.scores import ENSEMBLE
+
+    rate, *others = RATES.values()
+    numbers = (rate, "last 1000", *others, "weight", "exploring", "learned")
+    shown = _plain("", *numbers, right=numbers)
+    for name, rates in board.rates.items():
+        recent = board.recent.get(name, {})
+        row = [percent(rates["per"]), percent(recent.get("per"))]
+        row += [percent(rates["fnr"]), percent(rates["fpr"])]
+        if name == ENSEMBLE:
+            row += ["", "", f"{board.labelled:,}"]
+        else:
+            row += [_number(board.weights.get(name)), percent(board.exploration.get(name))]
+            row += [f"{board.learned.get(name, 0):,}"]
+        shown.add_row(name, *row, style="bold" if name == ENSEMBLE else None)
+    return shown
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _sentences(found: "Overview") -> list["RenderableType"]:
+    from rich.text import Text
+
+    counts, board = found.counts, found.board
+    diagnosed = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
+    expired = counts["expired"] + counts["evicted"]
+    so_far = (
+        f"{diagnosed:,} diagnosed ({counts['diagnosed_incomplete']:,} incomplete):"
+        f" {counts['settled']:,} labelled, {expired:,} expired, {found.waiting:,} waiting for"
+        f" their label (room for {found.limit:,})"
+    )
+    early = f"; {found.parked:,} labels came before their patient" if found.parked else ""
+    lines = [so_far + early]
+    if board.taught:
+        rate = percent(board.history["ensemble"]["per"])
+        lines.append(
+            f"{board.taught:,} of these labels were history (error rate {rate}), counted apart"
+        )
+    if repeated := sum(found.repeated.values()):
+        lines.append(
+            f"{repeated:,} predictions were for patients that had one already or were over:"
+            " are ids used twice?"
+        )
+    if asked := sum(board.answers.values()):
+        referred = board.answers["referred"]
+        missed = [
+            f"{label} {percent(board.missed.get(label))} (target {percent(target)})"
+            for label, target in board.miss_targets.items()
+        ]
+        control = f"; wrongly excluded: {', '.join(missed)}" if missed else ""
+        lines.append(f"{referred:,} referred ({percent(referred / asked)}){control}")
+    if board.regret is not None:
+        bound = "" if board.bound is None else f", at most {board.bound:.1f} by theory"
+        lines.append(f"regret against the best learner: {board.regret:.1f}{bound}")
+    lines += _changes(board, diagnosed)
+    experts = {name: w for name, w in board.weights.items() if name not in board.rates}
+    if experts:
+        said = ", ".join(f"{name} {weight:.3f}" for name, weight in experts.items())
+        lines.append(f"weights of the fusion's experts: {said}")
+    if _has_dead_letters(found):
+        lines.append("Some records could not be used; see: hb deadletters")
+    return [Text(line) for line in lines]
+
+
+def _changes(board: "Scores", diagnosed: int) -> list[str]:
+    """Say whether errors have become more frequent, and how often learners disagree.
+
+    >>> from agents.monitor.scores import Scores
+    >>> _changes(Scores(risen=0.12, disagreements=3), diagnosed=20)[0]
+    'the error rate has risen by 12.0 % within the last 1000 labels, more than chance explains'
+    >>> _changes(Scores(disagreements=3), diagnosed=20)
+    ['learners disagreed about 15.0 % of the patients']
+    """
+    lines = []
+    if board.risen:
+        lines.append(
+            f"the error rate has risen by {percent(board.risen)} within the last 1000 labels,"
+            " more than chance explains"
+        )
+    if diagnosed:
+        share = percent(board.disagreements / diagnosed)
+        lines.append(f"learners disagreed about {share} of the patients")
+    return lines
+
+
+def _tasks(tasks: "list[TaskView]") -> "Table":
+    shown = _plain("task", "held by", "behind", right=("behind",))
+    if len(tasks) < _MANY:
+        for task in tasks:
+            holder = task.holder or "[red]nobody[/red]"
+            shown.add_row(f"{task.agent}/{task.partition}", holder, f"{task.behind:,}")
+        return shown
+    for agent in dict.fromkeys(task.agent for task in tasks):
+        mine = [task for task in tasks if task.agent == agent]
+        free = sum(task.holder is None for task in mine)
+        held = f"{len({t.holder for t in mine if t.holder})} workers"
+        held += f", [red]{free} by nobody[/red]" if free else ""
+        most = max(mine, key=lambda task: task.behind)
+        behind = f"{sum(t.behind for t in mine):,} (most: {most.partition} {most.behind:,})"
+        shown.add_row(f"{agent} ({len(mine)})", held, behind)
+    return shown
+
+
+def _topics(settings: "Settings", found: "Overview") -> "Table":
+    count = settings.topics.partitions
+    cut = f"{count} partition{'s' if count > 1 else ''} each"
+    shown = _plain(f"topic ({cut})", "taken", right=("taken",))
+    for name, records, _ in _records(settings, found):
+        shown.add_row(name, f"{records:,}")
+    return shown
+
+
+def _records(settings: "Settings", found: "Overview") -> list[tuple[str, int, int]]:
+    """Return each topic with the records taken from it so far, and those that wait.
+
+    The state has counted them: offsets also count the markers of transactions.
+    """
+    from agents.monitor.console.activity import counted
+    from streams.kafka.topics import Topics
+
+    prefix = settings.topics.prefix
+    behind: dict[str, int] = {}
+    for task in found.tasks:
+        for topic, lag in task.lag.items():
+            name = topic.removeprefix(prefix)
+            behind[name] = behind.get(name, 0) + lag
+    taken = counted(Topics.of(settings), found)
+    return [(name, records, behind.get(name, 0)) for name, records in taken.items()]
+
+
+def _has_dead_letters(found: "Overview") -> bool:
+    return any(topic.dead and topic.offsets for topic in found.topics)
+
+
+def _plain(*columns: str, right: tuple[str, ...]) -> "Table":
+    """Return a table without lines, because a screen must hold three of them."""
+    from rich import box
+
+    made = table("", *columns, right=right)
+    made.title, made.box, made.pad_edge = None, box.SIMPLE_HEAD, False
+    made.collapse_padding = True
+    for column in made.columns:  # a heading may take two lines, but no word is cut
+        column.min_width = max(map(len, str(column.header).split()), default=0)
+    return made
