@@ -1,6 +1,7 @@
 """The agent of one local learner: instances in, predictions out, feedback learned.
 
-    instances.<ll>   decode, decide, keep the features if a rule will learn from them, emit
+    instances.<ll>   decode, decide, keep the features if a rule will learn from them, emit (also
+                     the reasons, if switched on)
     feedback.<ll>    decode, learn, drop the features
 
 Everything about learning is in `learners.local.learner`; this module moves it between topics and
@@ -17,16 +18,18 @@ from agents.agent_metrics import READ, SAID
 from agents.log_odds import LogOddsFormat
 from agents.pooling import FILLING, LEARNED, OtherCounts, PhaseIds, RulePool
 from agents.prediction_records import PredictionRecords
+from agents.reason_records import ReasonRecords
 from agents.record_checks import at_home
 from agents.sealing import instance_opener
 from agents.state_encoding import pack_state, unpack_state
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import WaitingFeatures
 from learners.arrays.seeds import seeds_of
-from learners.arrays.types import MISSING, Floats, Ints
+from learners.arrays.types import MISSING, Floats, Ints, Seeds
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
-from learners.local.learner import Labelled, Lessons, Pooled, opinion
+from learners.local.learner import Labelled, Lessons, Pooled, Predictions, opinion
+from learners.local.reasons import Reasons, reasons
 from learners.rules.base import LearningRule, RuleError
 from learners.rules.calls import CURRENT, RuleHangs
 from learners.rules.sifting import sift
@@ -90,6 +93,7 @@ class LocalProcessor(Processor):
         self.learner = local_learner(settings, name)
         self._topics = Topics.of(settings)
         self._predictions = PredictionRecords(settings, name)
+        self._reasons = ReasonRecords(settings, name) if settings.learners[name].reasons else None
         self._log_odds = LogOddsFormat(settings)
         self._label_index: dict[str | None, int] = {
             **{label: i for i, label in enumerate(settings.labels)},
@@ -176,10 +180,8 @@ class LocalProcessor(Processor):
         count, d = len(read.ids), self.learner.space.d
         rows = np.fromiter(chain.from_iterable(read.rows), np.float64, count * d).reshape(count, d)
         times, seeds = [batch.timestamps[i] for i in read.positions], seeds_of(read.ids)
-        decided, failed = sift(
-            count, lambda part: self.learner.decide(rows[part], seeds[part], self._pooled())
-        )
-        for part, said in decided:
+        decided, failed = sift(count, lambda part: self._said(rows[part], seeds[part]))
+        for part, (said, why) in decided:
             ids = read.ids[part]
             sure = confidence(self.learner, said.choices)
             records = self._predictions.records(
@@ -188,11 +190,29 @@ class LocalProcessor(Processor):
             values = encode_all(records)
             keys = [name.encode() for name in ids]
             out.emit_many(self._topics.predictions, keys, values, times[part])
+            if self._reasons is not None and why is not None:
+                reasons_given = self._reasons.records(ids, read.at[part], said, why)
+                of, when = why.at.tolist(), times[part]
+                out.emit_many(
+                    self._topics.reasons(self.name),
+                    [keys[k] for k in of],
+                    encode_all(reasons_given),
+                    [when[k] for k in of],
+                    urgent=False,
+                )
             self._features.keep(ids, rows[part], times[part])
             self._totals.decided(said)
             out.notes.count(SAID, len(values))
         self._totals.count(FORGOTTEN, self._features.expire(times[-1]))
         self._refuse(batch, [(read.positions[row], error) for row, error in failed], out)
+
+    def _said(self, rows: Floats, seeds: Seeds) -> tuple[Predictions, Reasons | None]:
+        """Decide, and say why if that is wanted."""
+        pooled = self._pooled()
+        said = self.learner.decide(rows, seeds, pooled)
+        if self._reasons is None:
+            return said, None
+        return said, reasons(pooled or Pooled(self.learner.rules, self.learner.filling), rows, said)
 
     def _pooled(self) -> Pooled | None:
         """Return what all partitions learned together, if there are several."""

@@ -20,7 +20,7 @@ from agents.clients.splitting import Splitter
 from agents.roles import specs
 from schemas.deadletters import from_message
 from schemas.reading import Reader
-from schemas.records import DeadLetter, Diagnosis, Label, Prediction, Record
+from schemas.records import DeadLetter, Diagnosis, Label, Prediction, Reasons, Record
 from schemas.writing import encode
 from settings.loading import load_settings
 from settings.model import Settings
@@ -133,6 +133,10 @@ class Pipeline:
         """Return what a local learner predicted, in its order."""
         everyone = self._read(self.topics.predictions, Prediction)
         return [prediction for prediction in everyone if prediction.learner == learner]
+
+    def reasons(self, learner: str) -> list[Reasons]:
+        """Return why a local learner predicted what it did, in its order, if that is published."""
+        return self._read(self.topics.reasons(learner), Reasons)
 
     @property
     def dead_letters(self) -> list[DeadLetter]:

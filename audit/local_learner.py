@@ -2,6 +2,7 @@
 
 instances      each good one has a prediction, made in its own cube by its own rule
 feedback       each record, once, gives the counts; in order and with the features, the models
+reasons        one for each prediction that has any, if they are published (`audit.reasons`)
 """
 
 import numpy as np
@@ -22,6 +23,7 @@ from audit.compare import compare_tables
 from audit.findings import Findings
 from audit.learned_rules import Taught, audit_models, lessons_of
 from audit.observed import Observed
+from audit.reasons import audit_reasons
 from audit.recording.columns import count, first_of_each, occurrences
 from audit.recording.topic_logs import NONE
 from learners.arrays.tables import CellTable, table_for
@@ -31,6 +33,10 @@ from learners.rules.base import RuleError
 from learners.theory.regret import local_regret_parts
 from settings.building import local_learner
 from streams.kafka.topics import local
+
+_SAID = (
+    "id", "label", "phase", "cube", "rule", "exploring", "trials", "votes", "odds", "history",
+)  # fmt: skip
 
 
 class LocalAudit:
@@ -46,20 +52,7 @@ class LocalAudit:
         self.feedback = observed.logs.feedback[name].columns
         predictions = observed.logs.predictions.columns
         mine = predictions["learner"] == list(observed.settings.learners).index(name)
-        self.said = {
-            key: predictions[key][mine]
-            for key in (
-                "id",
-                "label",
-                "phase",
-                "cube",
-                "rule",
-                "exploring",
-                "trials",
-                "votes",
-                "history",
-            )
-        }
+        self.said = {key: predictions[key][mine] for key in _SAID}
         decided = observed.usable(self.topic)
         self.read = decided & observed.within(self.topic, self.instances)
         self.later = decided & ~observed.within(self.topic, self.instances)
@@ -68,6 +61,7 @@ class LocalAudit:
         """Check everything; return the totals as they should be."""
         self._existence()
         self._content()
+        audit_reasons(self)
         learned = self._learned()
         taught = learn_again(self, learned)
         counts = self._counts()
@@ -160,11 +154,16 @@ class LocalAudit:
         )  # fmt: skip
         return again
 
+    def early(self) -> Bools:
+        """Mark the predictions on instances that were read by the time the state is from.
+
+        A patient may come twice: as many of its predictions count as instances were read.
+        """
+        seen, ids = count(self.instances["id"][self.read], self.observed.size), self.said["id"]
+        return np.asarray(occurrences(ids) < seen[ids])
+
     def _recounted(self, learned: Bools, counts: CellTable, live: Ints) -> Ints:
-        rows, said = self.instances["id"][self.read], self.said
-        seen = count(rows, self.observed.size)
-        # A patient may come twice: count as many of its predictions as instances were read.
-        early = occurrences(said["id"]) < seen[said["id"]]
+        rows, said, early = self.instances["id"][self.read], self.said, self.early()
         again = np.zeros_like(live)
         again[LABELLED] = learned.sum()
         again[INSTANCES] = len(rows)

@@ -1,8 +1,8 @@
-"""`hb diagnosis ID`: one patient, how sure the answer is, each opinion, and the label."""
+"""`hb diagnosis ID`: one patient, how sure the answer is, opinions, reasons, and the label."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,8 +11,8 @@ from cli.settings import SetOption, SettingsOption, load
 from settings.errors import InputError
 
 if TYPE_CHECKING:
-    from schemas.records import Diagnosis, Opinion
-    from settings.model import Settings
+    from agents.clients.one_patient import Patient
+    from schemas.records import Opinion, Reasons
 
 
 def register(app: typer.Typer) -> None:
@@ -26,56 +26,32 @@ def diagnosis(
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the diagnosis of one patient, what it rests on, and the label once it is known."""
+    """Show the diagnosis of one patient, what it rests on, and the label once it is known.
+
+    Learners that publish their reasons (learners.NAME.reasons) show how much each feature moved
+    the log-odds, the largest first, if this user may read them.
+    """
     import msgspec
 
-    found = asyncio.run(_find(load(settings, set_), id))
+    from agents.clients.one_patient import find_patient
+
+    found = asyncio.run(find_patient(load(settings, set_), id))
     if found.diagnosis is None:
         raise InputError("no diagnosis of this patient is on the topic: none yet, or none any more")
     if json:
-        print_json({"diagnosis": msgspec.to_builtins(found.diagnosis), "label": found.label})
+        print_json(msgspec.to_builtins(found))
         return
-    for line in described(found.diagnosis, found.label):
+    for line in described(found):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class Found(NamedTuple):
-    """What the topics hold of a patient."""
-
-    diagnosis: "Diagnosis | None" = None
-    label: str | None = None
-
-
-async def _find(settings: "Settings", name: str) -> Found:
-    """Return the first diagnosis and the first label of a patient."""
-    from agents.clients.topic_reader import TopicReader
-    from schemas.errors import RecordError
-    from schemas.reading import Reader
-    from schemas.records import Diagnosis, Label
-    from streams.kafka.topics import Topics
-
-    topics, key = Topics.of(settings), name.encode()
-    readers: dict[str, Reader[Any]] = {
-        topics.diagnoses: Reader(Diagnosis),
-        topics.labels: Reader(Label, known={"label": settings.labels}),
-    }
-    first: dict[str, Any] = {}
-    async with TopicReader(settings, readers, "start") as reader:
-        async for records in reader.present():
-            for record in records:
-                if record.key == key and record.topic not in first:
-                    try:
-                        first[record.topic] = readers[record.topic].one(record.value)
-                    except RecordError:  # which is among the dead letters
-                        continue
-    label = first.get(topics.labels)
-    return Found(first.get(topics.diagnoses), None if label is None else label.label)
-
-
-def described(made: "Diagnosis", label: str | None) -> Iterator[str]:
+def described(patient: "Patient") -> Iterator[str]:
     """Return a diagnosis in sentences."""
     from schemas.records import REFER
 
+    made, label = patient.diagnosis, patient.label
+    if made is None:
+        return
     if made.answer == REFER:
         left = ", ".join(made.cannot_exclude) or "no label fits"
         yield f"refer; cannot be excluded: {left} (best guess: {made.label})"
@@ -94,9 +70,25 @@ def described(made: "Diagnosis", label: str | None) -> Iterator[str]:
         yield f"to know: {', '.join(why.replace('_', ' ') for why in made.why)}"
     for name, opinion in made.learners.items():
         yield f"  {name}: {_opinion(opinion)}, weight {made.weights.get(name, 0.0):.2f}"
+        if name in patient.reasons:
+            yield from _because(patient.reasons[name])
     if made.missing:
         yield f"  missing: {', '.join(made.missing)}"
     yield f"label: {'not known yet' if label is None else label}"
+    if patient.denied:
+        yield f"not shown, because this user may not read it: {', '.join(patient.denied)}"
+
+
+def _because(why: "Reasons") -> Iterator[str]:
+    """Return a learner's reasons, the strongest first."""
+    yield f"    log-odds {_odds(why.log_odds)}, of which"
+    for feature, part in sorted(why.parts.items(), key=lambda one: -max(map(abs, one[1]))):
+        yield f"      {feature} {_odds(part)}"
+    yield f"      the rest {_odds(why.rest)}"
+
+
+def _odds(odds: Sequence[float]) -> str:
+    return ", ".join(f"{one:+.2f}" for one in odds)
 
 
 def _opinion(opinion: "Opinion") -> str:

@@ -12,6 +12,7 @@ from schemas.records import (
     Label,
     Opinion,
     Prediction,
+    Reasons,
     TrackRecord,
 )
 
@@ -73,6 +74,14 @@ EXAMPLES: dict[type[Struct], Struct] = {
         votes={"logistic": "malignant", "always_benign": "benign"},
         others=(0.7,),
         log_odds=(1.9,),
+    ),
+    Reasons: Reasons(
+        id="a17",
+        rule="logistic",
+        log_odds=(2.25,),
+        parts={"radius": (1.5,), "texture": (0.875,), "site": (-0.375,)},
+        rest=(0.25,),
+        at=_AT + 20,
     ),
     DeadLetter: DeadLetter(
         reason=Reason.UNKNOWN_LABEL.value,

@@ -72,7 +72,8 @@ History = Annotated[
         " errors are counted apart from those of the present."
     ),
 ]
-LogOdds = Annotated[tuple[float, ...], Meta(min_length=1)] | None
+Odds = Annotated[tuple[float, ...], Meta(min_length=1)]
+LogOdds = Odds | None
 REFER = "refer"
 """The answer that is no label."""
 
@@ -266,6 +267,27 @@ class Feedback(Record, frozen=True):
     ] = None
 
 
+class Reasons(Record, frozen=True):
+    """How much each feature moved a learner's log-odds. Topic `reasons.<learner>`, if switched on.
+
+    The parts and the rest sum to the log-odds. They tell what the features were, so they are as
+    private as the features.
+    """
+
+    rule: RuleName
+    log_odds: Annotated[
+        Odds, Meta(description=f"Log-odds of each label against the others, {_ORDER}")
+    ]
+    parts: Annotated[
+        dict[Name, Odds], Meta(description="What each feature added to them, by feature name.")
+    ]
+    rest: Annotated[
+        Odds,
+        Meta(description="What else is in them: a constant, and what no single feature brings."),
+    ]
+    at: At
+
+
 class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):
     """A record that could not be used. Topics `deadletter` and `deadletter.<ll>`.
 
@@ -297,6 +319,7 @@ TOPICS: dict[str, type[Struct]] = {
     "labels": Label,
     "diagnoses": Diagnosis,
     "feedback.<learner>": Feedback,
+    "reasons.<learner>": Reasons,
     "deadletter": DeadLetter,
 }
 """Every topic that users see, with its record."""

@@ -105,6 +105,12 @@ CHANGES = (
         why="They decide how the counts are used, from the next patient on.",
     ),
     Change(
+        ("learners.*.reasons",),
+        free=True,
+        why="Reasons are sent from the next patient on, or no more; `hb topics create` makes their"
+        " topic.",
+    ),
+    Change(
         ("ensemble.mode", "ensemble.active", "ensemble.options"),
         free=False,
         why="Losses, regret and models of the fusion belong to this way of fusing.",

@@ -118,6 +118,13 @@ class Settings(Section):
         for name in privacy.keys:
             if learners is not None and name not in learners:
                 raise problem("is not a learner of these settings", "keys", name)
+            if learners is not None and learners[name].reasons:
+                raise problem(
+                    "its features are to be encrypted, and its reasons would show them in the"
+                    f" clear: set learners.{name}.reasons = false",
+                    "keys",
+                    name,
+                )
         return privacy
 
     @field_validator("labels")

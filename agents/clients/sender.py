@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError
 
 from settings.errors import BrokerError
 from settings.model import Settings
-from streams.kafka.connection import admin_client, explained, quiet_client
+from streams.kafka.connection import NotAllowedError, admin_client, explained, quiet_client
 from streams.kafka.partitions import partition_of
 from streams.kafka.security import client_arguments, located
 
@@ -114,9 +114,11 @@ async def check_topics(settings: Settings, topics: Collection[str]) -> None:
         listed = {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
     for topic in topics:
         if topic not in listed:
-            # A broker does not tell who may not see a topic that it is there.
-            hidden = ", or not for this user (hb acls)" if settings.broker.security.named else ""
-            raise BrokerError(f"topic {topic} is missing{hidden}; make it with: hb topics create")
+            missing, remedy = f"topic {topic} is missing", "make it with: hb topics create"
+            if settings.broker.security.named:
+                # A broker does not tell who may not see a topic that it is there.
+                raise NotAllowedError(f"{missing}, or not for this user (hb acls); {remedy}")
+            raise BrokerError(f"{missing}; {remedy}")
         if listed[topic] != settings.topics.partitions:
             raise BrokerError(
                 f"topic {topic} has {listed[topic]} partitions and the settings say"

@@ -17,6 +17,7 @@ from audit.recording.topic_logs import (
     Log,
     Names,
     PredictionLog,
+    ReasonLog,
     RowLog,
 )
 from settings.building import fusion
@@ -36,6 +37,8 @@ class PartitionLogs:
     labels: LabelLog
     contexts: ContextLog | None
     feedback: dict[str, FeedbackLog]
+    explanations: dict[str, ReasonLog]
+    """The reasons of the learners that publish them."""
     dead: dict[str, DeadLog]
     reasons: dict[str, dict[int, list[str]]]
     """Why records were refused, by topic and offset."""
@@ -52,6 +55,7 @@ class PartitionLogs:
         return {
             **self.dead,
             **{topics.feedback(name): log for name, log in self.feedback.items()},
+            **{topics.reasons(name): log for name, log in self.explanations.items()},
             topics.diagnoses: self.diagnoses,
             topics.predictions: self.predictions,
             topics.labels: self.labels,
@@ -65,7 +69,10 @@ class PartitionLogs:
         times = [
             log.first_time
             for topic, log in self.by_topic().items()
-            if self.spans[topic].cut and log.first_time is not None
+            if self.spans[topic].cut
+            and log.first_time is not None
+            # Nothing else follows from reasons, so nothing else is in doubt without them.
+            and not isinstance(log, ReasonLog)
         ]
         return max(times, default=None)
 
@@ -84,6 +91,7 @@ def empty_logs(settings: Settings, partition: int) -> PartitionLogs:
         LabelLog(names),
         None if context is None else ContextLog(names, context.partition()),
         {name: FeedbackLog(names, name) for name in settings.learners},
+        {name: ReasonLog(names, name) for name in Topics.of(settings).explained},
         {topic: DeadLog(reasons) for topic in Topics.of(settings).deadletters},
         reasons,
         {},

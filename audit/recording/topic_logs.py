@@ -5,6 +5,7 @@ What an agent would refuse is not in the columns; its offset is in `bad`. The sa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import fsum, ulp
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,15 @@ from learners.local.partition import Partition
 from schemas.deadletters import from_message
 from schemas.errors import RecordError
 from schemas.reading import BatchReader, Check, LabelReader, Reader
-from schemas.records import REFER, Diagnosis, Feedback, Opinion, Prediction, TrackRecord
+from schemas.records import (
+    REFER,
+    Diagnosis,
+    Feedback,
+    Opinion,
+    Prediction,
+    Reasons,
+    TrackRecord,
+)
 from schemas.rows import RowReader
 from schemas.sealed import Opener
 from settings.model import Settings
@@ -392,6 +401,46 @@ class FeedbackLog(Log):
             odds=self._log_odds.hear([r.log_odds for r in records]),
         )
         return read.errors
+
+
+class ReasonLog(Log):
+    """A learner's reasons: `odds` as sent, and whether parts and rest sum to them (`sound`)."""
+
+    def __init__(self, names: Names, learner: str) -> None:
+        self._rules = names.rules(learner)
+        self._reader = Reader(Reasons, known={"rule": list(self._rules)})
+        super().__init__(
+            Columns(
+                id=np.int64, offset=np.int64, rule=np.int16, sound=np.bool_,
+                odds=(np.float64, len(names.settings.labels)),
+            )
+        )  # fmt: skip
+        self._ids = names.ids
+        self._features = {feature.name for feature in names.settings.learners[learner].features}
+        self._log_odds = LogOddsFormat(names.settings)
+
+    def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
+        read = self._reader.read(batch.values)
+        records = read.records
+        self.columns.add(
+            id=self._ids.of(r.id for r in records),
+            offset=_at(batch.offsets, read.positions),
+            rule=[self._rules[r.rule] for r in records],
+            sound=[r.parts.keys() == self._features and _adds_up(r) for r in records],
+            odds=self._log_odds.hear([r.log_odds for r in records]),
+        )
+        return read.errors
+
+
+def _adds_up(reasons: Reasons) -> bool:
+    """Whether parts and rest sum to the log-odds: to the last bit, but for the rest's rounding."""
+    terms = [*reasons.parts.values(), reasons.rest]
+    if {len(each) for each in terms} != {len(reasons.log_odds)}:
+        return False
+    return all(
+        abs(fsum(part[k] for part in terms) - odds) <= ulp(max(abs(odds), abs(reasons.rest[k])))
+        for k, odds in enumerate(reasons.log_odds)
+    )
 
 
 class DeadLog(Log):

@@ -51,6 +51,8 @@ class Rule(ABC):
     """
 
     learns: ClassVar[bool] = False
+    additive: bool = False
+    """Whether its log-odds are a sum over features, or have a part that is (`parts`)."""
 
     def __init__(self, name: str, classes: int) -> None:
         if classes < 2:
@@ -66,6 +68,16 @@ class Rule(ABC):
         """Return (n, K) log-odds of each label against the others; nan where the rule has none."""
         return self._checked_odds(self._guard(self._log_odds, rows), len(rows))
 
+    def parts(self, rows: Floats) -> Floats:
+        """Return (n, d, K): what each feature adds to the log-odds, if the rule is additive.
+
+        What they leave is the same for all patients, or cannot be ascribed to a single feature.
+        """
+        parts = self._guard(self._parts, rows)
+        if parts.ndim != 3 or (len(parts), parts.shape[2]) != (len(rows), self.classes):
+            raise RuleError(self.name, f"returned no parts of {len(rows)} x {self.classes} odds")
+        return parts
+
     def judge(self, rows: Floats) -> tuple[Ints, Floats]:
         """Return what `predict` and `log_odds` return, for the price of one."""
         return self.predict(rows), self.log_odds(rows)
@@ -76,6 +88,10 @@ class Rule(ABC):
 
     def _log_odds(self, rows: Floats) -> Floats:
         return np.full((len(rows), self.classes), np.nan)
+
+    def _parts(self, rows: Floats) -> Floats:
+        """Return the parts; every additive rule has its own."""
+        raise NotImplementedError(type(self).__name__)
 
     def _guard(self, step: Callable[..., _Result], *arguments: Any) -> _Result:
         """Call a step of the rule and turn whatever it raises into a RuleError."""

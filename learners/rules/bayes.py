@@ -33,7 +33,15 @@ from learners.rules.base import LearningRule
 from learners.rules.expanded_columns import Columns
 from learners.rules.fourier import FourierFeatures
 from learners.rules.joint import Heard, Steps
-from learners.rules.odds import by_row, dot_rows, from_heads, heads, sigmoid, targets
+from learners.rules.odds import (
+    by_row,
+    dot_rows,
+    from_heads,
+    heads,
+    parts_of_heads,
+    sigmoid,
+    targets,
+)
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of
 
@@ -50,6 +58,8 @@ class BayesianLogistic(LearningRule):
     seed      draws them
     joint     learn what the other learners leave unexplained
     """
+
+    additive = True
 
     def __init__(
         self,
@@ -79,12 +89,23 @@ class BayesianLogistic(LearningRule):
 
     def _log_odds(self, rows: Floats) -> Floats:
         x = self._inputs(self.scaler.look(self.columns.raw(rows)))
-        odds = by_row(x, self.weights.T)
+        return from_heads(by_row(x, self.weights.T) / self._damping(x), self.classes)
+
+    def _damping(self, x: Floats) -> Floats:
+        """Return (n, H) by what log-odds are divided, because weights are not certain."""
+        damping = np.empty((len(x), len(self.covariance)))
         for head, covariance in enumerate(self.covariance):
             # Rounding may leave a hair below zero where the variance is all but used up.
             v = np.maximum(dot_rows(by_row(x, covariance), x), 0.0)
-            odds[:, head] /= np.sqrt(1.0 + pi * v / 8.0)
-        return from_heads(odds, self.classes)
+            damping[:, head] = np.sqrt(1.0 + pi * v / 8.0)
+        return damping
+
+    def _parts(self, rows: Floats) -> Floats:
+        """Return the parts of the plain columns; Fourier features belong to several at once."""
+        z = self.scaler.look(self.columns.raw(rows))
+        weights = self.weights[:, : self.columns.width].T
+        parts = z[:, :, None] * weights / self._damping(self._inputs(z))[:, None, :]
+        return parts_of_heads(self.columns.by_feature(parts), self.classes)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
         self._learn_beside(rows, truth, Heard.fresh(np.zeros((len(rows), self.classes))))

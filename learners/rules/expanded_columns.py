@@ -37,6 +37,13 @@ class Columns:
         # Row after row in memory: for other layouts numpy may round sums and logarithms otherwise.
         return np.clip(np.ascontiguousarray(columns), -LIMIT, LIMIT)
 
+    def by_feature(self, parts: Floats) -> Floats:
+        """Add up (n, width, …) parts of columns to (n, d, …) parts of features."""
+        if self.all_real:
+            return parts
+        counts = np.maximum(self.space.category_counts, 1)
+        return np.asarray(np.add.reduceat(parts, np.cumsum(counts) - counts, axis=1))
+
     def unit(self, rows: Floats) -> Floats:
         """Return (n, width) columns with real features scaled into [0, 1] by the settings."""
         unit = self.space.unit(np.clip(np.ascontiguousarray(rows), -LIMIT, LIMIT))

@@ -30,10 +30,18 @@ class Gaussians:
         Constants that are the same for all labels are left out.
         """
         spread = self.all.look(values)
-        scores = np.empty((len(values), len(self.each)))
+        scores = np.zeros((len(values), len(self.each)))
         for c, own in enumerate(self.each):
-            scores[:, c] = _log_density(values, spread.offset, spread.variance, own)
+            terms = _log_densities(values, spread.offset, spread.variance, own)
+            for column in terms.T:  # the order of the sum must not depend on the batch
+                scores[:, c] += column
         return scores
+
+    def parts(self, values: Floats) -> Floats:
+        """Return (n, width, K) what `scores` sums over the columns."""
+        spread = self.all.look(values)
+        terms = [_log_densities(values, spread.offset, spread.variance, own) for own in self.each]
+        return np.stack(terms, axis=2)
 
     def learn(self, values: Floats, truth: Ints) -> None:
         """Add rows, each to its label's moments and to those of all rows."""
@@ -64,8 +72,8 @@ class Gaussians:
         }
 
 
-def _log_density(values: Floats, offset: Floats, variance: Floats, own: Moments) -> Floats:
-    """Return (n,) log-densities under one label; `offset` and `variance` are those of all rows."""
+def _log_densities(values: Floats, offset: Floats, variance: Floats, own: Moments) -> Floats:
+    """Return (n, width) log-densities under one label; `offset`, `variance` are of all rows."""
     n = own.count
     mean = own.shift + own.total / max(n, 1)
     scatter = np.maximum(own.squares - own.total * own.total / max(n, 1), 0.0)
@@ -74,8 +82,4 @@ def _log_density(values: Floats, offset: Floats, variance: Floats, own: Moments)
     distance = ((values - mean) * n + offset) / (n + 1)
     varies = variance > 0.0
     safe = np.where(varies, width, 1.0)
-    terms = np.where(varies, np.log(safe) + distance * distance / safe, 0.0)
-    total = np.zeros(len(values))
-    for column in terms.T:  # column by column: the order of the sum must not depend on the batch
-        total -= 0.5 * column
-    return total
+    return np.where(varies, -0.5 * (np.log(safe) + distance * distance / safe), 0.0)

@@ -21,7 +21,7 @@ from learners.errors import OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.expanded_columns import Columns
-from learners.rules.odds import by_row, from_scores
+from learners.rules.odds import by_row, from_scores, parts_of_scores
 from learners.rules.scalers import UNIFORM_DEVIATION, CentredRanks
 from learners.rules.states import added, array, nest, part_of, parts_of
 
@@ -32,6 +32,8 @@ class RankLda(LearningRule):
     prior      starting scatter, in rows
     capacity   values per level of the rank sketch: ranks of that many rows are exact
     """
+
+    additive = True
 
     def __init__(
         self,
@@ -57,6 +59,11 @@ class RankLda(LearningRule):
         directions, constants = self._discriminants()
         u = self.scaler.look(self.columns.raw(rows))
         return from_scores(by_row(u, directions) + constants)
+
+    def _parts(self, rows: Floats) -> Floats:
+        directions, _ = self._discriminants()
+        u = self.scaler.look(self.columns.raw(rows))
+        return parts_of_scores(self.columns.by_feature(u[:, :, None] * directions))
 
     def _discriminants(self) -> tuple[Floats, Floats]:
         """Return (width, K) directions and (K,) constants; solved once per change."""

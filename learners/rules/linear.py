@@ -15,7 +15,7 @@ from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
 from learners.rules.base import Rule
 from learners.rules.expanded_columns import LIMIT, Columns
-from learners.rules.odds import by_row, from_heads, from_scores
+from learners.rules.odds import by_row, from_heads, from_scores, parts_of_heads, parts_of_scores
 
 
 class Linear(Rule):
@@ -28,6 +28,8 @@ class Linear(Rule):
     softmax   with more than two labels: whether the softmax of the scores are the probabilities, so
               that log-odds follow from it; else each score is its label's log-odds
     """
+
+    additive = True
 
     def __init__(
         self,
@@ -64,9 +66,17 @@ class Linear(Rule):
             )
         return np.array([float(named.get(column, 0.0)) for column in names])
 
+    def _inputs(self, rows: Floats) -> Floats:
+        return self.columns.unit(rows) if self.inputs == "unit" else self.columns.raw(rows)
+
     def _scores(self, rows: Floats) -> Floats:
-        x = self.columns.unit(rows) if self.inputs == "unit" else self.columns.raw(rows)
-        return by_row(x, self.weights) + self.bias
+        return by_row(self._inputs(rows), self.weights) + self.bias
+
+    def _parts(self, rows: Floats) -> Floats:
+        parts = self.columns.by_feature(self._inputs(rows)[:, :, None] * self.weights)
+        if parts.shape[2] == 1:
+            return parts_of_heads(parts, 2)
+        return parts_of_scores(parts) if self.softmax or self.classes == 2 else parts
 
     def _predict(self, rows: Floats) -> Ints:
         scores = self._scores(rows)

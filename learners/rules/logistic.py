@@ -18,7 +18,7 @@ from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.expanded_columns import Columns
 from learners.rules.joint import Heard, Steps
-from learners.rules.odds import by_row, from_heads, heads, sigmoid, targets
+from learners.rules.odds import by_row, from_heads, heads, parts_of_heads, sigmoid, targets
 from learners.rules.scalers import make_scaler
 from learners.rules.states import array, nest, part_of, parts_of, weighted
 
@@ -31,6 +31,8 @@ class Logistic(LearningRule):
     scaling   online scaling of the real features: zscore, log or rank
     joint     learn what the other learners leave unexplained
     """
+
+    additive = True
 
     def __init__(
         self,
@@ -56,6 +58,11 @@ class Logistic(LearningRule):
     def _log_odds(self, rows: Floats) -> Floats:
         x = _with_constant(self.scaler.look(self.columns.raw(rows)))
         return from_heads(by_row(x, self.weights.T), self.classes)
+
+    def _parts(self, rows: Floats) -> Floats:
+        x = self.scaler.look(self.columns.raw(rows))
+        parts = x[:, :, None] * self.weights[:, :-1].T
+        return parts_of_heads(self.columns.by_feature(parts), self.classes)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:
         self._learn_beside(rows, truth, Heard.fresh(np.zeros((len(rows), self.classes))))

@@ -21,7 +21,7 @@ from learners.local.features import FeatureSpace
 from learners.rules.base import LearningRule
 from learners.rules.expanded_columns import LIMIT
 from learners.rules.gaussians import Gaussians
-from learners.rules.odds import from_scores
+from learners.rules.odds import from_scores, parts_of_scores
 from learners.rules.states import added, array, nest, part_of, parts_of
 
 
@@ -31,6 +31,8 @@ class NaiveBayes(LearningRule):
     likelihood   binned or gaussian
     bins         parts of a real feature's range, for binned
     """
+
+    additive = True
 
     def __init__(
         self,
@@ -59,10 +61,21 @@ class NaiveBayes(LearningRule):
         shares = np.log((self.totals + 1) / (n + self.classes))
         scores = np.tile(shares, (len(rows), 1)) + self.gaussians.scores(self._densities(rows))
         digits = self._digits(rows)
-        for j in np.flatnonzero(self._counted):
-            chances = (self.counts[j] + 1) / (self.totals + self._sizes[j])
-            scores += np.log(chances)[digits[:, j]]
+        for j in np.flatnonzero(self._counted).tolist():
+            scores += self._log_chances(j)[digits[:, j]]
         return from_scores(scores)
+
+    def _parts(self, rows: Floats) -> Floats:
+        parts = np.empty((len(rows), self.space.d, self.classes))
+        parts[:, ~self._counted] = self.gaussians.parts(self._densities(rows))
+        digits = self._digits(rows)
+        for j in np.flatnonzero(self._counted).tolist():
+            parts[:, j] = self._log_chances(j)[digits[:, j]]
+        return parts_of_scores(parts)
+
+    def _log_chances(self, j: int) -> Floats:
+        """Return (bins, K) the logarithms of P(x_j | c)."""
+        return np.asarray(np.log((self.counts[j] + 1) / (self.totals + self._sizes[j])))
 
     def _densities(self, rows: Floats) -> Floats:
         """Return the columns that have a density."""

@@ -65,6 +65,23 @@ def from_scores(scores: Floats) -> Floats:
     return odds
 
 
+def parts_of_heads(parts: Floats, classes: int) -> Floats:
+    """Return (n, d, K) parts of log-odds from the (n, d, H) parts of the heads' outputs."""
+    return np.concatenate([-parts, parts], axis=2) if classes == 2 else parts
+
+
+def parts_of_scores(parts: Floats) -> Floats:
+    """Return the parts of log-odds from the (n, d, K) parts of scores whose softmax is meant.
+
+    With two labels a score's part less the other's. With more, less the mean of all labels: what a
+    feature adds to all scores alike changes no chance. The log of the sum over the other labels,
+    which then lacks, belongs to no feature.
+    """
+    if parts.shape[2] == 2:
+        return parts_of_heads(parts[:, :, 1:] - parts[:, :, :1], 2)
+    return np.asarray(parts - parts.mean(axis=2, keepdims=True))
+
+
 def _log_sum_exp(scores: Floats) -> Floats:
     peak = scores.max(axis=1)
     total = np.zeros(len(scores))

@@ -53,12 +53,23 @@ class Committee(LearningRule):
         self.exact = all(member.exact for member in members)
         self.fallible = any(member.fallible for member in members)
         self.joint = any(member.joint for member in members)
+        self.additive = any(member.additive for member in members)
         self.clip = clip
 
     def _log_odds(self, rows: Floats) -> Floats:
         total = np.zeros((len(rows), self.classes))
         for member in self.members:
             total += np.clip(member.log_odds(rows), -self.clip, self.clip)
+        return total / len(self.members)
+
+    def _parts(self, rows: Floats) -> Floats:
+        """Return the mean of the members' parts, cut as their log-odds are."""
+        total = np.zeros((len(rows), self.space.d, self.classes))
+        for member in self.members:
+            if member.additive:
+                size = np.abs(member.log_odds(rows))
+                kept = self.clip / np.maximum(size, self.clip)
+                total += member.parts(rows) * kept[:, None, :]
         return total / len(self.members)
 
     def _learn(self, rows: Floats, truth: Ints) -> None:

@@ -32,6 +32,10 @@ def _check_package(value: str) -> str:
 
 
 Package: TypeAlias = Annotated[str, AfterValidator(_check_package)]
+_NO_REASONS = (
+    "no rule of this learner is additive, so there are no reasons to publish; those of kind linear,"
+    " logistic, bayes, lda, naive_bayes and committee are"
+)
 EXCLUSIVE = ("horizon", "doubling")
 """Two ways to say how long a learner plans ahead; one at a time."""
 
@@ -159,6 +163,12 @@ class LearnerDefaults(Section):
         description="Trials that a cube with few of its own borrows from the coarser cells around"
         " it; the paper has 0.",
     )
+    reasons: bool = Field(
+        default=False,
+        description="Whether to publish, on a topic of the learner's own (`reasons.<learner>`), how"
+        " much each feature moved the log-odds, for rules that are additive. Features can be"
+        " inferred from it.",
+    )
     rules: dict[Name, RuleSettings] = Field(
         default_factory=dict,
         description="The prediction rules to choose from, one table each. A learner without rules"
@@ -227,6 +237,18 @@ class LearnerSettings(LearnerDefaults):
             except LearnerError as error:
                 raise problem(str(error)) from None
         return self
+
+    def misfits(
+        self, labels: Sequence[str] | None, packages: Collection[str]
+    ) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what is wrong with the rules; reasons need one that has any."""
+        wrong = list(super().misfits(labels, packages))
+        yield from wrong
+        space = self._space()
+        if self.reasons and not wrong and space is not None and labels is not None:
+            built = [rule.build(n, space, labels, packages) for n, rule in self.rules.items()]
+            if not any(rule.additive for rule in built):
+                yield ("reasons",), _NO_REASONS
 
     @property
     def joint(self) -> bool:

@@ -37,6 +37,11 @@ class RetentionSettings(Section):
         default=parse_duration("90d"),
         description="What each learner learns from. `hb audit` reads it.",
     )
+    reasons: Retention = Field(
+        default=parse_duration("7d"),
+        description="How much each feature moved a learner's log-odds, where switched on. Features"
+        " can be inferred from it, so keep it as short as instances.",
+    )
     diagnoses: Retention = Field(
         default=parse_duration("90d"), description="The ensemble's answers. `hb audit` reads them."
     )

@@ -11,6 +11,7 @@ granted is denied. Reading or writing a topic includes describing it.
 | `producer`     | who publishes whole patients        | write all instances, and contexts    |
 | `labels`       | who knows the truth                 | write labels                         |
 | `reader`       | who uses the diagnoses              | read diagnoses                       |
+| `reasons-<ll>` | who may see one learner's reasons   | read diagnoses and its reasons       |
 | `monitor`      | who watches (`hb status`)           | read sums over patients              |
 | `operator`     | who runs it (`hb topics, hb audit`) | read all, create and configure topics|
 
@@ -62,7 +63,11 @@ def roles(settings: Settings) -> tuple[Role, ...]:
         **{f"producer-{name}": _on("write", topics.instances(name)) for name in topics.learners},
         "producer": _on("write", *map(topics.instances, topics.learners), *_contexts(topics)),
         "labels": _on("write", topics.labels),
-        "reader": [*_on("read", topics.diagnoses), *_group(f"{settings.name}-reader", prefix=True)],
+        "reader": _reading(settings, topics),
+        **{
+            f"reasons-{name}": [*_reading(settings, topics), *_on("read", topics.reasons(name))]
+            for name in topics.explained
+        },
         "monitor": _watching(settings, topics),
         "operator": _operating(settings, topics),
     }
@@ -74,7 +79,13 @@ def roles(settings: Settings) -> tuple[Role, ...]:
 def _local(settings: Settings, topics: Topics, name: str) -> Iterator[Right]:
     yield from _on("read", topics.instances(name), topics.feedback(name))
     yield from _on("write", topics.predictions, topics.deadletter_of(name))
+    if name in topics.explained:
+        yield from _on("write", topics.reasons(name))
     yield from _working(settings, topics, local(name))
+
+
+def _reading(settings: Settings, topics: Topics) -> list[Right]:
+    return [*_on("read", topics.diagnoses), *_group(f"{settings.name}-reader", prefix=True)]
 
 
 def _ensemble(settings: Settings, topics: Topics) -> Iterator[Right]:

@@ -8,6 +8,7 @@
 | `diagnoses`        | what the ensemble learner says            | `retention.diagnoses`     |
 | `labels`           | the truth, late or never                  | `retention.labels`        |
 | `feedback.<ll>`    | what one local learner learns from        | `retention.feedback`      |
+| `reasons.<ll>`     | why it says what it says, if switched on  | `retention.reasons`       |
 | `deadletter.<ll>`  | what one local learner could not use      | `retention.deadletters`   |
 | `deadletter`       | what the ensemble learner could not use   | `retention.deadletters`   |
 | `<agent>.changelog`| an agent's state that only it reads       | the last of each key      |
@@ -63,12 +64,15 @@ class Topics:
     prefix: str
     learners: tuple[str, ...]
     contextual: bool = False
+    explained: tuple[str, ...] = ()
+    """The local learners that give their reasons."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Topics":
         """Return the names for these settings."""
         contextual = settings.ensemble.context is not None
-        return cls(settings.topics.prefix, tuple(settings.learners), contextual)
+        explained = tuple(name for name, one in settings.learners.items() if one.reasons)
+        return cls(settings.topics.prefix, tuple(settings.learners), contextual, explained)
 
     def instances(self, learner: str) -> str:
         """What a local learner sees."""
@@ -77,6 +81,10 @@ class Topics:
     def feedback(self, learner: str) -> str:
         """What a local learner learns from."""
         return f"{self.prefix}feedback.{learner}"
+
+    def reasons(self, learner: str) -> str:
+        """Why a local learner says what it says: as private as what it sees."""
+        return f"{self.prefix}reasons.{learner}"
 
     @property
     def contexts(self) -> str:
@@ -134,6 +142,7 @@ class Topics:
         of_learners = {
             **{self.instances(learner): "instances" for learner in self.learners},
             **{self.feedback(learner): "feedback" for learner in self.learners},
+            **{self.reasons(learner): "reasons" for learner in self.explained},
         }
         return {
             **of_learners,

@@ -14,7 +14,16 @@ from schemas.json_schemas import json_schema
 from schemas.kinds import CONTROL_CHARACTERS, has_control_characters
 from schemas.reading import LabelReader, Reader
 from schemas.reasons import Reason
-from schemas.records import Context, DeadLetter, Diagnosis, Feedback, Instance, Label, Prediction
+from schemas.records import (
+    Context,
+    DeadLetter,
+    Diagnosis,
+    Feedback,
+    Instance,
+    Label,
+    Prediction,
+    Reasons,
+)
 from schemas.rows import RowReader
 from schemas.writing import encode, encode_all
 from tests.messages import (
@@ -31,7 +40,7 @@ from tests.messages import (
     write,
 )
 
-TYPES = [Instance, Prediction, Context, Label, Diagnosis, Feedback]
+TYPES = [Instance, Prediction, Reasons, Context, Label, Diagnosis, Feedback]
 READERS = {
     **{kind.__name__: Reader(kind) for kind in TYPES},
     "known": Reader(Prediction, known={"label": LABELS, "learner": ["imaging"], "rule": ["r"]}),

@@ -6,6 +6,7 @@ On a real broker with TLS, passwords and access control: what is not allowed is 
 import asyncio
 import contextlib
 from dataclasses import replace
+from math import fsum
 
 import orjson
 import pytest
@@ -15,6 +16,7 @@ from aiokafka.protocol.produce import ProduceRequest
 from engine_kit import PATIENCE
 from pipeline_kit import TOML, patients, settings
 
+from agents.clients.one_patient import Patient, find_patient
 from agents.clients.sender import Sender
 from agents.clients.topic_reader import TopicReader
 from agents.monitor.watch import look
@@ -34,6 +36,7 @@ from streams.kafka.topics import ENSEMBLE, Topics, declared, local
 
 NAME = "clinic"
 LEARNERS = ("a", "b", "c")
+EXPLAINED = ("learners.c.reasons=true", 'learners.c.rules={lr={kind="bayes"}}')
 TASKS = {local(name): f"local-{name}" for name in LEARNERS} | {ENSEMBLE: ENSEMBLE}
 NO_TOPIC = 29
 """Kafka's code for a topic that a client is not authorised for."""
@@ -45,7 +48,7 @@ def locked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("locked")
     file = folder / "ensemble.toml"
     file.write_text(TOML.format(name=NAME, address="", state=folder / "state"))
-    found = load_settings(file, environ={})
+    found = load_settings(file, EXPLAINED, environ={})
     users = (USER, *(role.user for role in roles(found)))
     with temporary_broker(users=users) as broker:
         yield broker
@@ -57,7 +60,7 @@ def as_role(locked, tmp_path, prefix):
 
     def of(role, own_prefix=prefix):
         user = USER if role is None else f"{NAME}-{role}"
-        config = settings(tmp_path, "", NAME, f"topics.prefix={own_prefix}")
+        config = settings(tmp_path, "", NAME, f"topics.prefix={own_prefix}", *EXPLAINED)
         return config.model_copy(update={"broker": locked.settings(user)})
 
     return of
@@ -123,9 +126,14 @@ async def test_the_table_of_roles_and_operations(as_role):
                 assert writable.isdisjoint({topics.changelog(agent), topics.shared(agent)})
         if role.name != "labels":
             assert topics.labels not in writable
-        if role.name not in ("reader", "operator"):
+        if role.name not in ("reader", "reasons-c", "operator"):
             assert topics.diagnoses not in readable
+        if role.name not in ("reasons-c", "operator"):
+            assert topics.reasons("c") not in readable, "as private as what the learner sees"
+        assert (topics.reasons("c") in writable) == (role.name == "local-c")
     assert await may(as_role("reader"), names) == [{topics.diagnoses}, set()]
+    why = {topics.diagnoses, topics.reasons("c")}
+    assert await may(as_role("reasons-c"), names) == [why, set()]
     assert await may(as_role("labels"), names) == [set(), {topics.labels}]
     assert await may(as_role("producer-a"), names) == [set(), {topics.instances("a")}]
 
@@ -174,28 +182,50 @@ async def present(config, topic):
         return [record async for records in reader.present() for record in records]
 
 
+async def arrive(as_role, running, ids, features, n):
+    """Let patients come, and wait until n are diagnosed."""
+    topics = Topics.of(as_role(None))
+    rows = {"a": ("x", "y"), "b": ("z",), "c": ("x", "z")}
+    for name, columns in rows.items():
+        x = zip(*(features[column].tolist() for column in columns), strict=True)
+        records = [{"id": one, "x": list(row)} for one, row in zip(ids, x, strict=True)]
+        await send(as_role("producer"), topics.instances(name), records)
+    while len(await present(as_role("reader"), topics.diagnoses)) < n:
+        assert not any(task.done() for task in running)
+        await asyncio.sleep(0.1)
+
+
 async def test_the_pipeline_with_a_log_in_for_every_role(as_role):
     await make_ready(as_role)
     topics = Topics.of(as_role(None))
     ids, features, truth = patients(30)
-    rows = {"a": ("x", "y"), "b": ("z",), "c": ("x", "z")}
     async with workers(as_role) as running, asyncio.timeout(PATIENCE):
-        for name, columns in rows.items():
-            x = zip(*(features[column].tolist() for column in columns), strict=True)
-            records = [{"id": one, "x": list(row)} for one, row in zip(ids, x, strict=True)]
-            await send(as_role("producer"), topics.instances(name), records)
-        while len(await present(as_role("reader"), topics.diagnoses)) < 30:
-            assert not any(task.done() for task in running)
-            await asyncio.sleep(0.1)
+        await arrive(as_role, running, ids, features, 30)
         records = [{"id": one, "label": said} for one, said in zip(ids, truth, strict=True)]
         await send(as_role("labels"), topics.labels, records)
-        while (await look(as_role("monitor"))).board.labelled < 30:
+        while set((await look(as_role("monitor"))).board.learned.values()) != {30}:
             assert not any(task.done() for task in running)
             await asyncio.sleep(0.1)
+        await arrive(as_role, running, ["later"], patients(1, 1)[1], 31)
+    await one_patient(as_role, topics)
     report = await audit(as_role("operator"))
     assert report.findings.list() == []
     with pytest.raises(BrokerError, match=r"labels is missing, or not for this user \(hb acls\)"):
         await send(as_role("reader"), topics.labels, records)
+
+
+async def one_patient(as_role, topics):
+    """Everybody is shown of a patient what he may read, and told what is left out."""
+    all_of_it = await find_patient(as_role("operator"), "later")
+    why = all_of_it.reasons["c"]
+    assert fsum([*(part for (part,) in why.parts.values()), *why.rest]) == pytest.approx(
+        why.log_odds[0], rel=1e-15
+    )
+    assert (await find_patient(as_role("operator"), "p000003")).label is not None
+    explained = await find_patient(as_role("reasons-c"), "later")
+    assert explained == replace(all_of_it, denied=(topics.labels,))
+    told = await find_patient(as_role("reader"), "later")
+    assert told == Patient(all_of_it.diagnosis, denied=(topics.labels, topics.reasons("c")))
 
 
 async def test_surplus_rules_are_found_and_only_the_administrator_sees_them(as_role):

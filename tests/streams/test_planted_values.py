@@ -42,6 +42,7 @@ ID = "planted-5519"
 CONTEXTUAL = (
     "ensemble.mode=ch",
     'ensemble.context={features=[{name="dose", low=0, high=1}], cuts=2}',
+    "learners.c.reasons=true",
 )
 
 
@@ -184,7 +185,8 @@ async def test_values_are_where_they_may_be_and_nowhere_else(prefix, tmp_path):
             await compacted(config, search)
             private(tmp_path / "state")
         assert ID.encode() not in log.read_bytes()
-    for place in ("instances.<ll>", "deadletter.<ll>", "local.<ll>.changelog", "contexts"):
+    places = ("instances.<ll>", "deadletter.<ll>", "local.<ll>.changelog", "contexts")
+    for place in (*places, "reasons.<ll>"):
         assert f"| `{place}`" in PRIVACY.read_text(), "the table names every place of a value"
 
 

@@ -59,6 +59,13 @@ def test_contexts_are_declared_for_a_contextual_ensemble(settings, prefix):
     assert names.contexts not in Topics(prefix, ("left",)).kinds
 
 
+def test_reasons_are_declared_where_they_are_switched_on(settings, prefix):
+    rules = 'learners.left.rules={lr={kind="logistic"}}'
+    topics = by_name(declared(settings(rules, "learners.left.reasons=true")))
+    assert topics[f"{prefix}reasons.left"].config["retention.ms"] == str(7 * DAY)
+    assert f"{prefix}reasons.right" not in topics
+
+
 def test_all_topics_are_cut_alike(settings):
     topics = declared(settings("topics.replication=3"))
     assert {(topic.partitions, topic.replication) for topic in topics} == {(2, 3)}

@@ -99,6 +99,48 @@ def test_late_opinions_are_corrected_alike_live_and_in_the_audit(tmp_path):
     assert found == {"contents of feedback", "values of table local.a model sgd"}
 
 
+EXPLAINED = ("learners.b.reasons=true",)
+
+
+def test_reasons_are_there_once_and_sum_to_the_log_odds_that_were_sent(tmp_path):
+    live = lived(configured(tmp_path, *EXPLAINED), N)
+    findings = examine(live.observed())
+    assert findings.clean, findings.list()
+    by_bayes = [p for p in live.predictions("b") if p.rule == "lr" and p.label is not None]
+    assert [why.id for why in live.reasons("b")] == [p.id for p in by_bayes]
+    assert findings.counts["reasons"] == len(by_bayes) > N // 2
+    topic = live.topics.reasons("b")
+    assert kinds(examine(live.observed(without=(topic, 7)))) == {
+        "lost": 1, "double": 0, "differing": 0
+    }  # fmt: skip
+    assert kinds(examine(live.observed(twice=(topic, 7)))) == {
+        "lost": 0, "double": 1, "differing": 0
+    }  # fmt: skip
+
+
+def test_reasons_are_expected_from_the_first_of_them_on(tmp_path):
+    live = lived(configured(tmp_path, *EXPLAINED), N)
+    del live.published[live.topics.reasons("b")][:5]
+    assert examine(live.observed()).clean, "they may have been switched on, or be gone by now"
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda why: {"log_odds": (why.log_odds[0] + 1e-9,)}, {"reasons of other log-odds"}),
+        (lambda why: {"rest": (why.rest[0] + 1e-12,)}, set()),
+        (lambda why: {"parts": {}}, set()),
+    ],
+)
+def test_altered_reasons_are_found(tmp_path, change, found):
+    live = lived(configured(tmp_path, *EXPLAINED), N)
+    batch = live.published[live.topics.reasons("b")][9]
+    why = live.reasons("b")[9]
+    batch.values[0] = encode(msgspec.structs.replace(why, **change(why)))
+    findings = examine(live.observed())
+    assert {each.what for each in findings.list()} == {"sums of reasons", *found}
+
+
 def test_contexts_are_recomputed(tmp_path):
     context = 'ensemble.context={cuts=2, features=[{name="y", low=0.0, high=1.0}]}'
     live = lived(configured(tmp_path, "ensemble.mode=ch", context), N)

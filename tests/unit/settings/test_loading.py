@@ -433,3 +433,19 @@ def test_another_mode_drops_the_options_of_the_old_one_and_says_so(tmp_path):
     assert not read_source(file, ["ensemble.label_ttl=1d"], environ={}).notes
     with pytest.raises(SettingsError, match="mode ah takes"):
         load_settings(file, ["ensemble.mode=ah", "ensemble.options.prior_mean=1"], environ={})
+
+
+def test_reasons_need_a_rule_that_has_some(tmp_path):
+    (found,) = problems(tmp_path, GOOD, "learners.left.reasons=true")
+    assert "learners.left.reasons: no rule of this learner is additive" in found
+
+
+def test_encrypted_features_are_not_shown_by_reasons(tmp_path):
+    (found,) = problems(
+        tmp_path,
+        GOOD,
+        'learners.left.rules={lr={kind="logistic"}}',
+        "learners.left.reasons=true",
+        'privacy.keys.left=[{id="k1", env="KEY"}]',
+    )
+    assert "privacy.keys.left: its features are to be encrypted" in found
