@@ -176,6 +176,43 @@ def faults(
 
 
 @group.command()
+def soak(
+    minutes: Annotated[float, typer.Option(min=1.0, help="How long.")] = 30.0,
+    seed: Seed = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Steady load with kills, bounces, odd records and a rolling restart: does anything grow?"""
+    from bench.faults.seeds import EXACT
+    from bench.soak.soak import run
+
+    report = run(minutes, seed, lambda line: err.print(line, highlight=False, markup=False))
+    show("Soak", report, as_json)
+    if not as_json:
+        _plot(report["curves"])
+    for found in report["findings"]:
+        err.print(f"{found['kind']}: {found['what']}, {found['where']}: {found['times']}")
+    if any(report["figures"][name] for name in EXACT):
+        raise typer.Exit(EXIT_FOUND)
+
+
+def _plot(curves: dict[str, list[float]]) -> None:
+    """Draw each curve over the minutes of the run."""
+    import plotext
+
+    minutes = [second / 60 for second in curves["seconds"]]
+    for name, values in curves.items():
+        if name == "seconds":
+            continue
+        plotext.clear_figure()
+        plotext.theme("clear")
+        plotext.plot_size(80, 12)
+        plotext.title(f"{name} over minutes")
+        known = [(x, y) for x, y in zip(minutes, values, strict=True) if y == y]  # noqa: PLR0124
+        plotext.plot([x for x, _ in known], [y for _, y in known])
+        out.print(plotext.build(), markup=False, highlight=False)
+
+
+@group.command()
 def hostile(
     rounds: Rounds = 2,
     short: Annotated[bool, typer.Option("--short", help="Fewer patients and records.")] = False,

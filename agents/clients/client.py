@@ -98,6 +98,7 @@ class Publisher:
         self._labels = Topics.of(self.settings).labels
         self._sender = Sender(self.settings, [*self._splitter.topics, self._labels])
         self._answers: TopicReader | None = None
+        self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         await self._sender.__aenter__()
@@ -133,11 +134,12 @@ class Publisher:
     async def _end(self, name: str) -> int:
         """Return where the diagnoses end now, in the partition of an id."""
         topic = Topics.of(self.settings).diagnoses
-        if self._answers is None:
-            answers = TopicReader(self.settings, [topic])
-            await answers.__aenter__()
-            answers.rest()
-            self._answers = answers
+        async with self._opening:  # calls that run at the same time share one reader
+            if self._answers is None:
+                answers = TopicReader(self.settings, [topic])
+                await answers.__aenter__()
+                answers.rest()
+                self._answers = answers
         partition = partition_of(name.encode(), self.settings.topics.partitions)
         return await self._answers.end(topic, partition)
 

@@ -103,6 +103,11 @@ class FaultInjection:
                 worker.wait()
         self._workers.clear()
 
+    @property
+    def pids(self) -> list[int]:
+        """Return the process ids of the workers that run."""
+        return [worker.pid for worker in list(self._workers.values())]
+
     def check(self) -> None:
         """Raise HbError if a worker exited by itself: faults must not make other workers exit."""
         for number, worker in self._workers.items():
@@ -129,10 +134,11 @@ class FaultInjection:
 
     async def _strike(self, event: Event) -> None:
         if event.fault is Fault.KILL_WORKER:
-            worker = self._workers.pop(event.target)
-            worker.kill()
-            worker.wait()
+            self._end(event.target, cleanly=False)
             self._start(event.target)
+        elif event.fault is Fault.ROLLING_RESTART:
+            for number in sorted(self._workers):
+                await asyncio.to_thread(self._restart, number)
         elif event.fault is Fault.DAMAGE_DISK:
             await asyncio.to_thread(self._damage, event)
         elif event.fault is Fault.PAUSE_WORKER:
@@ -146,8 +152,17 @@ class FaultInjection:
 
     def _damage(self, event: Event) -> None:
         """Damage the state of a worker that was killed, or of one that stopped cleanly."""
-        worker = self._workers.pop(event.target)
-        if event.seed % 2:
+        self._end(event.target, cleanly=bool(event.seed % 2))
+        self.damages += damage_worker(self._folder / str(event.target), event.seed)
+        self._start(event.target)
+
+    def _restart(self, number: int) -> None:
+        self._end(number, cleanly=True)
+        self._start(number)
+
+    def _end(self, number: int, *, cleanly: bool) -> None:
+        worker = self._workers.pop(number)
+        if cleanly:
             worker.terminate()
             try:
                 worker.wait(_STOP_WITHIN)
@@ -156,8 +171,6 @@ class FaultInjection:
         else:
             worker.kill()
         worker.wait()
-        self.damages += damage_worker(self._folder / str(event.target), event.seed)
-        self._start(event.target)
 
     async def _visit(self) -> None:
         number = self._plan.workers

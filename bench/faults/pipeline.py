@@ -89,32 +89,16 @@ class _Run:
             production = self._production(seed, sum(seconds(each, self._plan) for each in events))
             async with asyncio.TaskGroup() as group:
                 group.create_task(production.run())
-                await self._until(lambda seen: bool(seen.board.labelled), _FIRST_WITHIN)
+                first = lambda seen: bool(seen.board.labelled)  # noqa: E731
+                await _until(self._settings, first, _FIRST_WITHIN, self._injection)
                 fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
                 await self._injection.strike_all(events, fed)
-            await self._until(self._is_done, _SETTLE)
+            await until_learned(self._settings, self._plan.records, self._injection)
         return self._report(seed, time.monotonic() - began, await audit(self._settings))
 
     def _production(self, seed: int, lasting: float) -> Production:
         trial = Trial(rate=self._plan.records / lasting, delay=fixed(_LABEL_AFTER), seed=seed)
         return Production(self._settings, Drawn(self._plan.records, seed), trial)
-
-    def _is_done(self, seen: Overview) -> bool:
-        learned = [seen.board.labelled, *seen.board.learned.values()]
-        settled = all(count >= self._plan.records for count in learned)
-        return settled and not any(task.behind for task in seen.tasks)
-
-    async def _until(self, holds: Callable[[Overview], bool], within: float) -> None:
-        deadline = time.monotonic() + within
-        while not holds(seen := await self._look(deadline)):
-            self._injection.check()
-            if time.monotonic() > deadline:
-                raise HbError(f"after {within:g} s it is not done: {_state(seen)}")
-            await asyncio.sleep(_PAUSE)
-
-    async def _look(self, deadline: float) -> Overview:
-        """Look at the state; a broker may be down at the moment."""
-        return await _patiently(lambda: look(self._settings), deadline)
 
     def _report(self, seed: int, took: float, audited: Report) -> dict[str, Any]:
         history, logs = self._injection.history, self._injection.said
@@ -137,6 +121,30 @@ class _Run:
         }
 
 
+async def until_learned(settings: Settings, labels: int, injection: FaultInjection) -> None:
+    """Wait until so many labels are learned by everybody and everything is read."""
+
+    def is_done(seen: Overview) -> bool:
+        learned = [seen.board.labelled, *seen.board.learned.values()]
+        return all(count >= labels for count in learned) and not any(t.behind for t in seen.tasks)
+
+    await _until(settings, is_done, _SETTLE, injection)
+
+
+async def _until(
+    settings: Settings,
+    holds: Callable[[Overview], bool],
+    within: float,
+    injection: FaultInjection,
+) -> None:
+    deadline = time.monotonic() + within
+    while not holds(seen := await _patiently(lambda: look(settings), deadline)):
+        injection.check()
+        if time.monotonic() > deadline:
+            raise HbError(f"after {within:g} s it is not done: {_state(seen)}")
+        await asyncio.sleep(_PAUSE)
+
+
 def _state(seen: Overview) -> str:
     learned = {"ensemble": seen.board.labelled, **seen.board.learned}
     behind = {f"{task.agent}/{task.partition}": task.lag for task in seen.tasks if task.behind}
@@ -145,6 +153,7 @@ def _state(seen: Overview) -> str:
 
 
 async def _patiently(work: Callable[[], Awaitable[Overview]], deadline: float) -> Overview:
+    """Look at the state; a broker may be down at the moment."""
     while True:
         try:
             return await work()

@@ -14,6 +14,7 @@ class Fault(Enum):
     KILL_BROKER = "broker killed"
     BOUNCE_BROKER = "broker stopped cleanly and started"
     DAMAGE_DISK = "worker killed or stopped, its state damaged, started"
+    ROLLING_RESTART = "all workers restarted cleanly, one after the other"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from agents.clients.client import (
     Publisher,
     ReusedIdError,
 )
+from agents.clients.topic_reader import TopicReader
 from schemas.examples import EXAMPLES
 from schemas.reading import Reader
 from schemas.records import Context, Diagnosis, Instance, Label
@@ -118,6 +119,20 @@ async def test_all_diagnoses_from_the_start(file, broker_address):
         assert (await anext(stream)).id == "c"
         with pytest.raises(InputError, match="wait for others"):
             await diagnoses.of("a")
+
+
+async def test_calls_at_the_same_time_share_one_connection(file, monkeypatch):
+    opened = []
+
+    class Counted(TopicReader):
+        async def __aenter__(self):
+            opened.append(self)
+            return await super().__aenter__()
+
+    monkeypatch.setattr("agents.clients.client.TopicReader", Counted)
+    async with Publisher(file) as publisher:
+        await asyncio.gather(*(publisher.publish(PATIENT, id=f"own-{n}") for n in range(20)))
+    assert len(opened) == 1
 
 
 async def test_topics_that_are_missing_or_cut_otherwise_are_told(file, tmp_path, broker_address):
