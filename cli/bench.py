@@ -99,6 +99,21 @@ def latency(
 
 
 @group.command()
+def publish(
+    patients: Annotated[int, typer.Option(min=1, help="How many are published.")] = 5000,
+    rounds: Rounds = 3,
+    seed: Seed = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Patients published per second with the Python client, beside its Kafka library alone."""
+    from bench.publish import run
+
+    with progress("publish", rounds) as tick:
+        report = run(patients, rounds, seed, tick)
+    show("Publish", report, as_json)
+
+
+@group.command()
 def pending(
     rounds: Rounds = 7,
     quick: Annotated[

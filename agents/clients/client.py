@@ -2,19 +2,19 @@
 
 The settings file is the only argument. In an asynchronous program:
 
-    async with Publisher("ensemble.toml") as publisher, Diagnoses("ensemble.toml") as diagnoses:
-        patient = await publisher.publish({"radius": 14.2, "texture": 20.1})
-        diagnosis = await diagnoses.of(patient)
-        await publisher.label(patient, "malignant")
+    async with AsyncClient("ensemble.toml") as client:
+        diagnosis = await client.diagnose({"radius": 14.2, "texture": 20.1})
+        await client.label(diagnosis.id, "malignant")
 
-In any other program, `Client` does the same and blocks. The examples in `docs/use.md` are tested.
+In any other program, `Client` does the same and blocks. `Publisher` and `Diagnoses` are its two
+halves, for programs that need only one. The examples in `docs/use.md` are tested.
 """
 
 import asyncio
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 from uuid import uuid4
@@ -33,6 +33,7 @@ from streams.kafka.partitions import partition_of
 from streams.kafka.topics import Topics
 
 __all__ = [
+    "AsyncClient",
     "Client",
     "Diagnoses",
     "NoDiagnosisError",
@@ -47,6 +48,8 @@ SettingsLike: TypeAlias = Settings | str | os.PathLike[str] | None
 
 PATIENCE = 30.0
 REMEMBERED = 10_000
+_AT_ONCE = 1_000
+"""Patients of `diagnose_many` that are published before their diagnoses are waited for."""
 T = TypeVar("T")
 
 
@@ -98,13 +101,16 @@ class Publisher:
         self._labels = Topics.of(self.settings).labels
         self._sender = Sender(self.settings, [*self._splitter.topics, self._labels])
         self._answers: TopicReader | None = None
-        self._opening = asyncio.Lock()
+        self._opening, self._sending = asyncio.Lock(), asyncio.Lock()
+        self._open = False
 
     async def __aenter__(self) -> Self:
         await self._sender.__aenter__()
+        self._open = True
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        self._open = False
         try:
             if self._answers is not None:
                 await self._answers.__aexit__()
@@ -125,26 +131,63 @@ class Publisher:
         gets no diagnosis, and `Diagnoses.of` does not take the first one's for it. A person who
         comes again gets a new id, and the same `subject`, an opaque token too.
         """
+        _need(self._open, "Publisher")
         name = id or new_id()
         values = self._splitter.one(name, features, wall(), subject)
         after = 0 if id is None else await self._end(name)
         await self._sender.send(name.encode(), values, wall())
         return Published.of(name, after)
 
+    async def publish_many(
+        self,
+        patients: Sequence[Mapping[str, object]],
+        *,
+        ids: Sequence[str] | None = None,
+        subjects: Sequence[str | None] | None = None,
+    ) -> list[Published]:
+        """Publish many patients together, and return their ids in the same order.
+
+        Far quicker than one at a time. If one of them cannot be published, none is: PatientError
+        says which and why.
+        """
+        _need(self._open, "Publisher")
+        for given in (ids, subjects):
+            if given is not None and len(given) != len(patients):
+                raise PatientError(f"there are {len(patients)} patients and {len(given)} ids")
+        names = [new_id() for _ in patients] if ids is None else list(ids)
+        at = wall()
+        columns = {
+            column: [each.get(column) for each in patients] for column in self._splitter.columns
+        }
+        split = self._splitter.many(names, columns, at, subjects)
+        for fault in split.faults:
+            raise PatientError(f"patient {fault.row + 1} of {len(patients)}: {fault}")
+        after = [0] * len(names) if ids is None else await self._ends(names)
+        async with self._sending:  # what is flushed is this call's own, and its errors too
+            await self._sender.send_many([name.encode() for name in names], split.values, at)
+            await self._sender.flush()
+        return [Published.of(name, end) for name, end in zip(names, after, strict=True)]
+
     async def _end(self, name: str) -> int:
         """Return where the diagnoses end now, in the partition of an id."""
-        topic = Topics.of(self.settings).diagnoses
+        return (await self._ends([name]))[0]
+
+    async def _ends(self, names: Sequence[str]) -> list[int]:
+        """Return where the diagnoses end now, in the partition of each id."""
+        topic, count = Topics.of(self.settings).diagnoses, self.settings.topics.partitions
         async with self._opening:  # calls that run at the same time share one reader
             if self._answers is None:
                 answers = TopicReader(self.settings, [topic])
                 await answers.__aenter__()
                 answers.rest()
                 self._answers = answers
-        partition = partition_of(name.encode(), self.settings.topics.partitions)
-        return await self._answers.end(topic, partition)
+        places = [partition_of(name.encode(), count) for name in names]
+        ends = {place: await self._answers.end(topic, place) for place in set(places)}
+        return [ends[place] for place in places]
 
     async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
         """Publish the true label of a patient."""
+        _need(self._open, "Publisher")
         at = wall()
         # The encoder takes plain text only, and `publish` returns a kind of its own.
         value = label_value(str(id), label, at, self.settings.labels)
@@ -171,12 +214,15 @@ class Diagnoses:
         """Records on the topic that are no diagnoses; they are passed over."""
         self._pump: asyncio.Task[None] | None = None
         self._iterated = False
+        self._open = False
 
     async def __aenter__(self) -> Self:
         await self._reader.__aenter__()
+        self._open = True
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        self._open = False
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.wait([self._pump])
@@ -184,6 +230,7 @@ class Diagnoses:
 
     async def __aiter__(self) -> AsyncIterator[Diagnosis]:
         """Yield every diagnosis, without end."""
+        _need(self._open, "Diagnoses")
         if self._pump is not None:
             raise InputError("these diagnoses are being waited for with of(); iterate over others")
         self._iterated = True
@@ -207,6 +254,7 @@ class Diagnoses:
         so it may be asked for after it has come. With an id as `publish` returns it, an earlier
         patient's diagnosis is not taken for its answer.
         """
+        _need(self._open, "Diagnoses")
         if self._iterated:
             raise InputError("these diagnoses are being iterated over; wait for others")
         if self._pump is None:
@@ -277,27 +325,124 @@ class _Waiter(NamedTuple):
     future: "asyncio.Future[Diagnosis]"
 
 
+class AsyncClient:
+    """Publishes, waits and labels. Use it as an asynchronous context manager.
+
+    Any number of calls may run concurrently.
+    """
+
+    def __init__(self, settings: SettingsLike = None) -> None:
+        self.settings = read_settings(settings)
+        self._publisher = Publisher(self.settings)
+        self._diagnoses = Diagnoses(self.settings)
+        self._stack = AsyncExitStack()
+        self._open = False
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._stack.enter_async_context(self._publisher)
+            await self._stack.enter_async_context(self._diagnoses)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        self._open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._open = False
+        await self._stack.aclose()
+
+    async def publish(
+        self,
+        features: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002 - the record's own word
+        subject: str | None = None,
+    ) -> Published:
+        """Publish a patient and return its id; see `Publisher.publish`."""
+        _need(self._open, type(self).__name__)
+        return await self._publisher.publish(features, id=id, subject=subject)
+
+    async def publish_many(
+        self,
+        patients: Sequence[Mapping[str, object]],
+        *,
+        ids: Sequence[str] | None = None,
+        subjects: Sequence[str | None] | None = None,
+    ) -> list[Published]:
+        """Publish many patients together; see `Publisher.publish_many`."""
+        _need(self._open, type(self).__name__)
+        return await self._publisher.publish_many(patients, ids=ids, subjects=subjects)
+
+    async def diagnosis(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002, ASYNC109 - the words users expect
+        """Wait for the diagnosis of a patient published since this was entered."""
+        _need(self._open, type(self).__name__)
+        return await self._diagnoses.of(id, timeout)
+
+    async def diagnose(
+        self,
+        features: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002 - the record's own word
+        subject: str | None = None,
+        timeout: float = PATIENCE,  # noqa: ASYNC109 - the word users expect
+    ) -> Diagnosis:
+        """Publish a patient and wait for its diagnosis."""
+        return await self.diagnosis(await self.publish(features, id=id, subject=subject), timeout)
+
+    async def diagnose_many(
+        self,
+        patients: Sequence[Mapping[str, object]],
+        *,
+        ids: Sequence[str] | None = None,
+        subjects: Sequence[str | None] | None = None,
+        timeout: float = PATIENCE,  # noqa: ASYNC109 - the word users expect
+    ) -> list[Diagnosis]:
+        """Publish many patients and wait for their diagnoses, in the same order.
+
+        A thousand at a time, each of which gets `timeout` seconds.
+        """
+        found: list[Diagnosis] = []
+        for first in range(0, len(patients), _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            names = await self.publish_many(
+                patients[part],
+                ids=None if ids is None else ids[part],
+                subjects=None if subjects is None else subjects[part],
+            )
+            found += await asyncio.gather(*(self.diagnosis(name, timeout) for name in names))
+        return found
+
+    async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
+        """Publish the true label of a patient."""
+        _need(self._open, type(self).__name__)
+        await self._publisher.label(id, label)
+
+
 class Client:
     """The blocking form: publishes, waits, labels. Use it as a context manager, from any thread."""
 
     def __init__(self, settings: SettingsLike = None) -> None:
         self.settings = read_settings(settings)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="hb client")
-        self._stack = AsyncExitStack()
+        self._opened: AsyncClient | None = None
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="hb client")
         self._thread.start()
+        client = AsyncClient(self.settings)
         try:
-            self._publisher, self._diagnoses = self._do(self._open())
+            self._do(client.__aenter__())
         except BaseException:
-            self.__exit__()
+            self._end()
             raise
+        self._opened = client
         return self
 
     def __exit__(self, *_: object) -> None:
+        client, self._opened = self._client, None
         try:
-            self._do(self._stack.aclose())
+            self._do(client.__aexit__())
         finally:
             self._end()
 
@@ -309,11 +454,21 @@ class Client:
         subject: str | None = None,
     ) -> str:
         """Publish a patient and return its id; see `Publisher.publish`."""
-        return self._do(self._publisher.publish(features, id=id, subject=subject))
+        return self._do(self._client.publish(features, id=id, subject=subject))
+
+    def publish_many(
+        self,
+        patients: Sequence[Mapping[str, object]],
+        *,
+        ids: Sequence[str] | None = None,
+        subjects: Sequence[str | None] | None = None,
+    ) -> list[Published]:
+        """Publish many patients together; see `Publisher.publish_many`."""
+        return self._do(self._client.publish_many(patients, ids=ids, subjects=subjects))
 
     def diagnosis(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002 - the record's own word
         """Wait for the diagnosis of a patient published since this was entered."""
-        return self._do(self._diagnoses.of(id, timeout))
+        return self._do(self._client.diagnosis(id, timeout))
 
     def diagnose(
         self,
@@ -324,15 +479,31 @@ class Client:
         timeout: float = PATIENCE,
     ) -> Diagnosis:
         """Publish a patient and wait for its diagnosis."""
-        return self.diagnosis(self.publish(features, id=id, subject=subject), timeout)
+        work = self._client.diagnose(features, id=id, subject=subject, timeout=timeout)
+        return self._do(work)
+
+    def diagnose_many(
+        self,
+        patients: Sequence[Mapping[str, object]],
+        *,
+        ids: Sequence[str] | None = None,
+        subjects: Sequence[str | None] | None = None,
+        timeout: float = PATIENCE,
+    ) -> list[Diagnosis]:
+        """Publish many patients and wait for their diagnoses; see `AsyncClient.diagnose_many`."""
+        client = self._client
+        work = client.diagnose_many(patients, ids=ids, subjects=subjects, timeout=timeout)
+        return self._do(work)
 
     def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
         """Publish the true label of a patient."""
-        self._do(self._publisher.label(id, label))
+        self._do(self._client.label(id, label))
 
-    async def _open(self) -> tuple[Publisher, Diagnoses]:
-        publisher = await self._stack.enter_async_context(Publisher(self.settings))
-        return publisher, await self._stack.enter_async_context(Diagnoses(self.settings))
+    @property
+    def _client(self) -> AsyncClient:
+        if self._opened is None:
+            raise _not_open("Client", "with")
+        return self._opened
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -346,3 +517,12 @@ class Client:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def _need(opened: bool, name: str) -> None:
+    if not opened:
+        raise _not_open(name, "async with")
+
+
+def _not_open(name: str, how: str) -> InputError:
+    return InputError(f"this {name} is not open; use it inside: {how} {name}(...) as client")

@@ -9,6 +9,7 @@ from engine_kit import committed, produce
 from user_kit import PATIENT, ensemble, worker_process, write_settings
 
 from agents.clients.client import (
+    AsyncClient,
     Client,
     Diagnoses,
     NoDiagnosisError,
@@ -184,6 +185,43 @@ async def test_many_patients_at_once(live):
         names = await asyncio.gather(*[publisher.publish(PATIENT) for _ in range(200)])
         found = await asyncio.gather(*[diagnoses.of(name) for name in names])
     assert [each.id for each in found] == names
+
+
+async def test_many_patients_in_one_call(live):
+    rows = [{**PATIENT, "radius": 5.0 + i} for i in range(1100)]
+    async with AsyncClient(live) as client:
+        found = await client.diagnose_many(rows, ids=[f"many{i}" for i in range(len(rows))])
+        assert [each.id for each in found] == [f"many{i}" for i in range(len(rows))]
+        assert (await client.diagnose(PATIENT, id="one")).id == "one"
+        assert await client.diagnose_many([]) == []
+
+
+async def test_of_many_patients_all_are_published_or_none(file, broker_address):
+    async with Publisher(file) as publisher:
+        topics = Topics.of(publisher.settings)
+        with pytest.raises(PatientError, match="patient 2 of 3: feature 'radius'"):
+            await publisher.publish_many([PATIENT, {**PATIENT, "radius": True}, PATIENT])
+        with pytest.raises(PatientError, match="there are 1 patients and 2 ids"):
+            await publisher.publish_many([PATIENT], ids=["a", "b"])
+        assert await committed(broker_address, topics.instances("imaging")) == []
+        names = await publisher.publish_many([PATIENT] * 3)
+    sent = await committed(broker_address, topics.instances("imaging"))
+    assert sorted(record.key.decode() for record in sent) == sorted(names)
+
+
+async def test_a_client_that_is_not_open_says_so(file):
+    with pytest.raises(InputError, match=r"this Client is not open; .* with Client\("):
+        Client(file).diagnose(PATIENT)
+    for made in (AsyncClient(file), Publisher(file)):
+        with pytest.raises(InputError, match=r"is not open; use it inside: async with "):
+            await made.publish(PATIENT)
+    with pytest.raises(InputError, match="this Diagnoses is not open"):
+        await Diagnoses(file).of("a17")
+    closed = AsyncClient(file)
+    async with closed:
+        pass
+    with pytest.raises(InputError, match="this AsyncClient is not open"):
+        await closed.label("a17", "benign")
 
 
 def test_the_examples_of_the_docs(live, monkeypatch):
