@@ -10,8 +10,8 @@ import numpy as np
 
 from agents.state_encoding import unpack_state
 from learners.arrays.types import Ints, State
-from learners.local.filling import Filling
 from learners.local.learner import LocalLearner, Pooled
+from learners.local.moments import Moments
 from learners.local.partition import MAX_CELLS
 from learners.rules.base import LearningRule
 from settings.building import local_learner
@@ -112,13 +112,13 @@ class RulePool:
     def pooled(self, own: LocalLearner) -> Pooled:
         """Return what to decide with; it is pooled again after anything new was learned."""
         learning = [rule for rule in own.rules if isinstance(rule, LearningRule)]
-        mine = self._models.get(learning[0].name.encode())
+        mine = self._models.get(learning[0].name.encode() if learning else FILLING)
         if self._seen != (self._others.version, mine):
             self._seen = self._others.version, mine
             for mixed in self._learner.rules:
                 if isinstance(mixed, LearningRule) and mixed.averages:
                     self._mix(mixed)
-            self._learner.filling.restore(Filling.merged(self._states(FILLING)))
+            self._learner.filling.restore(Moments.merged(self._states(FILLING)))
         rules = [
             pooled if isinstance(pooled, LearningRule) and pooled.averages else rule
             for rule, pooled in zip(own.rules, self._learner.rules, strict=True)

@@ -57,7 +57,7 @@ def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
 def audit_models(audit: "LocalAudit", taught: Taught) -> None:
     """Compare a learner's models with those taught again, and its features with the instances."""
     rules = audit.learner.learning_rules
-    if not rules:
+    if not audit.learner.learns:
         return
     _audit_features(audit)
     note = taught.unknown

@@ -73,6 +73,14 @@ def init(
     paper: Annotated[
         bool, typer.Option("--paper", help="The setting of the paper's experiments.")
     ] = False,
+    scale: Annotated[
+        Literal["online", "minmax", "zlog", "quantile"] | None,
+        typer.Option(
+            help="How numbers are scaled: learned `online`, or fitted to FILE.  [default: online;"
+            " zlog with --paper]",
+            show_default=False,
+        ),
+    ] = None,
     bound: Annotated[
         bool,
         typer.Option(
@@ -87,8 +95,9 @@ def init(
 ) -> None:
     """Write a settings file with comments, for a CSV file of your own or for the WDBC data.
 
-    It is sound as it is, its features are fitted, and each choice is explained beside it. What the
-    file does not say is guessed, and said; a report on the data comes first.
+    It is sound as it is, and each choice is explained beside it. What the file does not say is
+    guessed, and said; a report on the data comes first. Scales are learned online, so that nothing
+    of the data is known beforehand.
     """
     from settings.proposing.from_csv import Wishes, propose
     from settings.proposing.refit import replace_text
@@ -105,12 +114,15 @@ def init(
         raise typer.BadParameter("--learner and --learners cannot be combined")
     data, found = file or csv, None
     if data is None:
-        _refuse_csv_options(label=label, positive=positive, id=id_column, learner=learner)
+        _refuse_csv_options(
+            label=label, positive=positive, id=id_column, learner=learner, scale=scale
+        )
         proposal = for_wdbc(learners, seed, paper)
     elif dataset is not None:
         raise typer.BadParameter("--dataset and a FILE cannot be combined")
     else:
-        wishes = Wishes(label, positive, id_column, learners, learner or ())
+        scaled = scale or ("zlog" if paper else "online")
+        wishes = Wishes(label, positive, id_column, learners, learner or (), scaled)
         with reading(data.stat().st_size if data.exists() else 0, f"reading {data.name}") as step:
             found = propose(data, wishes, step)
         proposal = replace(found.proposal, paper=paper)

@@ -15,7 +15,7 @@ from experiments.confidence.streams import Stream
 from experiments.single_pass.river_peers import BEST, ENSEMBLES, OURS, river_model
 from learners.arrays.types import Floats
 from learners.local.features import FeatureSpace
-from learners.local.filling import Filling
+from learners.local.moments import Moments
 from learners.rules.expanded_columns import Columns
 from learners.rules.scalers import make_scaler
 
@@ -34,7 +34,7 @@ class _Rows:
     def __init__(self, space: FeatureSpace) -> None:
         self.names = space.expanded_names
         self._columns = Columns(space)
-        self._filling, self._scaler = Filling(space), make_scaler("zscore", self._columns)
+        self._filling, self._scaler = Moments(space), make_scaler("zscore", self._columns)
 
     def look(self, row: Floats) -> dict[str, float]:
         """Return a row that is only to be classified."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.local.scaling import MinMax, Scaling
+from learners.local.scaling import MinMax, Online, Scaling
 
 __all__ = ["Categorical", "Feature", "FeatureSpace", "MinMax", "Real"]
 
@@ -78,6 +78,12 @@ class FeatureSpace:
         return np.array(
             [len(f.categories) if isinstance(f, Categorical) else 0 for f in self.features]
         )
+
+    @cached_property
+    def online(self) -> dict[int, Online]:
+        """The scalings that are learned online, by column."""
+        scalings = {j: f.scaling for j, f in enumerate(self.features) if isinstance(f, Real)}
+        return {j: scaling for j, scaling in scalings.items() if isinstance(scaling, Online)}
 
     @cached_property
     def _groups(self) -> list[tuple[type[Scaling], list[Scaling], Ints]]:

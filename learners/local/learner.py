@@ -19,8 +19,8 @@ import numpy as np
 from learners.arrays.types import MISSING, Bools, Floats, Ints, Seeds
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
-from learners.local.filling import Filling
 from learners.local.iup import Choices, Iup, IupConfig
+from learners.local.moments import Moments
 from learners.rules.base import LearningRule, Rule
 from learners.rules.joint import Heard
 
@@ -132,7 +132,7 @@ class Pooled(NamedTuple):
     """What all partitions of an LL know together, as far as it is not counted by cube."""
 
     rules: Sequence[Rule]
-    filling: Filling
+    filling: Moments
 
 
 class LocalLearner:
@@ -167,15 +167,15 @@ class LocalLearner:
         self.space = space
         self.rules = tuple(rules)
         self.iup = Iup(space, config)
-        self.filling = Filling(space)
+        self.filling = Moments(space)
         self.classes = classes
         self.lipschitz = lipschitz
         self.partners = partners
 
     @property
     def learns(self) -> bool:
-        """Tell whether a rule needs the features again when the label comes."""
-        return any(rule.learns for rule in self.rules)
+        """Tell whether the features are needed again when the label comes: by a rule or a scale."""
+        return bool(self.space.online) or any(rule.learns for rule in self.rules)
 
     @property
     def learning_rules(self) -> list[LearningRule]:
@@ -195,7 +195,7 @@ class LocalLearner:
         none has where all features are missing.
         """
         rules, filling = pooled or (self.rules, self.filling)
-        choices = self.iup.decide(self.space.unit(rows), seeds)
+        choices = self.iup.decide(filling.space.unit(rows), seeds)
         gaps: Ints = np.isnan(rows).sum(axis=1)
         if not gaps.any():
             return self._ask(rules, rows, choices)
@@ -255,9 +255,19 @@ class LocalLearner:
 
         If a rule fails, RuleError is raised when others may have learned: restore them all then.
         """
-        if len(lessons.truth):
-            rows = self.filling.learn(lessons.rows)
-            for f, rule in enumerate(self.rules):
-                if isinstance(rule, LearningRule):
-                    heard = lessons.heard(f, self.partners) if rule.joint else None
-                    rule.learn(rows, lessons.truth, heard)
+        if not self.space.online or all(rule.scale_free for rule in self.learning_rules):
+            if len(lessons.truth):
+                self._teach(lessons, self.filling.learn(lessons.rows))
+            return
+        # Rules that see scaled values learn each row as it was scaled by what was known before it.
+        for k in range(len(lessons.truth)):
+            lesson = lessons.part(slice(k, k + 1))
+            self._teach(lesson, self.filling.look(lesson.rows))
+            self.filling.learn(lesson.rows)
+
+    def _teach(self, lessons: Lessons, rows: Floats) -> None:
+        """Teach every rule that learns; `rows` are those of the lessons, without gaps."""
+        for f, rule in enumerate(self.rules):
+            if isinstance(rule, LearningRule):
+                heard = lessons.heard(f, self.partners) if rule.joint else None
+                rule.learn(rows, lessons.truth, heard)

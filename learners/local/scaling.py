@@ -1,7 +1,8 @@
 """How a raw value of a real feature becomes a number in [0, 1].
 
 Each scaling works on a whole matrix whose columns share it, so a learner's batch is scaled in one
-step. Values outside what was seen when the scaling was fitted are clipped to the edge.
+step. Values outside what was seen when the scaling was fitted are clipped to the edge. `Online` is
+not fitted at all: its learner moves it along with what it learns.
 """
 
 from abc import ABC, abstractmethod
@@ -100,6 +101,33 @@ class ZLogistic(Scaling):
         # Beyond 40 deviations the logistic function is 0 or 1 in floating point.
         z = (np.clip(columns, mean - 40.0 * std, mean + 40.0 * std) - mean) / std
         return np.asarray(1.0 / (1.0 + np.exp(-z)))
+
+
+@dataclass(slots=True, eq=False)
+class Online(Scaling):
+    """As `ZLogistic`, by mean and deviation of the values learned so far.
+
+    Each learner has its own, and its `Moments` move it.
+    """
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    @classmethod
+    def fit(cls, values: ArrayLike) -> "Online":
+        """Begin with nothing: it is learned."""
+        del values
+        return cls()
+
+    @property
+    def centre(self) -> float:
+        """Return 0: nothing is known before the first value."""
+        return 0.0
+
+    @staticmethod
+    def apply(scalings: Sequence[Scaling], columns: Floats) -> Floats:
+        """Scale each column by its mean and deviation so far."""
+        return ZLogistic.apply(scalings, columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,15 @@ class RuleError(Exception):
 class Rule(ABC):
     """A classifier over a learner's own features.
 
-    name      what messages and predictions call it
-    classes   K, the number of labels
+    name         what messages and predictions call it
+    classes      K, the number of labels
+    scale_free   it sees raw values alone; if not, its learner must mind scales that are learned
     """
 
     learns: ClassVar[bool] = False
     additive: bool = False
     """Whether its log-odds are a sum over features, or have a part that is (`parts`)."""
+    scale_free: bool = False
 
     def __init__(self, name: str, classes: int) -> None:
         if classes < 2:

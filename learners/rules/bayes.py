@@ -60,6 +60,7 @@ class BayesianLogistic(LearningRule):
     """
 
     additive = True
+    scale_free = True
 
     def __init__(
         self,

@@ -10,6 +10,8 @@ from learners.rules.base import Rule
 class Constant(Rule):
     """Says `label`, whatever the row."""
 
+    scale_free = True
+
     def __init__(self, label: int, *, classes: int, name: str = "constant") -> None:
         super().__init__(name, classes)
         if not 0 <= label < classes:

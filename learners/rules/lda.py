@@ -34,6 +34,7 @@ class RankLda(LearningRule):
     """
 
     additive = True
+    scale_free = True
 
     def __init__(
         self,

@@ -52,6 +52,7 @@ class Linear(Rule):
         if not (np.abs(np.append(self.weights, self.bias)) <= LIMIT).all():
             raise LearnerError(f"rule {name}: weights and bias must be finite numbers")
         self.inputs = inputs
+        self.scale_free = inputs == "raw"
         self.softmax = softmax
 
     def _vector(self, named: Mapping[str, float]) -> Floats:

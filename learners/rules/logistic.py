@@ -33,6 +33,7 @@ class Logistic(LearningRule):
     """
 
     additive = True
+    scale_free = True
 
     def __init__(
         self,

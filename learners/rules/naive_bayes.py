@@ -45,6 +45,7 @@ class NaiveBayes(LearningRule):
     ) -> None:
         super().__init__(name, space, classes)
         real = space.category_counts == 0
+        self.scale_free = likelihood == "gaussian"
         self._counted: Bools = ~real if likelihood == "gaussian" else np.ones_like(real)
         self._sizes: Ints = np.where(real, bins, space.category_counts)
         self.totals: Ints = np.zeros(classes, np.int64)

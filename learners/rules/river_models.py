@@ -48,6 +48,7 @@ class RiverModel(LearningRule):
     """
 
     exact = False
+    scale_free = True
     fallible = True
 
     def __init__(

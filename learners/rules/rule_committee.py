@@ -54,6 +54,7 @@ class Committee(LearningRule):
         self.fallible = any(member.fallible for member in members)
         self.joint = any(member.joint for member in members)
         self.additive = any(member.additive for member in members)
+        self.scale_free = all(member.scale_free for member in members)
         self.clip = clip
 
     def _log_odds(self, rows: Floats) -> Floats:

@@ -11,6 +11,8 @@ from learners.rules.base import Rule
 class Threshold(Rule):
     """Says `above` where the raw value of `feature` is greater than `value`, else `below`."""
 
+    scale_free = True
+
     def __init__(
         self,
         name: str,

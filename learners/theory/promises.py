@@ -180,7 +180,8 @@ def why_no_local_bound(learner: LocalLearner) -> list[str]:
         f"exploration is {config.exploration:g}; the theorems need 1": config.exploration != 1.0,
         "back-off is on; the theorems are without it": bool(config.backoff),
         "rules have weights; the theorems are for equal ones": config.weights is not None,
-        "a rule learns; the theorems are for fixed rules": learner.learns,
+        "a rule learns; the theorems are for fixed rules": any(r.learns for r in learner.rules),
+        "features are scaled online; the theorems are for fixed cubes": bool(learner.space.online),
     }
     return [reason for reason, applies in reasons.items() if applies]
 
@@ -214,11 +215,11 @@ def confidence(learner: LocalLearner, choices: Choices) -> Confidence:
 
 
 def interval_holds(learner: LocalLearner, rule: Rule) -> bool:
-    """Tell whether a rule's accuracy in a cube has an interval: not if it changes or is smoothed.
+    """Tell whether a rule's accuracy in a cube has an interval: not if either changes.
 
     With back-off the estimate is not the mean of the cube's own counts and may lie outside.
     """
-    return not rule.learns and not learner.iup.config.backoff
+    return not (rule.learns or learner.space.online or learner.iup.config.backoff)
 
 
 def rule_interval(

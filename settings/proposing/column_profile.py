@@ -98,6 +98,8 @@ class Column:
         """Return the feature as the settings file writes it."""
         if not self.numeric:
             return {"name": self.name, "categories": sorted(self.texts)}
+        if self.scale == "online":
+            return {"name": self.name}
         return {"name": self.name, "scale": self.scale, **self.fit.learned(self.name)}
 
 
@@ -131,7 +133,7 @@ def profile(
     label: str,
     *,
     id_column: str | None = None,
-    scale: Scale = "zlog",
+    scale: Scale = "online",
     advance: Callable[[int], None] = lambda _: None,
 ) -> Profile:
     """Read a file once and say what its columns hold.

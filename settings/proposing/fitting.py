@@ -163,12 +163,13 @@ def fit_for(feature: FeatureSettings, scale: Scale | None = None) -> Fit:
     """Return the fit of a feature's column; `scale` replaces the scale of a real feature."""
     if feature.categories is not None:
         return CategoryFit(known=feature.categories)
-    return scale_fit(scale or feature.scaling)
+    return scale_fit(scale or ("minmax" if feature.scaling == "online" else feature.scaling))
 
 
 def scale_fit(scale: Scale) -> Fit:
-    """Return the fit of a real column for a scale."""
+    """Return the fit of a real column for a scale; one that is learned online needs none."""
     fits: dict[Scale, type[Fit]] = {
+        "online": MomentFit,
         "minmax": RangeFit,
         "zlog": MomentFit,
         "quantile": QuantileFit,

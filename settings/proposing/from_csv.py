@@ -13,6 +13,7 @@ from settings.proposing.guessing import guess_label, guess_positive
 from settings.proposing.proposal import Proposal
 from settings.proposing.splits import named_split, suggested_split
 from settings.render import inline
+from settings.sections.features import Scale
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Wishes:
     """What the user says about a file; the rest is guessed or suggested.
 
     named   `NAME=COLUMN,COLUMN` for each learner
+    scale   how numbers are scaled: learned online, or fitted to the file
     """
 
     label: str | None = None
@@ -27,6 +29,7 @@ class Wishes:
     id_column: str | None = None
     learners: int | None = None
     named: Sequence[str] = ()
+    scale: Scale = "online"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def propose(
         )
     if wishes.label is None:
         guessed["label"] = label
-    found = profile(data, label, id_column=wishes.id_column, advance=advance)
+    found = profile(data, label, id_column=wishes.id_column, scale=wishes.scale, advance=advance)
     labels = list(found.labels)
     positive = wishes.positive or guess_positive(labels, list(found.labels.values()))
     if wishes.positive is None:

@@ -117,7 +117,7 @@ _TOP = """\
 #   hb settings check       list every problem with its line
 #   hb settings show        print all keys with their defaults
 #   hb settings reference   print what each key means
-#   hb features fit F.csv   learn the numbers of the features again
+#   hb features fit F.csv   give the features fixed scales, fitted to a file
 
 version = 1
 name = $name  # becomes part of topic names, consumer groups and metrics
@@ -137,6 +137,7 @@ feedback = "full"
 # So there is little to explore. (1 is the paper's theory.)
 exploration = 0.01
 # Each number is cut in two at its mean, and accuracy is counted by cube. (1: no cuts, one cube.)
+# Means and deviations are learned online, unless a feature has numbers of its own.
 cuts = $cuts
 # Most cubes see few instances: until they have trials of their own, they borrow this many from the
 # larger cells around them.

@@ -63,9 +63,15 @@ def refit(
     """Learn all features' numbers from `data` and, unless told not to, write them."""
     source = read_source(settings_file, environ={})
     settings = validate(source, fitted=False)
-    fits = {path: fit_for(feature, scale) for path, feature in features_of(settings)}
+    # One that is told to be scaled online has no numbers.
+    wanted = [
+        (path, feature)
+        for path, feature in features_of(settings)
+        if scale or feature.scale != "online"
+    ]
+    fits = {path: fit_for(feature, scale) for path, feature in wanted}
     _read(data, settings, fits, advance)
-    changes = [_change(path, feature, fits[path], scale) for path, feature in features_of(settings)]
+    changes = [_change(path, feature, fits[path], scale) for path, feature in wanted]
     # Bytes, because reading as text would turn \r\n into \n.
     text = _rewritten(settings_file.read_bytes().decode("utf-8-sig"), changes)
     validate(source_of(text, settings_file))
@@ -90,7 +96,7 @@ def _read(
     fits: dict[KeyPath, Fit],
     advance: Callable[[int], None],
 ) -> None:
-    names = {path: feature.name for path, feature in features_of(settings)}
+    names = {path: feature.name for path, feature in features_of(settings) if path in fits}
     for chunk in data.chunks(list(dict.fromkeys(names.values())), advance):
         for path, fit in fits.items():
             fit.take(chunk, names[path])

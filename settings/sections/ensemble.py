@@ -11,7 +11,7 @@ from learners.fusion.base import Fusion
 from learners.fusion.registry import MODES, make_fusion
 from learners.local.partition import Partition
 from settings.sections.base import Duration, Section, parse_duration, problem
-from settings.sections.features import Features, build_space
+from settings.sections.features import Features, build_space, check_fixed
 
 
 class ContextSettings(Section):
@@ -24,15 +24,17 @@ class ContextSettings(Section):
 
     @property
     def fitted(self) -> bool:
-        """All features are fitted, so that the cubes are known."""
-        return all(feature.fitted for feature in self.features)
+        """All features are fitted and stay as they are, so that the cubes are known."""
+        return all(f.fitted and (f.categorical or f.scaling != "online") for f in self.features)
 
     def partition(self) -> Partition:
         """Return the cubes of the context."""
         return Partition(build_space(self.features), self.cuts)
 
     @model_validator(mode="after")
-    def _check_partition(self) -> "ContextSettings":
+    def _check_partition(self, info: ValidationInfo) -> "ContextSettings":
+        if (info.context or {}).get("fitted"):
+            check_fixed(self.features)
         if self.fitted:
             try:
                 self.partition()

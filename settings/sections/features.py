@@ -1,7 +1,8 @@
 """Features as the settings describe them: what a value is and how it becomes a number in [0, 1].
 
-A feature without numbers is *unfitted*: `hb features fit` learns them from a file. A learner can be
-built only from fitted features.
+A number needs no more than its name: its scale is learned online. A scale that is to have fixed
+numbers, and has none yet, is *unfitted*: `hb features fit` learns them from a file. A learner can
+be built only from fitted features.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,18 +12,20 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from learners.errors import LearnerError
 from learners.local.features import Categorical, Feature, FeatureSpace, Real
-from learners.local.scaling import MinMax, Quantile, Scaling, ZLogistic
+from learners.local.scaling import MinMax, Online, Quantile, Scaling, ZLogistic
 from settings.errors import SettingsError
 from settings.sections.base import Section, problem
 
-Scale = Literal["minmax", "zlog", "quantile"]
+Scale = Literal["online", "minmax", "zlog", "quantile"]
 NUMBERS: dict[Scale, tuple[str, ...]] = {
+    "online": (),
     "minmax": ("low", "high"),
     "zlog": ("mean", "std"),
     "quantile": ("knots",),
 }
 """The keys that hold what was learned about a real feature, per scale."""
 SCALINGS: dict[Scale, Callable[..., Scaling]] = {
+    "online": Online,
     "minmax": MinMax,
     "zlog": ZLogistic,
     "quantile": Quantile,
@@ -46,9 +49,12 @@ class FeatureSettings(Section):
     )
     scale: Scale | None = Field(
         default=None,
-        description="How a number is brought into [0, 1]: `minmax` by its range, `zlog` by z-score"
-        " and logistic function (an even number of cuts splits at the mean), `quantile` by rank.",
-        json_schema_extra={"default_text": "`minmax`, unless there are categories"},
+        description="How a number is brought into [0, 1]: `online` by z-score and logistic function"
+        " (an even number of cuts splits at the mean), with mean and deviation of what was learned"
+        " so far; `zlog` the same with fixed numbers; `minmax` by its range, `quantile` by rank.",
+        json_schema_extra={
+            "default_text": "`minmax` if there are `low` and `high`, `online` without any numbers"
+        },
     )
     low: float | None = Field(default=None, description="Smallest value, for minmax.")
     high: float | None = Field(default=None, description="Largest value, for minmax.")
@@ -79,7 +85,7 @@ class FeatureSettings(Section):
     @property
     def scaling(self) -> Scale:
         """The scale of a real feature."""
-        return self.scale or "minmax"
+        return self.scale or ("online" if self.low is None is self.high else "minmax")
 
     @property
     def fitted(self) -> bool:
@@ -145,6 +151,14 @@ Features: TypeAlias = Annotated[
     Field(strict=False),
     AfterValidator(_check_features),
 ]
+
+
+def check_fixed(features: Sequence[FeatureSettings]) -> None:
+    """Raise unless every feature has a scale that stays as it is."""
+    for i, feature in enumerate(features):
+        if not feature.categorical and feature.scaling == "online":
+            why = "its scale must stay as it is: learn its numbers with `hb features fit data.csv`"
+            raise problem(why, "features", i)
 
 
 def build_space(features: Sequence[FeatureSettings]) -> FeatureSpace:

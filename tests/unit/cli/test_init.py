@@ -65,7 +65,12 @@ def test_seeds_deal_differently_and_repeat(hb, tmp_path):
 
 
 def test_a_csv_file(hb, tmp_path, csv):
-    run = hb("init", "--csv", csv, "--label", "diag", "--positive", "yes", "--learners", 2)
+    options = ("--csv", csv, "--label", "diag", "--positive", "yes", "--learners", 2)
+    assert hb("init", *options, "--out", "online.toml").code == 0
+    online = load_settings(tmp_path / "online.toml")
+    scales = {f.scaling for each in online.learners.values() for f in each.features}
+    assert scales == {"online"}, "learned, and not taken from the file"
+    run = hb("init", *options, "--scale", "zlog")
     assert run.code == 0
     assert "ids in column id" in run.out
     settings = load_settings(tmp_path / "ensemble.toml")

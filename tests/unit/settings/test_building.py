@@ -46,7 +46,7 @@ def test_the_fusion_rule_is_the_one_named(tmp_path):
 
 
 def test_unfitted_features_say_what_to_run(tmp_path):
-    text = TOY.replace(', scale = "zlog", mean = 0.0, std = 1.0', "")
+    text = TOY.replace(', scale = "zlog", mean = 0.0, std = 1.0', ', scale = "zlog"')
     with pytest.raises(SettingsError, match="hb features fit"):
         local_learner(toy(tmp_path, text=text), "b")
 

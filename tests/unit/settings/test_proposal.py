@@ -29,7 +29,9 @@ def csv_file(tmp_path, text=DATA):
 
 def test_columns_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(profiles, "MAX_GUESSED_CATEGORIES", 2)
-    found = profile(csv_file(tmp_path), "truth")
+    online = profile(csv_file(tmp_path), "truth").features
+    assert online == [{"name": "age"}, {"name": "sex", "categories": ["f", "m"]}]
+    found = profile(csv_file(tmp_path), "truth", scale="zlog")
     assert found.id == "patient_id"
     assert list(found.labels) == ["no", "yes"]
     assert found.features == [

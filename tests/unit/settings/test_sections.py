@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from learners.local.features import Categorical, Real
-from learners.local.scaling import MinMax, Quantile, ZLogistic
+from learners.local.scaling import MinMax, Online, Quantile, ZLogistic
 from settings.errors import SettingsError
 from settings.sections.base import FOREVER, Secret, format_duration, milliseconds, parse_duration
 from settings.sections.broker import BrokerSettings, SecuritySettings
+from settings.sections.ensemble import ContextSettings
 from settings.sections.features import FeatureSettings, build_space
 from settings.sections.learners import inherit
 from settings.sections.topics import RetentionSettings, TopicSettings
@@ -165,7 +166,16 @@ def test_categorical_features_build():
     assert build_space([feature]).d == 1
 
 
-@pytest.mark.parametrize("table", [{}, {"scale": "zlog"}, {"categories": []}])
+@pytest.mark.parametrize("table", [{}, {"scale": "online"}])
+def test_a_number_needs_no_more_than_its_name(table):
+    feature = FeatureSettings.model_validate({"name": "f", **table})
+    assert feature.fitted
+    built = feature.build()
+    assert isinstance(built.scaling, Online)
+    assert feature.build().scaling is not built.scaling, "each learner moves its own"
+
+
+@pytest.mark.parametrize("table", [{"scale": "minmax"}, {"scale": "zlog"}, {"categories": []}])
 def test_unfitted_features_are_known_as_such_and_do_not_build(table):
     feature = FeatureSettings.model_validate({"name": "f", **table})
     assert not feature.fitted
@@ -185,3 +195,10 @@ def test_unfitted_features_are_known_as_such_and_do_not_build(table):
 )
 def test_learners_inherit_what_they_leave_out(defaults, learner, result):
     assert inherit(defaults, learner) == result
+
+
+def test_a_context_needs_scales_that_stay():
+    table = {"features": [{"name": "a", "low": 0, "high": 1}, {"name": "f"}]}
+    assert not ContextSettings.model_validate(table).fitted
+    with pytest.raises(ValidationError, match="must stay as it is"):
+        ContextSettings.model_validate(table, context={"fitted": True})

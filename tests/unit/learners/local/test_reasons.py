@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learners.arrays.seeds import seeds_of
-from learners.local.filling import Filling
 from learners.local.iup import IupConfig
 from learners.local.learner import LocalLearner, Pooled
+from learners.local.moments import Moments
 from learners.local.reasons import reasons
 from learners.rules.constant import Constant
 from learners.rules.registry import make_rule
@@ -122,5 +122,5 @@ def test_a_missing_value_counts_as_what_stands_in_for_it():
     gap[0, 1] = np.nan
     said = learner.decide(gap, seeds_of(["a"]))
     why = reasons(Pooled(learner.rules, learner.filling), gap, said)
-    filled = Filling(REALS).look(gap)
+    filled = Moments(REALS).look(gap)
     assert (why.parts == rule.parts(filled)).all()
