@@ -114,6 +114,12 @@ class Supervisor:
         child.process, child.due = None, now + child.pause
         child.pause = min(2 * child.pause, LONGEST_PAUSE)
 
+    def kill(self, role: str) -> None:
+        """Kill a worker as a crash would, to show that nothing is lost; it is started again."""
+        for child in self.children:
+            if child.role == role:
+                _signal(child, signal.SIGKILL)
+
     def stop(self) -> None:
         """Ask all workers to stop, wait, and kill those that do not."""
         self._over.set()

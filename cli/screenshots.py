@@ -31,7 +31,7 @@ def screenshots(
     browser_path()
     with tempfile.TemporaryDirectory(prefix="hb-screenshots-") as made:
         place = DemoFolder(Path(made) / "demo")
-        work = Demo(place, PATIENTS, seed=4)
+        work = Demo(place, PATIENTS, seed=4, crash=False)
         with work.kept(stay=False), ThreadPoolExecutor(1) as pool:
             _, source, proposed = prepare(place, seed=4)
             running = pool.submit(asyncio.run, work.run(source, proposed))

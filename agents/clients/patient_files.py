@@ -219,11 +219,11 @@ class TablePatients:
         self.id_column = "id"
         self.labelled, self.grouped = labels is not None, False
         count = len(next(iter(columns.values())))
-        self._all = Patients(range(1, count + 1), columns, ids, labels)
+        self.patients = Patients(range(1, count + 1), columns, ids, labels)
 
     def need(self, names: Sequence[str]) -> None:
         """Raise InputError unless all these features exist."""
-        missing = [name for name in names if name not in self._all.columns]
+        missing = [name for name in names if name not in self.patients.columns]
         if missing:
             raise InputError(
                 f"{self.name} has no feature {missing[0]!r}; are these settings made for it?"
@@ -231,10 +231,10 @@ class TablePatients:
 
     def chunks(self) -> Iterator[Patients]:
         """Read from the start."""
-        count = len(self._all)
+        count = len(self.patients)
         for start in range(0, count, CHUNK):
             end = min(start + CHUNK, count)
-            yield self._all.take(range(start, end), end / count)
+            yield self.patients.take(range(start, end), end / count)
 
 
 def file_patients(path: Path, settings: Settings) -> Source:

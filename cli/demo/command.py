@@ -14,7 +14,7 @@ import typer
 from cli.output import JsonOption, err, out, print_json
 
 if TYPE_CHECKING:
-    from agents.clients.patient_files import Source
+    from agents.clients.patient_files import TablePatients
     from cli.demo.demonstration import Progress
     from cli.demo.folder import DemoFolder
     from settings.model import Settings
@@ -39,6 +39,14 @@ def demo(
     stop: Annotated[
         bool, typer.Option("--stop", help="Stop a demo that was left running, and do nothing else.")
     ] = False,
+    pace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.1,
+            help="Patients per second: fewer, to watch at leisure.  [default: all in ten seconds]",
+        ),
+    ] = None,
     seed: Annotated[
         int,
         typer.Option(
@@ -51,12 +59,16 @@ def demo(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Run the whole system: broker, topics, workers, patients, late labels.
+    """See it work: a real broker, real workers, patients, late labels, and a crash on the way.
 
     Breast cancer patients (WDBC) arrive one after another; three learners get a third of their
-    features each, the ensemble weighs their votes, and labels come later. Everything runs on this
-    machine, in a folder of its own, and is removed afterwards unless `--keep` is given. The address
-    of the console is shown while it runs: open it to watch the ensemble learn.
+    features each, and the ensemble weighs their votes. It begins untaught, and learns from labels
+    that come after the diagnoses. Midway a worker is killed, and another takes over. At the end
+    every figure is recounted from the topics.
+
+    The address of the console is shown while it runs: open it to watch the ensemble learn; the demo
+    waits until you close it. Everything runs on this machine, in a folder of its own, and is
+    removed afterwards unless `--keep` is given.
     """
     from cli.demo.folder import DemoFolder
 
@@ -65,11 +77,13 @@ def demo(
         _stop(place, json)
         return
     from cli.demo.demonstration import Demo
+    from cli.demo.wdbc import with_gaps
 
     began = time.monotonic()
-    work = Demo(place, patients, seed)
+    work = Demo(place, patients, seed, rate=pace)
     with work.kept(keep):
         address, source, proposed = prepare(place, seed, secure=secure)
+        source, work.progress.gaps = with_gaps(source)
         with shown(work.progress, address):
             settings = asyncio.run(work.run(source, proposed))
         err.print(f"hb: done after {time.monotonic() - began:.0f} s", highlight=False)
@@ -80,7 +94,9 @@ def demo(
         out.print("\nTo leave it running, with its console: hb demo --keep", markup=False)
 
 
-def prepare(place: "DemoFolder", seed: int, *, secure: bool = False) -> "tuple[str, Source, str]":
+def prepare(
+    place: "DemoFolder", seed: int, *, secure: bool = False
+) -> "tuple[str, TablePatients, str]":
     """Start the broker while the data is read; return address, patients and settings."""
     from cli.download_progress import shown_progress
     from streams.broker import USER, EmbeddedBroker

@@ -3,8 +3,9 @@
     1. broker    a real Kafka in the demo's own folder
     2. topics    as the settings declare them
     3. workers   one process for the learners and one for the ensemble, supervised
-    4. patients  one after another; each label comes a little later
-    5. the end   wait until every label is learned, then recount everything
+    4. patients  one after another, some with a missing value; each label comes a little later
+    5. a crash   with half of the patients published, the learners' worker is killed (kill -9)
+    6. the end   wait until every label is learned and no console is open, then recount everything
 
 Figures come from the ensemble's own state; the recount at the end uses what is on the topics.
 """
@@ -19,6 +20,9 @@ import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
+
+import orjson
 
 from agents.clients.patient_files import Source
 from agents.clients.produce import Production, Published, Trial
@@ -31,7 +35,7 @@ from cli.demo import supervise
 from cli.demo.folder import DemoFolder
 from cli.demo.late_labels import LateLabels
 from schemas.reading import Reader
-from schemas.records import Diagnosis
+from schemas.records import REFER, Diagnosis
 from settings.errors import HbError
 from settings.loading import load_settings
 from settings.model import Settings
@@ -40,9 +44,11 @@ from streams.kafka.connection import admin_client
 from streams.kafka.topics import Topics, declared
 
 COMING = "patients are coming"
+_OPEN = "the console is open"
+_LOOK_EVERY = 0.5
 _WORKERS = 2
 _READY_WITHIN = 90.0
-_LEARNED_WITHIN = 60.0
+_LEARNED_WITHIN = 120.0
 _AHEAD, _MORE = 3, 5
 """How many patients may be ahead of their labels: a few at first, one more for every five."""
 _SECONDS = 10.0
@@ -71,6 +77,22 @@ class Progress:
     explored: dict[str, int] = field(default_factory=dict)
     board: Scores = field(default_factory=Scores)
     seconds: float = 0.0
+    told: list[str] = field(default_factory=list)
+    """What has happened, in sentences for those who watch."""
+    gaps: frozenset[str] = frozenset()
+    """Patients of whom a value is missing, by id; those who come again have a suffix."""
+    away: float | None = None
+    """Seconds until the worker that was killed was back."""
+
+    @property
+    def with_gaps(self) -> int:
+        """Return how many patients with a missing value were diagnosed."""
+        return sum(each.id.partition("~")[0] in self.gaps for each in self.diagnoses)
+
+    @property
+    def untaught(self) -> int:
+        """Return how many patients were referred at first, because too little was learned."""
+        return len(list(takewhile(lambda each: each.answer == REFER, self.diagnoses)))
 
     def exploration(self, name: str) -> float:
         """Return the share of a learner's opinions that were explorations, so far."""
@@ -79,6 +101,7 @@ class Progress:
     def take(self, diagnosis: Diagnosis) -> None:
         """Add a diagnosis, and compare it with the truth."""
         truth = self.truth[diagnosis.id]
+        self._tell_first(diagnosis)
         self.diagnoses.append(diagnosis)
         self.wrong.setdefault(ENSEMBLE, []).append(diagnosis.label != truth)
         for name, opinion in diagnosis.learners.items():
@@ -86,15 +109,36 @@ class Progress:
                 self.wrong.setdefault(name, []).append(opinion.label != truth)
             self.explored[name] = self.explored.get(name, 0) + opinion.exploring
 
+    def _tell_first(self, diagnosis: Diagnosis) -> None:
+        """Tell what happens for the first time with this diagnosis."""
+        before = len(self.diagnoses)
+        if not before and diagnosis.answer == REFER:
+            self.told.append("it is untaught: no label is known yet, so patients are referred")
+        if before and before == self.untaught and diagnosis.answer != REFER:
+            self.told.append(f"after {before:,} patients it has learned enough to answer")
+        if diagnosis.id in self.gaps and not self.with_gaps:
+            self.told.append(
+                "a patient came without one of its values, and is diagnosed all the same"
+            )
+
 
 class Demo:
     """One demonstration. `progress` may be read from another thread."""
 
-    def __init__(self, place: DemoFolder, patients: int, seed: int) -> None:
+    def __init__(
+        self,
+        place: DemoFolder,
+        patients: int,
+        seed: int,
+        *,
+        rate: float | None = None,
+        crash: bool = True,
+    ) -> None:
         self.progress = Progress(total=patients)
         self.may_begin: Callable[[], bool] = lambda: True
         """Patients wait until this holds."""
         self._place, self._patients, self._seed = place, patients, seed
+        self._rate, self._crash = rate, crash
         self._keeper: subprocess.Popen[str] | None = None
 
     @contextmanager
@@ -148,13 +192,14 @@ class Demo:
             await self._stream(settings, source)
             progress.step = "learning the last labels"
             await self._await_learned(settings)
+            await self._await_viewers(settings)
         progress.step = "done"
         return settings
 
     async def _stream(self, settings: Settings, source: Source) -> None:
         progress = self.progress
         low, high = _RATES
-        progress.rate = min(max(self._patients / _SECONDS, low), high)
+        progress.rate = self._rate or min(max(self._patients / _SECONDS, low), high)
         trial = Trial(
             rate=progress.rate,
             repeat=10**6,
@@ -196,6 +241,8 @@ class Demo:
             asyncio.create_task(self._follow_state(settings)),
             asyncio.create_task(labels.run()),
         ]
+        if self._crash:
+            followers.append(asyncio.create_task(self._crash_midway(settings)))
 
         def ended(follower: "asyncio.Task[None]") -> None:
             if not follower.cancelled() and follower.exception() and body is not None:
@@ -233,6 +280,28 @@ class Demo:
                 if view.take(await topic.read()):
                     self.progress.board = scorer.board(sums(settings, view))
 
+    # The crash.
+
+    async def _crash_midway(self, settings: Settings) -> None:
+        """Kill the learners' worker with half of the patients published; await its successor."""
+        progress = self.progress
+        while progress.published.patients < self._patients // 2:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+        before = {page.pid for page in worker_pages(settings.worker.state)}
+        self._tell("kill")
+        began = time.monotonic()
+        progress.told.append("kill -9: the learners' worker is dead; patients wait on their topics")
+
+        async def back() -> bool:
+            fresh = [p for p in worker_pages(settings.worker.state) if p.pid not in before]
+            return bool(fresh) and await asyncio.to_thread(_is_ready, fresh[0].address)
+
+        await self._until(back, _READY_WITHIN, "the worker that was killed is not back")
+        progress.away = time.monotonic() - began
+        progress.told.append(
+            f"another worker took over after {progress.away:.0f} s, where the dead one had stopped"
+        )
+
     # Waiting.
 
     async def _await_workers(self, settings: Settings) -> None:
@@ -261,8 +330,28 @@ class Demo:
             progress.board = (await look(settings)).board
             return all(count == self._patients for count in progress.board.learned.values())
 
+        async def whole() -> bool:
+            return not self._crash or progress.away is not None
+
         await self._until(settled, _LEARNED_WITHIN, "not every label is known to the ensemble")
+        await self._until(whole, _READY_WITHIN, "the worker that was killed is not back")
         await self._until(learned, _LEARNED_WITHIN, "not every label is learned")
+
+    async def _await_viewers(self, settings: Settings) -> None:
+        """Wait while somebody has the console open: it would end before their eyes."""
+        progress = self.progress
+        while any(
+            await asyncio.gather(
+                *(
+                    asyncio.to_thread(_viewers, p.address)
+                    for p in worker_pages(settings.worker.state)
+                )
+            )
+        ):
+            if not progress.step.startswith(_OPEN):
+                progress.step = f"{_OPEN}: close the page, or press Ctrl-C, to end the demo"
+                progress.told.append(progress.step)
+            await asyncio.sleep(_LOOK_EVERY)
 
     async def _until(
         self, holds: Callable[[], Awaitable[bool]], seconds: float, trouble: str
@@ -280,6 +369,15 @@ class Demo:
     def _said(self) -> str:
         lines = self._place.log.last(3)
         return " | ".join(f"{line.worker}: {line.text}" for line in lines) or "nothing"
+
+
+def _viewers(page: str) -> int:
+    """Return how many consoles of a worker are open."""
+    try:
+        with urllib.request.urlopen(f"{page}/viewers", timeout=2) as answer:  # noqa: S310 - our own
+            return int(orjson.loads(answer.read())["open"])
+    except (urllib.error.URLError, OSError, ValueError, KeyError):
+        return 0
 
 
 def _is_ready(page: str) -> bool:

@@ -73,7 +73,8 @@ class DemoFolder:
         for line in _MODE.splitlines():
             ensemble.add(tomlkit.comment(line.removeprefix("# ")))
         ensemble.add("mode", "wm")
-        ensemble.add("fusion_timeout", "5s")
+        ensemble.add(tomlkit.comment("Longer than a worker that was killed needs to come back."))
+        ensemble.add("fusion_timeout", "5m")
         ensemble.add("label_ttl", "30d")
         ensemble.add(tomlkit.nl())
         document["ensemble"] = ensemble

@@ -37,6 +37,9 @@ def figures(progress: Progress) -> dict[str, Any]:
         "regret": board.regret,
         "bound": board.bound,
         "seconds": round(progress.seconds, 2),
+        "referred_at_first": progress.untaught,
+        "with_missing_values": progress.with_gaps,
+        "worker_killed_and_back_after_seconds": progress.away,
     }
 
 
@@ -85,6 +88,9 @@ def story(settings: Settings, progress: Progress) -> list[str]:
     """Summarise the run in plain words."""
     return [
         _course(settings, progress),
+        *_beginning(progress),
+        *_gaps(progress),
+        *_crash(progress),
         _errors(settings, progress),
         _comparison(progress),
         _learning(progress),
@@ -102,6 +108,28 @@ def _course(settings: Settings, progress: Progress) -> str:
         f" features. Each was diagnosed before its label, which came {LATE_SECONDS:g} s later on"
         " average and was learned from exactly once."
     )
+
+
+def _beginning(progress: Progress) -> list[str]:
+    count = progress.untaught
+    said = f"It began untaught and said so: the first {count:,} patients were referred to a person."
+    return [said] if count else []
+
+
+def _gaps(progress: Progress) -> list[str]:
+    count = progress.with_gaps
+    if not count:
+        return []
+    came = "1 patient" if count == 1 else f"{count:,} patients"
+    return [f"{came} came without one of their values and got a diagnosis all the same."]
+
+
+def _crash(progress: Progress) -> list[str]:
+    if progress.away is None:
+        return []
+    later = f"Another took over {progress.away:.0f} s later"
+    kept = "no patient was lost, and none was diagnosed or learned from twice"
+    return [f"Midway the learners' worker was killed (kill -9). {later}: {kept}."]
 
 
 def _errors(settings: Settings, progress: Progress) -> str:

@@ -3,6 +3,7 @@
 Run as a program with the folder as argument; lines on its standard input say what to do:
 
     start   start the workers: one for the local learners, one for the ensemble
+    kill    kill -9 the worker of the local learners; it is started again, as any that dies
     keep    continue when the input closes
 
 When the input closes, which the kernel does even for a killed parent, it stops the workers and the
@@ -23,6 +24,9 @@ from agents.worker_process import command
 from cli.demo.folder import DemoFolder
 from settings.loading import load_settings
 
+LEARNERS = "learners"
+"""The worker of all local learners."""
+
 
 def main(folder: Path) -> None:
     """Serve until the input closes or a signal arrives."""
@@ -34,6 +38,8 @@ def main(folder: Path) -> None:
         for line in sys.stdin:
             if line.strip() == "start":
                 supervisor = _start(place)
+            elif line.strip() == "kill" and supervisor is not None:
+                supervisor.kill(LEARNERS)
             elif line.strip() == "keep":
                 threading.Event().wait()
     except KeyboardInterrupt:
@@ -60,7 +66,7 @@ def _start(place: DemoFolder) -> Supervisor:
             log.write(line)
 
     *learners, ensemble = roles(settings)
-    played = {"learners": learners, "ensemble": [ensemble]}
+    played = {LEARNERS: learners, "ensemble": [ensemble]}
 
     def worker_command(name: str) -> Sequence[str]:
         style = LogStyle("json")

@@ -18,6 +18,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 _POINTS = 40
 _BAR = 24
 _LINE_EVERY = 2.0
+_TOLD = 4
+"""How many of the latest events the picture shows."""
 
 
 class Picture:
@@ -37,6 +39,7 @@ class Picture:
         if progress.page:
             where += Text.assemble(" · console at ", (progress.page, f"link {progress.page}"))
         parts: list[RenderableType] = [head, where, Text(""), self._course()]
+        parts += [Text(f"· {said}", "yellow") for said in progress.told[-_TOLD:]]
         if progress.board.rates:
             parts += [_scores(progress), *_curves(progress), _regret(progress)]
         return Group(*parts)
@@ -135,13 +138,15 @@ def _regret(progress: "Progress") -> "RenderableType":
 
 
 class Lines:
-    """The same as plain lines, every two seconds and at each step, on standard error."""
+    """The same as plain lines on standard error: every two seconds what is new, and each step."""
 
     def __init__(self, progress: "Progress") -> None:
         self._progress = progress
         self._step = ""
         self._printed = 0.0
         self._page = ""
+        self._told = 0
+        self._text = ""
 
     def __call__(self, *, last: bool = False) -> None:
         """Print what is new, if it is due or this is the last time."""
@@ -149,11 +154,17 @@ class Lines:
         if progress.page != self._page:
             self._page = progress.page
             err.print(f"hb: console at {self._page}", markup=False, highlight=False, soft_wrap=True)
+        for said in progress.told[self._told :]:
+            self._told += 1
+            err.print(f"hb: {said}", markup=False, highlight=False, soft_wrap=True)
         due = last or time.monotonic() - self._printed >= _LINE_EVERY
         if progress.step == self._step and not due:
             return
         self._step, self._printed = progress.step, time.monotonic()
-        err.print(f"hb: {line(progress)}", markup=False, highlight=False, soft_wrap=True)
+        text = line(progress)
+        if last or text != self._text:
+            err.print(f"hb: {text}", markup=False, highlight=False, soft_wrap=True)
+        self._text = text
 
 
 def line(progress: "Progress") -> str:

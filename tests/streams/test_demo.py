@@ -13,6 +13,7 @@ import psutil
 import pytest
 from user_kit import HB
 
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 FIGURES = {"patients", "PER", "FPR", "FNR", "weights", "regret", "bound"}
 
 
@@ -57,6 +58,27 @@ def test_the_secure_demo_works_as_the_plain_one_does(home):
     assert run.returncode == 0, run.stderr
     assert "30 of 30 diagnosed, 30 labels learned" in run.stderr
     assert orjson.loads(run.stdout)["figures"]["patients"] == 30
+
+
+def test_a_demo_tells_its_story_and_waits_for_those_who_look(home):
+    process = subprocess.Popen([*HB, "demo", "--patients", "40"], env=home, **PIPES)
+    said, looking = [], None
+    for line in process.stderr:
+        said.append(line)
+        if found := re.search(r"console at (http://\S+)", line):
+            looking = urllib.request.urlopen(f"{found[1]}/events", timeout=120)
+        if "the console is open" in line:
+            looking.close()
+    rest = process.stdout.read()
+    assert process.wait(120) == 0, "".join(said)
+    process.stdout.close()
+    process.stderr.close()
+    told = "".join(said)
+    order = ["it is untaught", "kill -9: the learners' worker is dead", "took over after"]
+    assert [told.index(each) for each in order] == sorted(told.index(each) for each in order)
+    story = " ".join(rest.split())
+    for text in ("It began untaught and said so", "no patient was lost", "A recount of every"):
+        assert text in story
 
 
 def test_a_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):

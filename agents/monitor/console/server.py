@@ -46,6 +46,7 @@ def add_pages(site: web.Application, console: Console, settings: Settings) -> No
     site.router.add_get("/console/{file}", pages.file)
     site.router.add_get("/events", pages.events)
     site.router.add_get("/learner/{name}", pages.learner)
+    site.router.add_get("/viewers", pages.viewers)
 
     async def start(_: web.Application) -> None:
         console.start()
@@ -94,6 +95,11 @@ class Pages:
             content_type="application/json",
             headers={**HEADERS, "Cache-Control": "no-store"},
         )
+
+    async def viewers(self, _: web.Request) -> web.StreamResponse:
+        """Say how many pages are open: `hb demo` waits for their readers."""
+        count = {"open": len(self._streams)}
+        return web.json_response(count, headers={**HEADERS, "Cache-Control": "no-store"})
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Send frames until the page, or the worker, goes away."""

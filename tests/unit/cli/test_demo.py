@@ -1,11 +1,13 @@
 """What a demo tells: figures, recount and story from made-up diagnoses."""
 
+import msgspec
 import numpy as np
 import pytest
 
 from agents.monitor.scores import Sums, score
 from cli.demo.demonstration import DemoError, Progress
 from cli.demo.summary import figures, recount, story
+from cli.demo.wdbc import wdbc, with_gaps
 from learners.arrays.shares import UNIT
 from schemas.records import Diagnosis, Opinion
 from tests.unit.agents.toy import SETTINGS
@@ -64,6 +66,46 @@ def test_figures_are_in_percent():
     assert found["weights"] == {"left": 0.5, "right": 0.5}
     assert found["learner_PER"] == {"left": 50.0, "right": 50.0}
     assert found["regret"] == 0.0
+
+
+def test_the_story_tells_of_the_beginning_of_gaps_and_of_the_crash():
+    progress = progressed([GOOD, MISSED, ALARM, FINE])
+    progress.diagnoses[:] = [
+        msgspec.structs.replace(each, answer="refer" if number < 2 else "no")
+        for number, each in enumerate(progress.diagnoses)
+    ]
+    progress.gaps, progress.away = frozenset(["p1"]), 4.4
+    told = story(PLAIN, progress)
+    assert "It began untaught and said so: the first 2 patients were referred to a person." in told
+    assert "1 patient came without one of their values and got a diagnosis all the same." in told
+    assert any("Another took over 4 s later: no patient was lost" in each for each in told)
+    assert figures(progress)["referred_at_first"] == 2
+    assert figures(progress)["with_missing_values"] == 1
+
+
+def test_what_happens_is_told_once():
+    progress = Progress(total=3, gaps=frozenset(["p2"]))
+    for number, answer in enumerate(("refer", "refer", "no", "refer")):
+        progress.truth[f"p{number}"] = "no"
+        made = diagnosis(number, "no", "no", "no")
+        progress.take(msgspec.structs.replace(made, answer=answer))
+    assert progress.told == [
+        "it is untaught: no label is known yet, so patients are referred",
+        "after 2 patients it has learned enough to answer",
+        "a patient came without one of its values, and is diagnosed all the same",
+    ]
+
+
+def test_one_patient_in_twenty_five_has_a_gap():
+    source, gaps = with_gaps(wdbc())
+    columns = list(source.patients.columns.values())
+    missing = [
+        name
+        for row, name in enumerate(source.patients.ids)
+        if sum(column[row] is None for column in columns) == 1
+    ]
+    assert sorted(missing) == sorted(gaps)
+    assert len(gaps) == 23
 
 
 def test_a_recount_agrees_with_a_true_board():
