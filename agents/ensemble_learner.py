@@ -299,7 +299,7 @@ class EnsembleProcessor(Processor):
             payload = PredictionPayload(
                 r.exploring,
                 r.accuracy,
-                log_odds.expand(r.log_odds),
+                None if r.log_odds is None else log_odds.expand(r.log_odds),
                 r.rule,
                 r.phase,
                 r.cube,

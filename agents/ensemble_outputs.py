@@ -1,7 +1,7 @@
 """What the ensemble learner sends: diagnoses to whoever reads them, feedback to local learners."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress
+from itertools import compress, product
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from learners.arrays.shares import UNIT
 from learners.arrays.types import Floats
 from learners.assessment.assessment import Assessed
 from learners.assessment.bins import MILLION
-from learners.ensemble import Outcome, of_history
+from learners.ensemble import Outcome
 from learners.fusion.base import Verdict
 from learners.join import Diagnose, Settle
 from learners.payloads import ContextPayload
 from schemas.records import REFER, Diagnosis, Feedback, Opinion, TrackRecord
-from schemas.writing import encode_all
+from schemas.writing import by_name, encode_all
 from settings.model import Settings
 from streams.engine.outbox import Outbox
 from streams.kafka.topics import Topics
@@ -39,6 +39,7 @@ class EnsembleOutputs:
         self._experts = list(experts)
         self._log_odds = LogOddsFormat(settings)
         self._joint = [learner.joint for learner in settings.learners.values()]
+        self._chance, self._weights = by_name(self._labels), by_name(self._experts)
 
     @property
     def joint(self) -> bool:
@@ -49,9 +50,9 @@ class EnsembleOutputs:
         """Send the diagnoses of a batch."""
         if not outcome.diagnoses:
             return
-        labels, names, experts, mode = self._labels, self._names, self._experts, self._mode
-        opinions = self._opinions
-        sure = outcome.assessed
+        labels, names, mode, opinions = self._labels, self._names, self._mode, self._opinions
+        weights_of, chance_of = self._weights, self._chance
+        sure, learned = outcome.assessed, outcome.assessed.learned
         decided = zip(
             outcome.diagnoses,
             sure.labels.tolist(),
@@ -63,6 +64,7 @@ class EnsembleOutputs:
             sure.chance.tolist(),
             _records(sure),
             (sure.support / MILLION).tolist(),
+            map(_heard, outcome.diagnoses),
             strict=True,
         )
         records = [
@@ -72,7 +74,7 @@ class EnsembleOutputs:
                 case.complete,
                 tuple([names[i] for i in case.missing]) if case.missing else (),
                 mode,
-                dict(zip(experts, share, strict=True)),
+                weights_of(*share),
                 opinions(case),
                 case.at,
                 None if case.context is None else str(ContextPayload(*case.context).cube),
@@ -80,15 +82,19 @@ class EnsembleOutputs:
                 basis,
                 labels[label] if answered else REFER,
                 left,
-                dict(zip(labels, chance, strict=True)),
+                chance_of(*chance),
                 record,
-                _why(case, sure, answered, left, support),
-                sure.learned,
+                remarks if answered else _referred(sure, left, support) + remarks,
+                learned,
                 tuple(support),
-                _subject(case),
-                of_history(case),
+                subject,
+                history,
             )
-            for case, label, share, votes, basis, answered, left, chance, record, support in decided
+            for case, label, share, votes, basis, answered, left, chance, record, support, (
+                remarks,
+                subject,
+                history,
+            ) in decided
         ]
         keys = [case.id.encode() for case in outcome.diagnoses]
         times = [case.at for case in outcome.diagnoses]
@@ -184,29 +190,35 @@ def _records(sure: Assessed) -> Iterable[TrackRecord]:
     return [made[at] for at in sure.track.tolist()]
 
 
-def _subject(case: Diagnose) -> str | None:
-    """Return the person whose visit it is, as the first learner that names one says."""
-    named = (payload.subject for payload in case.payloads if payload is not None)
-    return next((subject for subject in named if subject is not None), None)
+def _heard(case: Diagnose) -> tuple[tuple[str, ...], str | None, bool]:
+    """Return what there is to know of the learners' opinions, whose visit it is, and of when.
+
+    The person is the one that the first learner names; one that is of the past says so.
+    """
+    gaps = new = history = False
+    subject: str | None = None
+    for payload in case.payloads:  # the one loop over opinions, for every diagnosis
+        if payload is not None:
+            gaps = gaps or payload.missing > 0
+            new = new or not payload.trials
+            history = history or payload.history
+            if subject is None:
+                subject = payload.subject
+    return _REMARKS[bool(case.missing), gaps, new], subject, history
 
 
-def _why(
-    case: Diagnose, sure: Assessed, answered: bool, left: tuple[str, ...], support: Sequence[float]
-) -> tuple[str, ...]:
-    """Say why a diagnosis is referred, and what its reader should know."""
-    why = []
-    if not answered:
-        if sure.untaught:
-            why.append("few_labels" if sure.learned else "no_labels")
-        elif any(support):
-            why.append("several_possible" if left else "none_fits")
-    if not any(support):
-        why.append("no_opinion")
-    if case.missing:
-        why.append("learner_missing")
-    heard = [payload for payload in case.payloads if payload is not None]
-    if any([payload.missing for payload in heard]):  # noqa: C419 - for every diagnosis
-        why.append("value_missing")
-    if not all([payload.trials for payload in heard]):  # noqa: C419
-        why.append("new_cube")
-    return tuple(why)
+_REMARKS: dict[tuple[bool, ...], tuple[str, ...]] = {
+    there: tuple(compress(("learner_missing", "value_missing", "new_cube"), there))
+    for there in product((False, True), repeat=3)
+}
+
+
+def _referred(sure: Assessed, left: tuple[str, ...], support: Sequence[float]) -> tuple[str, ...]:
+    """Say why a patient is referred."""
+    opinion = any(support)
+    if sure.untaught:
+        why = ("few_labels" if sure.learned else "no_labels",)
+        return why if opinion else (*why, "no_opinion")
+    if not opinion:
+        return ("no_opinion",)
+    return ("several_possible" if left else "none_fits",)

@@ -25,11 +25,12 @@ def at_home(settings: Settings, partition: int) -> Check:
 def predictable(settings: Settings) -> list[Check]:
     """Return the checks that predictions fit their learner: its rules, and the labels' log-odds."""
     rules = {name: frozenset(learner.rules) for name, learner in settings.learners.items()}
+    pairs = {(learner, rule) for learner, named in rules.items() for rule in named}
     K = len(settings.labels)
     fitting = {0, K} | ({1} if K == 2 else set())
 
     def known(records: Sequence[Any]) -> bool:
-        return all(r.rule in rules.get(r.learner, ()) for r in records) and all(
+        return pairs.issuperset([(r.learner, r.rule) for r in records]) and all(
             rules[r.learner].issuperset(r.votes) for r in records if r.votes
         )
 

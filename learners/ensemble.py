@@ -196,15 +196,13 @@ class EnsembleLearner:
             return np.zeros(0, np.int64)
         truth = np.array([case.label for case in settled], np.int64)
         decisions = [Decision(*case.decision) for case in settled]
-        cells = np.array([decision.cell for decision in decisions], np.int64)
-        labels = np.array([decision.label for decision in decisions], np.int64)
-        parts = np.array([decision.parts for decision in decisions], np.int64)
-        votes = np.array([decision.votes for decision in decisions], np.int64)
+        *numbers, bases, _, history = zip(*decisions, strict=True)
+        cells, labels, parts, votes = (np.array(column, np.int64) for column in numbers)
         # Learning draws nothing: what was drawn is in the decision.
         ballot = self._ballot(settled, cells, np.zeros(len(settled), np.uint64))
-        verdict = Verdict.recalled(labels, parts, votes, _bases(decisions))
+        verdict = Verdict.recalled(labels, parts, votes, _bases(bases))
         self.fusion.learn(ballot, verdict, truth)
-        past = np.array([decision.history for decision in decisions], np.bool_)
+        past = np.array(history, np.bool_)
         self._count(ballot, verdict, truth, np.array([case.at for case in settled]), past)
         learn_sureness(self.assessment, decisions, truth)
         return np.unique(cells)
@@ -226,23 +224,29 @@ class EnsembleLearner:
 
 def of_history(case: Diagnose) -> bool:
     """Tell whether a patient is one of the past, as a prediction says."""
-    return any([payload is not None and payload.history for payload in case.payloads])  # noqa: C419
+    for payload in case.payloads:  # noqa: SIM110 - for every diagnosis, and thrice as fast
+        if payload is not None and payload.history:
+            return True
+    return False
 
 
-def _bases(decisions: Sequence[Decision]) -> Ints | None:
+def _bases(bases: Sequence[Sequence[int]]) -> Ints | None:
     """Return what decisions were based on; None if that was kept of none of them."""
-    width = max(len(decision.basis) for decision in decisions)
+    width = max(map(len, bases))
     unknown = (UNKNOWN,) * width
-    rows = [decision.basis or unknown for decision in decisions]
+    rows = bases if all(bases) else [basis or unknown for basis in bases]
     return np.array(rows, np.int64) if width else None
 
 
 def learn_sureness(assessment: Assessment, decisions: Sequence[Decision], truth: Ints) -> None:
     """Count how sure decisions were; those of before there was an assessment are left out."""
-    at = [k for k, decision in enumerate(decisions) if decision.sure]
-    if at:
-        labels = np.array([decisions[k].label for k in at], np.int64)
-        assessment.learn(labels, truth[at], [decisions[k].sure for k in at])
+    kept = [decision.sure for decision in decisions]
+    labels = np.array([decision.label for decision in decisions], np.int64)
+    if not all(kept):
+        at = [k for k, sure in enumerate(kept) if sure]
+        kept, labels, truth = [kept[k] for k in at], labels[at], truth[at]
+    if kept:
+        assessment.learn(labels, truth, kept)
 
 
 def _floats(column: list[float | None]) -> Floats:

@@ -4,7 +4,8 @@ msgspec writes its own records faster than orjson writes dataclasses, or dicts t
 from records first (`hb bench records`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -26,3 +27,19 @@ def encode(record: Record) -> bytes:
 def encode_all(records: Iterable[Record]) -> list[bytes]:
     """Return many records as they travel."""
     return list(map(_encode, records))
+
+
+def by_name(names: Sequence[str]) -> Callable[..., dict[str, float]]:
+    """Return what makes, of one number per name, something that is written as a dict of them.
+
+    It is no dict: it can only be written. Making and writing a dict takes far longer.
+
+    >>> shares = by_name(["left", "not right"])
+    >>> _encode(shares(0.25, 0.75))
+    b'{"left":0.25,"not right":0.75}'
+    """
+    fields = {f"f{i}": name for i, name in enumerate(names)}
+    made: Any = msgspec.defstruct(
+        "ByName", [(field, float) for field in fields], rename=fields, frozen=True, gc=False
+    )
+    return cast("Callable[..., dict[str, float]]", made)

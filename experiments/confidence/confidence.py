@@ -14,7 +14,12 @@ from itertools import product
 
 import numpy as np
 
-from experiments.confidence.measures import calibration_error, error_rate, referred
+from experiments.confidence.measures import (
+    calibration_error,
+    calibration_floor,
+    error_rate,
+    referred,
+)
 from experiments.confidence.ours import listen
 from experiments.confidence.river_chances import CANDIDATES, river_chances
 from experiments.confidence.streams import (
@@ -46,8 +51,9 @@ class Found:
     error, river_error          on the first pass
     gap                         their difference, paired over the patients
     calibration, river_calibration
+    calibration_floor           what true chances would have on as many patients
     long_calibration            over the whole stream, with its 2,000 labels of each kind
-    sure_error                  once the least sure tenth is referred
+    sure_error, river_sure_error  once the least sure tenth is referred
     referred                    share of patients that were referred to keep the miss targets
     misses                      each label's miss rate
     records                     track records, and how many of them held throughout
@@ -61,8 +67,10 @@ class Found:
     gap: Gap
     calibration: float
     river_calibration: float
+    calibration_floor: float
     long_calibration: float
     sure_error: float
+    river_sure_error: float
     referred: float
     misses: tuple[float, ...]
     records: tuple[int, int]
@@ -118,8 +126,10 @@ def examined(case: Case) -> Found:
         gap=gap(_errors_of(chance, truth), _errors_of(theirs, truth)),
         calibration=calibration_error(chance, truth),
         river_calibration=calibration_error(theirs, truth),
+        calibration_floor=calibration_floor(chance, case.seed),
         long_calibration=calibration_error(said.chance[known], stream.truth[known]),
         sure_error=referred(chance, truth),
+        river_sure_error=referred(theirs, truth),
         referred=100.0 * float((~said.answered).mean()),
         misses=_rates(misses, stream.truth, len(labels)),
         records=said.records,
@@ -145,6 +155,7 @@ def summary(found: Sequence[Found]) -> dict[str, float]:
     last = max(one.case.late for one in found)
     late = [one for one in found if one.case.late == last]
     low = [one for one in found if one.error < 10.0]
+    rivals = [one for one in found if one.river_error < 10.0]
     behind = [one for one in late if one.gap.ahead is False]
     return {
         "coverage_worst": min(coverage(found).values()),
@@ -152,9 +163,20 @@ def summary(found: Sequence[Found]) -> dict[str, float]:
         "calibration_error_over_river_worst": max(
             one.calibration - one.river_calibration for one in found
         ),
+        "calibration_error_over_river_mean": float(
+            np.mean([one.calibration - one.river_calibration for one in found])
+        ),
+        "calibration_error_over_floor_mean": float(
+            np.mean([one.calibration - one.calibration_floor for one in found])
+        ),
         "calibration_error_long_worst": max(one.long_calibration for one in found),
         "halved_share": float(np.mean([one.sure_error <= one.error / 2 for one in low]))
         if low
+        else float("nan"),
+        "halved_share_of_river": float(
+            np.mean([one.river_sure_error <= one.river_error / 2 for one in rivals])
+        )
+        if rivals
         else float("nan"),
         "late_error_over_river_points": float(np.mean([one.gap.mean for one in late])),
         "late_error_over_river_se": float(
@@ -180,13 +202,14 @@ def coverage(found: Sequence[Found]) -> dict[str, float]:
 def _errors(found: Sequence[Found]) -> Table:
     rows: list[Row] = [
         [str(one.case), one.error, one.river_error, one.river.removeprefix("River "),
-         one.gap.mean, one.gap.patients_se, one.sure_error, one.calibration, one.river_calibration,
-         one.long_calibration]
+         one.gap.mean, one.gap.patients_se, one.sure_error, one.river_sure_error, one.calibration,
+         one.river_calibration, one.calibration_floor, one.long_calibration]
         for one in found
     ]  # fmt: skip
     columns = [
         "stream", "error", "River's error", "River's best", "difference", "±",
-        "least sure tenth referred", "calibration error", "River's", "whole stream",
+        "least sure tenth referred", "River's", "calibration error", "River's",
+        "of true chances", "whole stream",
     ]  # fmt: skip
     title = "First pass: errors (percent) and calibration errors, beside River's best in hindsight"
     return Table(title, columns, rows, digits=3)
@@ -224,11 +247,15 @@ def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
             f" {f['calibration_error_over_river_worst']:+.3f} at worst"
             f" ({_verdict(f['calibration_error_over_river_worst'] <= 0)}: no larger); over whole"
             f" streams it is {f['calibration_error_long_worst']:.3f} at worst"
-            f" ({_verdict(f['calibration_error_long_worst'] <= 0.03)}: at most 0.03)."
+            f" ({_verdict(f['calibration_error_long_worst'] <= 0.03)}: at most 0.03). On average"
+            f" over the streams it is {f['calibration_error_over_river_mean']:+.3f} beside River's,"
+            f" and {f['calibration_error_over_floor_mean']:+.3f} beside what true chances would"
+            " have: with some fifty patients in a bin, that is far from zero."
         ),
         (
             f"Referring the least sure tenth halves the error on {len(halved)} of {len(low)}"
-            f" streams with an error below 10 % ({_verdict(len(halved) == len(low))}: on all)."
+            f" streams with an error below 10 % ({_verdict(len(halved) == len(low))}: on all);"
+            f" River's best on {100 * f['halved_share_of_river']:.0f} % of its own."
         ),
         (
             f"Late labels: {f['late_error_over_river_points']:+.2f} points beside River's best,"

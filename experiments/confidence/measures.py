@@ -25,6 +25,20 @@ def calibration_error(chances: Floats, truth: Ints) -> float:
     return round(error / len(top), 12)
 
 
+def calibration_floor(chances: Floats, seed: int = 0, draws: int = 200) -> float:
+    """Return the calibration error that the same chances have on average if they are true.
+
+    With few patients in a bin it is far from zero, whoever names the chances.
+    """
+    rng = np.random.default_rng(seed)
+    sums = chances.cumsum(axis=1)[:, :-1]
+    errors = [
+        calibration_error(chances, (rng.random((len(chances), 1)) >= sums).sum(axis=1))
+        for _ in range(draws)
+    ]
+    return float(np.mean(errors))
+
+
 def error_rate(chances: Floats, truth: Ints) -> float:
     """Return the share of patients whose likeliest label is wrong, in percent."""
     return 100.0 * float((chances.argmax(axis=1) != truth).mean())

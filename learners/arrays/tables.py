@@ -141,6 +141,15 @@ class DenseTable(CellTable):
         others = places[beyond] - len(self._rows)
         self._beyond.bump(others, columns[beyond], amounts[beyond])
 
+    def add(self, cells: Ints, deltas: Rows) -> None:
+        """Add `deltas` (n, width) to the rows; a cell may occur many times."""
+        if len(cells) < self.width and self._are_beyond(cells) is None:
+            # A few wide rows: one call for all columns.
+            self._written[cells] = True
+            np.add.at(self._rows, cells, deltas)
+        else:
+            super().add(cells, deltas)
+
     def put(self, cells: Ints, rows: Rows) -> None:
         """Overwrite the rows of distinct `cells`."""
         beyond = self._are_beyond(cells)

@@ -12,11 +12,11 @@ order of labels does not matter, partitions add up, and an audit recomputes ever
     answered, referred            diagnoses that name the label: as the answer, or as the guess of
                                   one that is referred
 
-Chance: of patients with as much support for the label, the share that had it, with `_LEAN` imagined
-patients on the side of the support itself and a tenth of one on that of all labels alike, so that
-nothing is ever certain; scaled to sum to one over the labels. This is histogram
-binning (B. Zadrozny and C. Elkan, 2001); it turns votes into chances too. Without any opinion all
-labels have the same chance.
+Chance: of patients with as much support for the label, the share that had it, with some imagined
+patients on the side of the support itself (how many, the counts tell: `leaning.py`), of whom every
+hundredth had any label alike, so that nothing is certain at first; scaled to sum to one over the
+labels. This is histogram binning (B. Zadrozny and C. Elkan, 2001); it turns votes into chances too.
+Without any opinion all labels have the same chance, and nothing is counted by support.
 
 Answer: the labels with a miss target that cannot be excluded (`referral.py`). One: it is the
 answer. Several, or none: `refer`. Labels without a target come in where no label with one is
@@ -40,17 +40,14 @@ from learners.assessment.bins import (
     millionths,
     support_bins,
 )
+from learners.assessment.leaning import LEANS, leaning
 from learners.assessment.referral import possible, ranks
 from learners.errors import LearnerError
 from learners.fusion.base import Verdict
 from learners.theory.running_mean import running_mean_interval
 
-_LEAN = 10.0
-"""Imagined patients for whom the support was the true chance."""
-
-_EVEN = 0.1
-"""Imagined patients who had any label alike. With both as they are, log loss and calibration error
-in single passes are no worse than those of the support in any mode, and far better for votes."""
+_EVEN = 0.01
+"""Of the imagined patients, how many for each other one had any label alike."""
 
 _DIGITS = 4
 """Decimals of a chance, as it is shown."""
@@ -93,6 +90,7 @@ class Assessed:
     answered    (n,)   whether there is an answer; else the patient is referred
     untaught    whether that is so because too few labels have been learned
     support     (n, K) in millionths
+    bins        (n, K) of the support
     chance      (n, K) as shown
     track       (n,)   the row of `records` about diagnoses like it
     records     cases, right, low, high: how they turned out
@@ -104,6 +102,7 @@ class Assessed:
     answered: Bools
     untaught: bool
     support: Ints
+    bins: Ints
     chance: Floats
     track: Ints
     records: list[tuple[int, int, float, float]]
@@ -113,7 +112,7 @@ class Assessed:
     def kept(self) -> list[bytes]:
         """What is needed with each label; a million of these may wait, so they are packed."""
         chance = self.chance[np.arange(len(self.labels)), self.labels]
-        return packed(support_bins(self.support)[0], self.possible, chance_bins(chance))
+        return packed(self.bins, self.possible, chance_bins(chance))
 
 
 def packed(bins: Ints, possible: Bools, track: Ints) -> list[bytes]:
@@ -184,13 +183,15 @@ class Assessment:
         cells = chosen * CHANCE_BINS + chance_bins(chance[np.arange(len(chosen)), chosen])
         track, records = self._records(known, cells)
         return Assessed(
-            chosen, stays, answered, untaught, support, chance, track, records, labelled
+            chosen, stays, answered, untaught, support, bins, chance, track, records, labelled
         )
 
     def _chance(self, known: Counts, bins: Ints, support: Ints, heard: Bools) -> Floats:
-        label, raw = np.arange(self.classes), support / MILLION
+        label = np.arange(self.classes)
+        raw = (support / MILLION + _EVEN / self.classes) / (1.0 + _EVEN)
         cases, hits = known.support_cases[label, bins], known.support_hits[label, bins]
-        share = (hits + _LEAN * raw + _EVEN / self.classes) / (cases + _LEAN + _EVEN)
+        shares = (hits[:, :, None] + LEANS * raw[:, :, None]) / (cases[:, :, None] + LEANS)
+        share = (shares * leaning(known.support_cases, known.support_hits)).sum(axis=2)
         chance = share / share.sum(axis=1, keepdims=True)
         even = 1.0 / self.classes
         return np.asarray(np.where(heard[:, None], chance, even).round(_DIGITS), np.float64)
@@ -224,6 +225,8 @@ class Assessment:
                 strict=True,
             )
         )
+        if len(self._known) > _REMEMBERED:
+            self._known = dict(list(self._known.items())[-_REMEMBERED // 2 :])
         new = [pair for pair in pairs if pair not in self._known]
         if new:
             self._find_intervals(new)
@@ -231,8 +234,6 @@ class Assessment:
 
     def _find_intervals(self, new: Sequence[tuple[int, int]]) -> None:
         """Find the intervals of some counts, rounded outwards as they are shown."""
-        if len(self._known) > _REMEMBERED:
-            self._known = dict(list(self._known.items())[-_REMEMBERED // 2 :])
         cases, right = np.array(new, np.int64).T
         low, high = running_mean_interval(cases, right)
         ends = zip(
@@ -250,9 +251,11 @@ class Assessment:
         bins, stayed, track = unpacked(kept, K)
         deltas = np.zeros((K, WIDTH), np.int64)
         support, hits, tracks, rights, *_ = counts_of(deltas)
-        every = np.tile(np.arange(K), n)
-        np.add.at(support, (every, bins.reshape(-1)), 1)
-        np.add.at(hits, (truth, bins[np.arange(n), truth]), 1)
+        # Without an opinion no label has support; else at least one has some.
+        heard = np.flatnonzero(bins.any(axis=1))
+        every = np.tile(np.arange(K), len(heard))
+        np.add.at(support, (every, bins[heard].reshape(-1)), 1)
+        np.add.at(hits, (truth[heard], bins[heard, truth[heard]]), 1)
         np.add.at(tracks, (labels, track), 1)
         np.add.at(rights, (labels, track), labels == truth)
         missed = ~stayed[np.arange(n), truth]

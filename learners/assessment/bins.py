@@ -15,6 +15,9 @@ MILLION = 1_000_000
 _EDGES: Floats = np.arange(-7.5, 7.75, 0.5)
 SUPPORT_BINS = len(_EDGES) + 1
 
+CENTRES: Floats = np.append(_EDGES, _EDGES[-1] + 0.5) - 0.25
+"""The middle of each bin, in log-odds; the outermost are taken to be as wide as the others."""
+
 _CHANCES: Floats = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
 CHANCE_BINS = len(_CHANCES) + 1
 

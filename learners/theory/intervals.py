@@ -58,7 +58,7 @@ def _few(delta: float) -> tuple[Floats, Floats]:
 def _interval(trials: Ints, successes: Ints, delta: float) -> tuple[Floats, Floats]:
     n = np.asarray(trials, np.float64)
     s = np.asarray(successes, np.float64)
-    level = np.log(delta) + _log_factorial(s) + _log_factorial(n - s) - _log_factorial(n + 1)
+    level = np.log(delta) + log_factorial(s) + log_factorial(n - s) - log_factorial(n + 1)
     # The upper end is one minus the lower end of the failures: both are found in one go.
     ends = _lower(
         np.concatenate([n, n]), np.concatenate([s, n - s]), np.concatenate([level, level])
@@ -89,7 +89,7 @@ def _log_likelihood(p: Floats, n: Floats, s: Floats) -> Floats:
     return np.asarray(s * np.log(p) + (n - s) * np.log1p(-p))
 
 
-def _log_factorial(k: Floats) -> Floats:
+def log_factorial(k: Floats) -> Floats:
     """`ln k!` by Stirling's series, started at k + 9 so that its error is below 1e-9."""
     x = k + 9.0
     series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x**3) + 1.0 / (1260.0 * x**5)

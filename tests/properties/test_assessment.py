@@ -43,6 +43,28 @@ def gaps(assessment, late=0):
             yield target - below - missed / cases
 
 
+def test_patients_without_an_opinion_are_not_counted_by_support():
+    assessment = Assessment(2)
+    silent = np.zeros((1, 2))
+    run(assessment, np.repeat(silent, 100, axis=0), np.arange(100) % 2)
+    known = counts_of(assessment.rows)
+    assert known.cases.tolist() == [50, 50]
+    assert known.support_cases.sum() == known.support_hits.sum() == 0
+    said = assessment.assess(verdict(np.array([[1e-6, 1.0 - 1e-6], [0.0, 0.0]])))
+    assert said.chance[0, 1] > 0.98, "what is known of them says nothing about the sure"
+    assert said.chance[1].tolist() == [0.5, 0.5]
+
+
+def test_no_interval_is_forgotten_while_it_is_needed(monkeypatch):
+    monkeypatch.setattr("learners.assessment.assessment._REMEMBERED", 2)
+    assessment = Assessment(2)
+    supports = np.array([[0.9, 0.1], [0.4, 0.6], [0.1, 0.9], [0.02, 0.98]])
+    run(assessment, np.repeat(supports, 3, axis=0), np.tile([0, 1, 1], 4))
+    for _ in range(3):  # the first are known by then, and oldest
+        records = assessment.assess(verdict(supports)).records
+    assert all(low <= right / max(cases, 1) <= high for cases, right, low, high in records)
+
+
 @given(targets, targets, st.lists(st.tuples(shares, st.booleans()), max_size=150))
 def test_miss_rates_are_within_their_bounds_on_any_stream(one, two, items):
     truth = np.array([int(label) for _, label in items], np.int64)

@@ -1,0 +1,53 @@
+"""How far the bins of support lean on the support itself, chosen by what was counted in them.
+
+A bin with n labelled patients of whom s had the label, and L imagined ones for whom the support p
+was the true chance, gives (s + L p) / (n + L). A small L follows the counts, which is right for
+votes, whose share is no chance, and after a drift; a large one follows the support, which is right
+where it is calibrated already and bins are thin. Each L is a belief about the bins, a beta
+distribution with mean p and strength L, and the counts tell how well each would have foretold them:
+
+    evidence(L) = product over bins of  B(L p + s, L (1 - p) + n - s) / B(L p, L (1 - p))
+
+(beta-binomial; p at the middle of the bin). The chance is the mean over all L, weighted by their
+evidence: a Bayes mixture, so its log loss is at most ln 4 nats above that of the best L. It is a
+function of integer counts alone, so order does not matter and an audit finds the same.
+"""
+
+import numpy as np
+
+from learners.arrays.types import Floats, Ints
+from learners.assessment.bins import CENTRES
+from learners.theory.intervals import log_factorial
+
+LEANS: Floats = np.array([1.0, 10.0, 100.0, 1000.0])
+"""Imagined patients of each bin."""
+
+_FOR = LEANS[:, None, None] / (1.0 + np.exp(-CENTRES))
+_AGAINST = LEANS[:, None, None] / (1.0 + np.exp(CENTRES))
+
+
+def _log_gamma(x: Floats) -> Floats:
+    return log_factorial(x - 1.0)
+
+
+_BEFORE = _log_gamma(_FOR) + _log_gamma(_AGAINST) - _log_gamma(LEANS)[:, None, None]
+
+
+def leaning(cases: Ints, hits: Ints) -> Floats:
+    """Return the weight of each of `LEANS`, from the (K, bins) counts.
+
+    >>> nothing, counted = np.zeros((2, 32), np.int64), np.zeros((2, 32), np.int64)
+    >>> leaning(nothing, nothing).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    >>> counted[:, 20] = 300    # of which half have a label that the support finds 90 % likely
+    >>> leaning(counted, counted // 2).round(2).tolist()
+    [0.97, 0.03, 0.0, 0.0]
+    """
+    after = (
+        _log_gamma(_FOR + hits)
+        + _log_gamma(_AGAINST + (cases - hits))
+        - _log_gamma(LEANS[:, None, None] + cases)
+    )
+    evidence = (after - _BEFORE).sum(axis=(1, 2))
+    weights = np.exp(evidence - evidence.max())
+    return np.asarray(weights / weights.sum())
