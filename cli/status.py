@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from cli.ensembles import FilesArgument, in_folder, load_all
 from cli.output import EXIT_FOUND, JsonOption, out, print_json
-from cli.settings import SetOption, SettingsOption, load
+from cli.settings import SetOption, SettingsOption
 from settings.errors import HbError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
     from agents.monitor.overview import Overview
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from streams.engine.health import Verdict
 
 _EVERY = 2.0
+_AT_ONCE = 8
 _PATIENCE = 5.0
 """Seconds to wait for a broker."""
 
@@ -30,7 +34,12 @@ def register(app: typer.Typer) -> None:
 
 
 def status(
+    files: FilesArgument = None,
     *,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="One line for each ensemble: all settings files of the folder."),
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Look again every two seconds, until Ctrl-C.")
     ] = False,
@@ -43,9 +52,14 @@ def status(
     The first line is the console's: untaught, learning, healthy, or degraded and why. Then error
     rates and weights, labels that are waited for, tasks and who holds them, and topics. All of it
     is read from the broker. Exit code 1 if something is broken (the line is red), 4 if the broker
-    does not answer.
+    does not answer. Several files, or --all, show one line for each ensemble.
     """
-    loaded = load(settings, set_)
+    if all_ or len(files or ()) > 1:
+        if watch:
+            raise typer.BadParameter("--watch shows one ensemble")
+        _all(load_all(files or in_folder(settings), None, set_), json=json)
+        return
+    (loaded,) = load_all(files, settings, set_).values()
     if watch:
         if json:
             raise typer.BadParameter("--json and --watch exclude each other")
@@ -63,6 +77,40 @@ def status(
     if seen.error is not None:
         raise seen.error
     if seen.standing.colour == "red":
+        sys.exit(EXIT_FOUND)
+
+
+def _all(ensembles: "dict[Path, Settings]", *, json: bool) -> None:
+    """Show every ensemble on a line of its own."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from cli.status_screen import line_of_each, report
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        seen = dict(zip(ensembles, pool.map(_look, ensembles.values()), strict=True))
+    if json:
+        print_json(
+            {
+                "ensembles": [
+                    {
+                        "name": ensembles[file].name,
+                        "file": str(file),
+                        "standing": each.standing.report(),
+                        "verdict": each.verdict.report(),
+                        **({} if each.overview is None else report(ensembles[file], each.overview)),
+                    }
+                    for file, each in seen.items()
+                ]
+            }
+        )
+    else:
+        found = {ensembles[file].name: each for file, each in seen.items()}
+        for part in line_of_each({k: (v.standing, v.overview) for k, v in found.items()}):
+            out.print(part)
+    for each in seen.values():
+        if each.error is not None:
+            raise each.error
+    if any(each.standing.colour == "red" for each in seen.values()):
         sys.exit(EXIT_FOUND)
 
 

@@ -8,6 +8,8 @@ from cli.output import table
 from learners.scores.wording import RATES, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
@@ -29,6 +31,34 @@ def verdict_lines(found: "Standing") -> "list[Text]":
     others = [(each.colour, f"Also: {each.text}.") for each in found.concerns[1:]]
     said = [(found.colour, found.sentence), *others]
     return [Text(text, _STYLES[str(colour)]) for colour, text in said]
+
+
+def line_of_each(
+    found: "Mapping[str, tuple[Standing, Overview | None]]",
+) -> "list[RenderableType]":
+    """Return one row per ensemble, and below what is to be said of those that are not healthy."""
+    from rich.text import Text
+
+    from agents.monitor.scores import ENSEMBLE
+
+    numbers = (*RATES.values(), "labelled", "waiting", "behind", "workers")
+    shown = _plain("ensemble", "", *numbers, right=numbers)
+    shown.columns[0].no_wrap = True
+    for name, (standing, overview) in found.items():
+        row = ["-"] * len(numbers)
+        if overview is not None:
+            board = overview.board
+            rates = board.rates.get(ENSEMBLE, {})
+            counts = board.labelled, overview.waiting, sum(t.behind for t in overview.tasks)
+            row = [percent(rates.get(rate)) for rate in RATES]
+            row += [f"{count:,}" for count in (*counts, len(overview.members))]
+        shown.add_row(name, str(standing.state), *row, style=_STYLES[str(standing.colour)])
+    said = [
+        Text(f"{name}: {standing.sentence}", _STYLES[str(standing.colour)])
+        for name, (standing, _) in found.items()
+        if str(standing.state) != "healthy"
+    ]
+    return [shown, *said]
 
 
 def report(settings: "Settings", found: "Overview") -> dict[str, Any]:

@@ -3,11 +3,14 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.ensembles import FilesArgument, load_all
 from cli.logging_options import LogFormatOption, QuietOption, VerboseOption, log_style
 from cli.logs import line_printer
 from cli.output import JsonOption, err, interrupt_on_sigterm, out, print_json
@@ -15,7 +18,7 @@ from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
     from agents.log_lines import LogLine
-    from agents.supervisor import Line
+    from agents.supervisor import Line, Supervisor
     from agents.worker_log import LogStyle
     from settings.model import Settings
 
@@ -62,6 +65,7 @@ def worker(
 
 
 def up(
+    files: FilesArgument = None,
     *,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -74,31 +78,48 @@ def up(
     It stays and shows the workers' log; a worker that dies is started again. Ctrl-C stops the
     workers, and `hb down`, from another terminal, the broker too. If this process is killed, its
     workers stop by themselves.
+
+    Several settings files start several ensembles: `hb up heart.toml lung.toml`. What two of them
+    would share (a name, topics, a state folder) is refused.
     """
-    from agents.roles import roles
-    from agents.supervisor import Supervisor, sole_supervisor
-    from agents.worker_log import LogStyle
-    from agents.worker_process import command
-    from settings.loading import settings_path
+    from agents.neighbours import check_apart
+    from agents.supervisor import sole_supervisor
 
     style = log_style(log_format, verbose=verbose, quiet=quiet)
-    loaded = load(settings, set_)
-    file = settings_path(settings).absolute()
+    ensembles = load_all(files, settings, set_)
+    check_apart({str(file): loaded for file, loaded in ensembles.items()})
     interrupt_on_sigterm()
-    with sole_supervisor(loaded.worker.state):
-        _start_broker(loaded)
-        names = roles(loaded)
+    with ExitStack() as stack:
+        for loaded in ensembles.values():
+            stack.enter_context(sole_supervisor(loaded.worker.state))
+        for loaded in ensembles.values():
+            _start_broker(loaded)
+        try:
+            for file, loaded in ensembles.items():
+                name = loaded.name if len(ensembles) > 1 else ""
+                stack.enter_context(_supervised(file, loaded, set_ or (), style, name))
+            for loaded in ensembles.values():
+                _tell_console(loaded, named=len(ensembles) > 1)
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            err.print("stopping", highlight=False)
 
-        def worker_command(role: str) -> Sequence[str]:
-            log = LogStyle("json", style.detail)
-            return command(file, set_ or (), [role], supervised=True, log=log)
 
-        with Supervisor(names, worker_command, _printer(loaded.worker.state, style)):
-            try:
-                _tell_console(loaded.worker.state)
-                threading.Event().wait()
-            except KeyboardInterrupt:
-                err.print("stopping", highlight=False)
+def _supervised(
+    file: Path, settings: "Settings", overrides: Sequence[str], style: "LogStyle", name: str
+) -> "Supervisor":
+    """Return what keeps an ensemble's workers alive; a name is shown with each of its lines."""
+    from agents.roles import roles
+    from agents.supervisor import Supervisor
+    from agents.worker_log import LogStyle
+    from agents.worker_process import command
+
+    log = LogStyle("json", style.detail)
+
+    def worker_command(role: str) -> Sequence[str]:
+        return command(file, overrides, [role], supervised=True, log=log)
+
+    return Supervisor(roles(settings), worker_command, _printer(settings.worker.state, style, name))
 
 
 def down(
@@ -154,7 +175,7 @@ def _start_broker(settings: "Settings") -> None:
     asyncio.run(create_missing(settings))
 
 
-def _printer(state: Path, style: "LogStyle") -> "Line":
+def _printer(state: Path, style: "LogStyle", name: str) -> "Line":
     """Return a function that shows the workers' lines and keeps them for `hb logs`."""
     from agents.log_lines import LogFile
 
@@ -163,17 +184,20 @@ def _printer(state: Path, style: "LogStyle") -> "Line":
     def say(line: "LogLine") -> None:
         with lock:
             file.write(line)
-            show(line)
+            show(replace(line, worker=f"{name}/{line.worker}") if name else line)
 
     return say
 
 
-def _tell_console(state: Path) -> None:
+def _tell_console(settings: "Settings", *, named: bool) -> None:
     """Wait until a worker serves the console, and print its address."""
     from agents.worker_pages import worker_pages
 
-    pause = threading.Event()
+    if not settings.worker.console:
+        return
+    pause, state = threading.Event(), settings.worker.state
     while not (pages := [page for page in worker_pages(state) if page.console]):
         pause.wait(_POLL)
-    text = f"console: {pages[0].address}  (any worker's shows the whole system)"
+    whose = f" of {settings.name}" if named else ""
+    text = f"console{whose}: {pages[0].address}  (any worker's shows the whole system)"
     err.print(text, highlight=False, soft_wrap=True)

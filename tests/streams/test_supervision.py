@@ -25,14 +25,14 @@ AGENTS = {"local.imaging", "local.history", "ensemble"}
 class Up:
     """A running `hb up`, its workers and what it has printed."""
 
-    def __init__(self, file: Path) -> None:
-        self._state = file.parent / "state"
+    def __init__(self, *files: Path) -> None:
+        self._state = files[0].parent / "state"
         self.process = subprocess.Popen(
-            [*HB, "up", "--settings", str(file)],
+            [*HB, "up", *map(str, files)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            cwd=file.parent,
+            cwd=files[0].parent,
         )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read)

@@ -1,0 +1,53 @@
+"""Several ensembles side by side: nothing that one of them owns may be another's.
+
+An ensemble owns its topics and transactional ids (both begin with `topics.prefix`), its consumer
+groups and the label of its metrics (its name), and its state folder. The ports of workers cannot
+collide: a worker whose port is taken uses the next free one.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from settings.errors import InputError
+from settings.model import Settings
+from streams.kafka.topics import declared
+
+READERS = "-reader"
+"""What the consumer groups of an ensemble's readers are called after its name."""
+
+
+def check_apart(ensembles: Mapping[str, Settings]) -> None:
+    """Raise InputError if two ensembles, by settings file, would get in each other's way."""
+    for (one, a), (other, b) in combinations(ensembles.items(), 2):
+        for clash in _clashes(a, b):
+            raise InputError(f"{one} and {other} {clash}")
+
+
+def _clashes(a: Settings, b: Settings) -> Iterator[str]:
+    if a.name == b.name:
+        yield f"both call their ensemble {a.name}: give one of them another name"
+    if _same_broker(a, b):
+        for one, other in ((a, b), (b, a)):
+            if one.name.startswith(other.name + READERS):
+                yield (
+                    f"would share the consumer group {one.name}, which readers of {other.name} use:"
+                    " give one of them another name"
+                )
+        shared = {topic.name for topic in declared(a)} & {topic.name for topic in declared(b)}
+        if shared:
+            yield (
+                f"would share {len(shared)} topics, {min(shared)} among them: give one of them"
+                " another topics.prefix"
+            )
+    mine, theirs = a.worker.state.absolute(), b.worker.state.absolute()
+    if mine.is_relative_to(theirs) or theirs.is_relative_to(mine):
+        yield f"would keep their state in one folder, {min(mine, theirs)}: change worker.state"
+
+
+def _same_broker(a: Settings, b: Settings) -> bool:
+    """Tell whether two ensembles use one broker, as far as its addresses show."""
+    return bool(_addresses(a) & _addresses(b))
+
+
+def _addresses(settings: Settings) -> set[str]:
+    return {each.strip() for each in (settings.broker.bootstrap or "").split(",")}
