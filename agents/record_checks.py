@@ -6,7 +6,7 @@ from typing import Any
 from schemas.reading import Check
 from schemas.reasons import Reason
 from settings.model import Settings
-from streams.kafka.partitions import all_at
+from streams.kafka.partition_columns import all_at
 
 
 def at_home(settings: Settings, partition: int) -> Check:

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from schemas.errors import RecordError
 from schemas.reasons import Reason
 from schemas.sealed import Opener, Sealed, write
+from settings.client_settings import AnySettings
 from settings.errors import SettingsError
-from settings.model import Settings
 from settings.sections.privacy import KeySettings
 from streams.kafka.topics import local
 
@@ -104,7 +104,7 @@ class Rings(NamedTuple):
     waiting: KeyRing
 
 
-def learner_rings(settings: Settings, learner: str) -> Rings | None:
+def learner_rings(settings: AnySettings, learner: str) -> Rings | None:
     """Return the keys of a learner, read from where the settings say; None if it has none."""
     keys = _read(settings.privacy.keys.get(learner, ()), f"privacy.keys.{learner}")
     if not keys:
@@ -113,19 +113,19 @@ def learner_rings(settings: Settings, learner: str) -> Rings | None:
     return Rings(KeyRing(f"instances.{learner}", keys), waiting)
 
 
-def context_ring(settings: Settings) -> KeyRing | None:
+def context_ring(settings: AnySettings) -> KeyRing | None:
     """Return the keys of contexts; None if there are none."""
     keys = _read(settings.privacy.context_keys, "privacy.context_keys")
     return KeyRing(CONTEXTS, keys) if keys else None
 
 
-def instance_opener(settings: Settings, learner: str) -> Opener | None:
+def instance_opener(settings: AnySettings, learner: str) -> Opener | None:
     """Return what decrypts a learner's instances, None if it has no keys."""
     rings = learner_rings(settings, learner)
     return None if rings is None else rings.wire.open_record
 
 
-def context_opener(settings: Settings) -> Opener | None:
+def context_opener(settings: AnySettings) -> Opener | None:
     """Return what decrypts contexts, None if they have no keys."""
     ring = context_ring(settings)
     return None if ring is None else ring.open_record

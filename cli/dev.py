@@ -1,4 +1,4 @@
-"""`hb test`, `check`, `dashboards` and `docs`: for those who change the code, in a clone."""
+"""`hb test`, `check`, `dashboards`, `docs`, `build`: for those who change the code, in a clone."""
 
 import subprocess
 import sys
@@ -32,6 +32,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Development")(check)
     app.command(rich_help_panel="Development")(dashboards)
     app.command(rich_help_panel="Development")(docs)
+    app.command(rich_help_panel="Development")(build)
 
 
 def test(context: typer.Context) -> None:
@@ -60,6 +61,16 @@ def dashboards() -> None:
     """Regenerate Grafana's dashboards (`deploy/grafana/dashboards`) from their Python."""
     _need_checkout("dashboards")
     sys.exit(subprocess.call([sys.executable, "-m", "deploy.grafana"], cwd=ROOT))
+
+
+def build() -> None:
+    """Build what is released into `dist`: the wheel, the source archive, the client's wheel."""
+    _need_checkout("build")
+    from deploy.client.build import build as build_client
+
+    program = Path(sys.executable).parent / "hatchling"
+    subprocess.run([program, "build", "-t", "sdist", "-t", "wheel"], cwd=ROOT, check=True)  # noqa: S603
+    typer.echo(build_client(ROOT / "dist"))
 
 
 def docs() -> None:

@@ -6,18 +6,21 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from learners.fusion.registry import MODES
 from settings import overrides as over
+from settings.client_settings import ClientSettings
 from settings.errors import SettingsError
 from settings.lines import lines_of, nearest_line
-from settings.model import Settings
 from settings.problems import Problem, explain
-from settings.sections.base import KeyPath
+from settings.sections.base import KeyPath, Section
 
+if TYPE_CHECKING:
+    from settings.model import Settings
+
+_Model = TypeVar("_Model", bound=Section)
 DEFAULT_FILE = "ensemble.toml"
 VARIABLE = "HB_SETTINGS"
 _HINTS = {"Invalid value": ' (text needs quotes, as in mode = "wm")'}
@@ -68,7 +71,7 @@ def load_settings(
     *,
     environ: Mapping[str, str] | None = None,
     fitted: bool = True,
-) -> Settings:
+) -> "Settings":
     """Read and validate a settings file.
 
     path        the file; by default the one that HB_SETTINGS names, or else ensemble.toml
@@ -79,6 +82,13 @@ def load_settings(
     Raises SettingsError with every problem, each with its place.
     """
     return validate(read_source(path, overrides, environ=environ), fitted=fitted)
+
+
+def load_client_settings(
+    path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None
+) -> ClientSettings:
+    """Read what a client needs of a settings file, and validate that."""
+    return _validated(read_source(path, environ=environ), ClientSettings, fitted=False)
 
 
 def read_source(
@@ -122,6 +132,9 @@ def _drop_foreign_options(tree: dict[str, Any], origins: Mapping[KeyPath, str]) 
     ensemble = tree.get("ensemble")
     if ("ensemble", "mode") not in origins or not isinstance(ensemble, dict):
         return []
+    # Whoever only publishes and reads has no learners installed, and overrides no mode.
+    from learners.fusion.registry import MODES  # noqa: PLC0415
+
     mode, options = MODES.get(str(ensemble["mode"])), ensemble.get("options")
     if mode is None or not isinstance(options, dict) or ("ensemble", "options") in origins:
         return []
@@ -135,11 +148,17 @@ def _drop_foreign_options(tree: dict[str, Any], origins: Mapping[KeyPath, str]) 
     return foreign
 
 
-def validate(source: Source, *, fitted: bool = True) -> Settings:
+def validate(source: Source, *, fitted: bool = True) -> "Settings":
     """Return the settings, or raise SettingsError with all problems."""
+    from settings.model import Settings  # noqa: PLC0415 - a client has no learners to check against
+
+    return _validated(source, Settings, fitted=fitted)
+
+
+def _validated(source: Source, model: type[_Model], *, fitted: bool) -> _Model:
     context = {"folder": source.path.parent.absolute(), "fitted": fitted}
     try:
-        return Settings.model_validate(source.tree, context=context)
+        return model.model_validate(source.tree, context=context)
     except ValidationError as error:
         explained = list(explain(error, source.tree))
     explained.sort(key=lambda problem: source.order(problem[0]))

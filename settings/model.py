@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from schemas.records import REFER
+from settings.client_settings import default_key
 from settings.sections.base import Name, Section, problem, problems
 from settings.sections.broker import BrokerSettings
 from settings.sections.ensemble import EnsembleSettings
@@ -68,10 +69,10 @@ class Settings(Section):
             return value
         filled = dict(value)
         if isinstance(name := value.get("name"), str):
-            _default(filled, "topics", "prefix", f"{name}.")
-            _default(filled, "worker", "state", state_folder(name))
+            default_key(filled, "topics", "prefix", f"{name}.")
+            default_key(filled, "worker", "state", state_folder(name))
         if isinstance(positive := value.get("positive"), str):
-            _default(filled, "ensemble", "prefer", positive)
+            default_key(filled, "ensemble", "prefer", positive)
         defaults, learners = value.get("defaults", {}), value.get("learners")
         if isinstance(defaults, Mapping) and isinstance(learners, Mapping):
             filled["learners"] = {
@@ -149,9 +150,3 @@ class Settings(Section):
 def _packages(info: ValidationInfo) -> tuple[str, ...]:
     code: CodeSettings = info.data.get("rules", CodeSettings())
     return code.packages
-
-
-def _default(filled: dict[str, Any], section: str, key: str, value: Any) -> None:
-    table = filled.get(section, {})
-    if isinstance(table, Mapping):
-        filled[section] = {key: value, **table}

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from learners.errors import suggestion
-from settings.keys import keys_in
 from settings.sections.base import KeyPath
 
 _WORDS = {
@@ -86,6 +85,10 @@ def _shown(details: ErrorDetails, elsewhere: bool) -> str:
 
 
 def _unknown(path: KeyPath) -> str:
+    try:
+        from settings.keys import keys_in  # noqa: PLC0415 - needs all models, with their learners
+    except ModuleNotFoundError:
+        return "unknown key"
     known = keys_in(path[:-1])
     hint = suggestion(str(path[-1]), known) or f" (known here: {', '.join(known)})"
     return f"unknown key{hint}"

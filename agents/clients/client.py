@@ -25,9 +25,9 @@ from agents.clients.topic_reader import TopicReader
 from schemas.errors import RecordError
 from schemas.reading import Reader
 from schemas.records import Diagnosis
+from settings.client_settings import AnySettings
 from settings.errors import HbError, InputError
-from settings.loading import load_settings
-from settings.model import Settings
+from settings.loading import load_client_settings
 from streams.clock import wall
 from streams.kafka.partitions import partition_of
 from streams.kafka.topics import Topics
@@ -43,7 +43,7 @@ __all__ = [
     "ReusedIdError",
 ]
 
-SettingsLike: TypeAlias = Settings | str | os.PathLike[str] | None
+SettingsLike: TypeAlias = AnySettings | str | os.PathLike[str] | None
 """Settings, or their file; None for the file that `hb` itself would use."""
 
 PATIENCE = 30.0
@@ -79,9 +79,11 @@ class Published(str):
         return made
 
 
-def read_settings(settings: SettingsLike) -> Settings:
+def read_settings(settings: SettingsLike) -> AnySettings:
     """Return the settings, reading their file if need be."""
-    return settings if isinstance(settings, Settings) else load_settings(settings)
+    if settings is None or isinstance(settings, str | os.PathLike):
+        return load_client_settings(settings)
+    return settings
 
 
 def new_id() -> str:

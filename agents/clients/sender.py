@@ -13,8 +13,8 @@ from typing import Any, Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from settings.client_settings import AnySettings
 from settings.errors import BrokerError
-from settings.model import Settings
 from streams.kafka.connection import NotAllowedError, admin_client, explained, quiet_client
 from streams.kafka.partitions import partition_of
 from streams.kafka.security import client_arguments, located
@@ -27,7 +27,7 @@ _UNDER_WAY = 32
 class Sender:
     """A producer for `topics`, which must exist with the partitions that the settings declare."""
 
-    def __init__(self, settings: Settings, topics: Collection[str]) -> None:
+    def __init__(self, settings: AnySettings, topics: Collection[str]) -> None:
         self._settings = settings
         self._broker = settings.broker
         self._topics = topics
@@ -107,7 +107,7 @@ class Sender:
                 await self._under_way.popleft()
 
 
-async def check_topics(settings: Settings, topics: Collection[str]) -> None:
+async def check_topics(settings: AnySettings, topics: Collection[str]) -> None:
     """Raise BrokerError unless the topics exist with the declared number of partitions."""
     async with admin_client(settings.broker) as admin:
         # All topics, because asking for one by name makes some brokers create it.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import isfinite, nan
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -18,10 +18,12 @@ from agents.sealing import KeyRing, context_ring, learner_rings
 from schemas.kinds import MAX_TEXT, has_control_characters, is_missing
 from schemas.records import Context, Instance, Label
 from schemas.writing import encode_all
+from settings.client_settings import AnySettings, ClientFeature
 from settings.errors import InputError
-from settings.model import Settings
-from settings.sections.features import FeatureSettings
 from streams.kafka.topics import Topics
+
+if TYPE_CHECKING:
+    from settings.sections.features import FeatureSettings
 
 _NUMBERS = {int, float}
 _REQUIRED = "a value: it is required"
@@ -70,7 +72,7 @@ class Split:
 class _Part:
     topic: str
     record: type[Instance] | type[Context]
-    features: tuple[FeatureSettings, ...]
+    features: "Sequence[FeatureSettings | ClientFeature]"
     ring: KeyRing | None
 
 
@@ -84,7 +86,7 @@ class Splitter:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AnySettings,
         *,
         texts: bool = False,
         sealed: bool = True,
@@ -220,7 +222,7 @@ class Splitter:
         return numbers
 
 
-def _kind(feature: FeatureSettings) -> _Kind:
+def _kind(feature: "FeatureSettings | ClientFeature") -> _Kind:
     return _Kind(feature.name, frozenset(feature.categories or ()), feature.required)
 
 

@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from agents.clients.sender import check_topics
-from settings.model import Settings
+from settings.client_settings import AnySettings
 from settings.sections.broker import BrokerSettings
 from streams.kafka.connection import explained, quiet_client
 from streams.kafka.security import client_arguments, located
@@ -18,7 +18,7 @@ _MOST = 4_000
 
 
 async def outside_consumer(
-    settings: Settings, topics: Collection[str], **options: Any
+    settings: AnySettings, topics: Collection[str], **options: Any
 ) -> tuple[BrokerSettings, Any]:
     """Check that topics exist; return the broker's settings, and a consumer without a group."""
     quiet_client()
@@ -41,7 +41,7 @@ class TopicReader:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AnySettings,
         topics: Collection[str],
         since: Literal["start", "end"] = "end",
         *,

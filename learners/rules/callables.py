@@ -16,14 +16,13 @@ The function runs inside the worker with the worker's rights, so it must come fr
 """
 
 from collections.abc import Callable, Collection, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
-from learners.errors import OptionError
 from learners.local.features import FeatureSpace
+from learners.named_code import load
 from learners.rules.base import Rule, RuleError
 
 
@@ -62,48 +61,3 @@ class CallableRule(Rule):
         if (self._names[place] != names).any():
             raise RuleError(self.name, "returned a label outside the set")
         return self._order[place]
-
-
-def within(module: str, packages: Collection[str]) -> bool:
-    """Tell whether a module is one of some packages, or below one.
-
-    >>> within("clinic.rules", ["clinic"]), within("clinical", ["clinic"])
-    (True, False)
-    """
-    return any(module == package or module.startswith(f"{package}.") for package in packages)
-
-
-def load(rule: str, option: str, target: str, allowed: Collection[str]) -> Any:
-    """Import `package.module:attribute` of an allowed package; an OptionError says what is wrong.
-
-    Nothing is imported from any other package: importing is running.
-    """
-    module, separator, attribute = target.partition(":")
-    if not (module and separator and attribute):
-        raise OptionError(rule, option, f"{target!r} must have the form package.module:name")
-    if not within(module, allowed):
-        raise OptionError(rule, option, f"{target!r}: {_how_to_allow(module)}")
-    found = _attribute(rule, option, target, module, attribute)
-    home = getattr(found, "__module__", None) or module
-    if not within(home, allowed):
-        message = f"{target!r}: it comes from {home}; {_how_to_allow(home)}"
-        raise OptionError(rule, option, message)
-    return found
-
-
-def _how_to_allow(module: str) -> str:
-    package = module.partition(".")[0]
-    return f'code of {package} is not allowed; if you trust it: [rules] packages = ["{package}"]'
-
-
-def _attribute(rule: str, option: str, target: str, module: str, attribute: str) -> Any:
-    try:
-        found = getattr(import_module(module), attribute, None)
-    except ModuleNotFoundError as error:
-        raise OptionError(rule, option, f"{target!r}: no module named {error.name}") from error
-    except Exception as error:
-        raised = f"importing it raised {type(error).__name__}: {error}"
-        raise OptionError(rule, option, f"{target!r}: {raised}") from error
-    if not callable(found):
-        raise OptionError(rule, option, f"{target!r}: {module} has no callable {attribute}")
-    return found

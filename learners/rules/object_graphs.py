@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from learners.errors import LearnerError
-from learners.rules.callables import within
+from learners.named_code import within
 
 RIVER = (
     "_river_rust", "base", "cluster", "covariance", "drift", "dummy", "ensemble", "facto",

@@ -23,9 +23,9 @@ import numpy as np
 from learners.arrays.types import Floats, Ints, State
 from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
+from learners.named_code import load
 from learners.rules import object_graphs
 from learners.rules.base import LearningRule
-from learners.rules.callables import load
 from learners.rules.expanded_columns import Columns
 from learners.rules.odds import from_heads
 from learners.rules.scalers import make_scaler

@@ -22,7 +22,7 @@ import numpy as np
 from learners.arrays.types import Floats
 from learners.errors import LearnerError, OptionError
 from learners.local.features import FeatureSpace
-from learners.rules.callables import load
+from learners.named_code import load
 from learners.rules.linear import Linear
 
 

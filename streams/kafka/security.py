@@ -28,8 +28,12 @@ def located(broker: BrokerSettings) -> BrokerSettings:
     """Return the settings, with the embedded broker's address and protection if it is used."""
     if not broker.embedded:
         return broker
-    from streams.broker import EmbeddedBroker  # noqa: PLC0415 - slow to import, rarely needed
-
+    try:
+        from streams.broker import EmbeddedBroker  # noqa: PLC0415 - slow to import, rarely needed
+    except ModuleNotFoundError:
+        raise SettingsError(
+            "broker.bootstrap is empty, and no broker can be embedded here: write its address there"
+        ) from None
     found = EmbeddedBroker().settings()
     return found.model_copy(update={"request_timeout": broker.request_timeout})
 
@@ -48,8 +52,10 @@ def protection(security: SecuritySettings) -> dict[str, Any]:
         arguments["sasl_plain_username"] = security.username
         arguments["sasl_plain_password"] = security.password.read()
     if security.token is not None:
-        from streams.kafka.tokens import token_provider  # noqa: PLC0415 - few need it
-
+        try:
+            from streams.kafka.tokens import token_provider  # noqa: PLC0415 - few need it
+        except ModuleNotFoundError as error:
+            raise SettingsError(f"log-in by token needs the package {error.name}") from None
         arguments["sasl_mechanism"] = security.mechanism
         arguments["sasl_oauth_token_provider"] = token_provider(security.token)
     return arguments

@@ -14,7 +14,7 @@ import aiohttp
 from aiokafka.abc import AbstractTokenProvider
 
 from learners.errors import LearnerError
-from learners.rules.callables import load
+from learners.named_code import load
 from settings.errors import BrokerError, SettingsError
 from settings.sections.broker import TokenSettings
 

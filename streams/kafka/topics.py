@@ -21,10 +21,14 @@ system. Agents are `local.<ll>` and `ensemble`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from settings.model import Settings
+from settings.client_settings import AnySettings
 from settings.sections.base import FOREVER, milliseconds
 from settings.sections.topics import TopicSettings
+
+if TYPE_CHECKING:
+    from settings.model import Settings
 
 ENSEMBLE = "ensemble"
 # Kafka deletes whole segments only, so a segment must span less than the retention time.
@@ -68,7 +72,7 @@ class Topics:
     """The local learners that give their reasons."""
 
     @classmethod
-    def of(cls, settings: Settings) -> "Topics":
+    def of(cls, settings: AnySettings) -> "Topics":
         """Return the names for these settings."""
         contextual = settings.ensemble.context is not None
         explained = tuple(name for name, one in settings.learners.items() if one.reasons)
@@ -154,7 +158,7 @@ class Topics:
         }
 
 
-def declared(settings: Settings) -> tuple[Topic, ...]:
+def declared(settings: "Settings") -> tuple[Topic, ...]:
     """Return every topic as it should be."""
     topics, names = settings.topics, Topics.of(settings)
     configs = {name: _kept(topics.retention_of(kind)) for name, kind in names.kinds.items()}
