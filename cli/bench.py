@@ -66,11 +66,18 @@ def engine(
 
 @group.command()
 def pipeline(
+    *,
     rounds: Rounds = 3,
     quick: Quick = False,
     watching: Annotated[
         bool,
         typer.Option("--watching", help="Also what metrics and console take, both being read."),
+    ] = False,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure", help="Also ours on a broker with TLS, a log-in and access control."
+        ),
     ] = False,
     seed: Seed = 1,
     as_json: JsonOption = False,
@@ -79,8 +86,8 @@ def pipeline(
     from bench.pipeline.benchmark import run, steps
 
     rounds = 1 if quick else rounds
-    with progress("pipeline", steps(rounds, quick, watching)) as tick:
-        report = run(rounds, quick, watching, seed, tick)
+    with progress("pipeline", steps(rounds, quick, watching, secure)) as tick:
+        report = run(rounds, quick, watching, seed, tick, secure=secure)
     show("Pipeline", report, as_json)
 
 
@@ -154,6 +161,14 @@ def faults(
         bool,
         typer.Option("--disk", help="Workers are killed and find their state folders damaged."),
     ] = False,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="On brokers with TLS, log-ins and access control; not with --network, which has"
+            " to see the frames.",
+        ),
+    ] = False,
     seeds: Annotated[
         int, typer.Option(min=1, help="Run so many seeds, one after the other on one cluster.")
     ] = 1,
@@ -177,6 +192,10 @@ def faults(
         plan = plan.with_network(request_timeout or (plans.HASTY if short else plans.PATIENT))
     if disk:
         plan = plan.with_disk()
+    if secure:
+        if network:
+            raise typer.BadParameter("--secure cannot be combined with --network: TLS hides frames")
+        plan = plan.with_security()
     seed = SystemRandom().randrange(10**6) if seed is None else seed
     say = lambda line: err.print(line, highlight=False, markup=False)  # noqa: E731
     if seeds > 1:

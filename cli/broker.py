@@ -13,7 +13,6 @@ from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 from settings.errors import BrokerError, InputError
 
 if TYPE_CHECKING:
-    from settings.sections.broker import BrokerSettings
     from streams.broker import EmbeddedBroker, Node
 
 group = typer.Typer(no_args_is_help=True, help="Run a real Kafka on this machine.")
@@ -199,25 +198,12 @@ def _node(node: "Node") -> dict[str, Any]:
 
 def _sections(broker: "EmbeddedBroker") -> list[str]:
     """Return the sections that a settings file needs, one text per listener."""
+    from settings.render import broker_section
+
     ways = [broker.settings()]
     if ways[0].security.logs_in:
         ways.append(broker.certificate_settings())
-    return [_toml(way) for way in ways]
-
-
-def _toml(settings: "BrokerSettings") -> str:
-    import tomlkit
-
-    values = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-    document = tomlkit.document()
-    document["broker"] = values
-    password = values.get("security", {}).get("password")
-    if password:
-        inline = tomlkit.inline_table()
-        inline.update(password)
-        values["security"]["password"] = inline
-        document["broker"] = values
-    return tomlkit.dumps(document)
+    return [broker_section(way) for way in ways]
 
 
 def _problem(broker: "EmbeddedBroker") -> str | None:

@@ -8,6 +8,7 @@ import tomlkit
 from settings.loading import Source
 from settings.model import Settings
 from settings.sections.base import KeyPath
+from settings.sections.broker import BrokerSettings
 
 
 def render(settings: Settings, source: Source) -> str:
@@ -96,6 +97,22 @@ def inline(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(inline, value)) + "]"
     return str(tomlkit.item(value).as_string())
+
+
+def broker_section(broker: BrokerSettings) -> str:
+    """Return the `[broker]` section of a settings file, with what differs from the defaults.
+
+    >>> print(broker_section(BrokerSettings(bootstrap="localhost:9092")), end="")
+    [broker]
+    bootstrap = "localhost:9092"
+    """
+    values = broker.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    security = values.pop("security", {})
+    lines = ["[broker]", *(f"{key} = {inline(value)}" for key, value in values.items())]
+    if security:
+        lines += ["", "[broker.security]"]
+        lines += [f"{key} = {inline(value)}" for key, value in security.items()]
+    return "\n".join(lines) + "\n"
 
 
 def _dotted(path: KeyPath) -> str:

@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import orjson
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from bench.faults import verdict as check
 from bench.faults import worker as faults_worker
@@ -23,6 +22,10 @@ from bench.faults.schedule import Event, Fault, Plan, schedule
 from bench.faults.worker import AGENT, config
 from settings.errors import HbError
 from streams.broker import EmbeddedBroker
+from streams.kafka.admin import create
+from streams.kafka.connection import admin_client
+from streams.kafka.security import client_arguments
+from streams.kafka.topics import Topic
 
 _IDS = 20_000
 _TURN = 0.05
@@ -39,7 +42,7 @@ def run(plan: Plan, seed: int, say: Say, cluster: EmbeddedBroker | None = None) 
 class _Run:
     def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
         self._plan, self._folder, self._say = plan, folder, say
-        self._address = cluster.address
+        self._broker = cluster.settings()
         self._prefix = f"f{uuid4().hex[:8]}."
         self._injection = FaultInjection(cluster, plan, folder, say, self._command)
         self._fed = 0
@@ -47,8 +50,9 @@ class _Run:
     def _command(self, number: int, folder: Path) -> Sequence[str]:
         program = [sys.executable, "-m", faults_worker.__name__]
         address = self._injection.address_of(number)
+        broker = self._broker.model_copy(update={"bootstrap": address}).model_dump_json()
         timeouts = str(self._plan.session_timeout), str(self._plan.request_timeout)
-        return [*program, address, self._prefix, str(folder), *timeouts]
+        return [*program, broker, self._prefix, str(folder), *timeouts]
 
     async def run(self, seed: int) -> dict[str, Any]:
         events = schedule(self._plan, seed)
@@ -67,7 +71,7 @@ class _Run:
         expected = sum(event.rest + 8 for event in events) + 10
         rate = self._plan.records / expected
         producer = AIOKafkaProducer(
-            bootstrap_servers=self._address, enable_idempotence=True, linger_ms=5
+            **client_arguments(self._broker), enable_idempotence=True, linger_ms=5
         )
         async with producer:
             while self._fed < self._plan.records:
@@ -91,7 +95,7 @@ class _Run:
         """Wait until every record fed has its answer."""
         deadline = time.monotonic() + _SETTLE
         while time.monotonic() < deadline:
-            found = len(await check.read_all(self._address, self._prefix + "out"))
+            found = len(await check.read_all(self._broker, self._prefix + "out"))
             if found >= self._plan.records:
                 return
             self._injection.check()
@@ -104,14 +108,14 @@ class _Run:
 
     async def _first_outputs(self) -> None:
         deadline = time.monotonic() + _FIRST_WITHIN
-        while not await check.read_all(self._address, self._prefix + "out"):
+        while not await check.read_all(self._broker, self._prefix + "out"):
             if time.monotonic() > deadline:
                 raise HbError(f"the workers answered nothing within {_FIRST_WITHIN:g} s")
             await asyncio.sleep(0.5)
 
     async def _create_topics(self) -> None:
         timeouts = self._plan.session_timeout, self._plan.request_timeout
-        conf = config(self._address, self._prefix, self._folder, *timeouts)
+        conf = config(self._broker, self._prefix, self._folder, *timeouts)
         copies = min(3, self._plan.brokers)
         safe = {"min.insync.replicas": str(max(1, copies - 1))}
         stamped = {**safe, "message.timestamp.type": "LogAppendTime"}
@@ -122,22 +126,18 @@ class _Run:
             conf.changelog(AGENT): {**safe, "cleanup.policy": "compact"},
             conf.shared_changelog(AGENT): {**safe, "cleanup.policy": "compact"},
         }
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._address)
-        await admin.start()
-        try:
+        async with admin_client(self._broker) as admin:
             made = [
-                NewTopic(name, self._plan.partitions, copies, topic_configs=settings)
+                Topic(name, self._plan.partitions, copies, settings)
                 for name, settings in names.items()
             ]
-            await admin.create_topics(made)
-        finally:
-            await admin.close()
+            await create(admin, made)
 
     # The verdict.
 
     async def _report(self, seed: int) -> dict[str, Any]:
         topics = ("in", "out", f"{AGENT}.changelog", f"{AGENT}.shared")
-        found = [await check.read_all(self._address, self._prefix + topic) for topic in topics]
+        found = [await check.read_all(self._broker, self._prefix + topic) for topic in topics]
         verdict = check.judge(*found)
         outputs = found[1]
         logs = self._injection.said

@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -42,9 +42,12 @@ def carried_out(
 ) -> dict[str, Any]:
     """Carry out a run on a running cluster (all its nodes are up afterwards), or on a new one."""
     quiet_client()
-    up = temporary_broker(brokers=plan.brokers) if cluster is None else nullcontext(cluster)
-    with up as brokers, TemporaryDirectory(prefix="hb-faults-") as folder:
-        return asyncio.run(kind(brokers, plan, Path(folder), say).run(seed))
+    with ExitStack() as stack:
+        if cluster is None:
+            new = temporary_broker(brokers=plan.brokers, users=plan.users)
+            cluster = stack.enter_context(new)
+        folder = stack.enter_context(TemporaryDirectory(prefix="hb-faults-"))
+        return asyncio.run(kind(cluster, plan, Path(folder), say).run(seed))
 
 
 class FaultInjection:

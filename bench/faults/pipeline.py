@@ -3,6 +3,9 @@
 Two workers with all roles, three brokers, three replicas of every topic. Patients are published as
 `hb produce` does it, each label half a second after its patient. At the end `hb audit` recomputes
 everything from the topics, and nothing may be lost, double or different.
+
+On secure brokers the workers, the publisher and the operator who watches and audits have a log-in
+each, with the rights of their roles and no others.
 """
 
 import asyncio
@@ -22,10 +25,11 @@ from agents.monitor.watch import look
 from audit.end_to_end import Report, audit
 from bench.faults.injection import FaultInjection, Say, carried_out
 from bench.faults.schedule import Fault, Plan, schedule, seconds
+from bench.log_ins import OPERATOR, PUBLISHER, WORKER, as_user, broker_of, grant
 from bench.pipeline.job import drawn, worker, write_settings
 from settings.errors import BrokerError, HbError
 from settings.model import Settings
-from streams.broker import EmbeddedBroker
+from streams.broker import USER, EmbeddedBroker
 from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
 from streams.kafka.topics import declared
@@ -60,13 +64,16 @@ class _Run:
     def __init__(self, cluster: EmbeddedBroker, plan: Plan, folder: Path, say: Say) -> None:
         self._plan, self._folder, self._say = plan, folder, say
         self._settings = self._write(cluster)
+        self._operator = as_user(self._settings, cluster, OPERATOR)
+        self._publisher = as_user(self._settings, cluster, PUBLISHER)
+        self._administrator = as_user(self._settings, cluster, USER)
         self._injection = FaultInjection(cluster, plan, folder, say, self._command)
 
     def _write(self, cluster: EmbeddedBroker) -> Settings:
         copies = min(3, self._plan.brokers)
         return write_settings(
             self._folder,
-            cluster.address,
+            broker_of(cluster, WORKER),
             f"f{uuid4().hex[:8]}",
             extra=f'session_timeout = "{self._plan.session_timeout:g}s"\n'
             f"[topics]\npartitions = {self._plan.partitions}\nreplication = {copies}\n",
@@ -82,23 +89,25 @@ class _Run:
     async def run(self, seed: int) -> dict[str, Any]:
         events = schedule(self._plan, seed)
         self._say(f"seed {seed}: {len(events)} faults, {self._plan.records} patients")
-        async with admin_client(self._settings.broker) as admin:
-            await create(admin, declared(self._settings))
+        if self._plan.secure:
+            await grant(self._administrator)
+        async with admin_client(self._operator.broker) as admin:
+            await create(admin, declared(self._operator))
         began = time.monotonic()
         async with self._injection.running(seed):
             production = self._production(seed, sum(seconds(each, self._plan) for each in events))
             async with asyncio.TaskGroup() as group:
                 group.create_task(production.run())
                 first = lambda seen: bool(seen.board.labelled)  # noqa: E731
-                await _until(self._settings, first, _FIRST_WITHIN, self._injection)
+                await _until(self._operator, first, _FIRST_WITHIN, self._injection)
                 fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
                 await self._injection.strike_all(events, fed)
-            await until_learned(self._settings, self._plan.records, self._injection)
-        return self._report(seed, time.monotonic() - began, await audit(self._settings))
+            await until_learned(self._operator, self._plan.records, self._injection)
+        return self._report(seed, time.monotonic() - began, await audit(self._operator))
 
     def _production(self, seed: int, lasting: float) -> Production:
         trial = Trial(rate=self._plan.records / lasting, delay=fixed(_LABEL_AFTER), seed=seed)
-        return Production(self._settings, Drawn(self._plan.records, seed), trial)
+        return Production(self._publisher, Drawn(self._plan.records, seed), trial)
 
     def _report(self, seed: int, took: float, audited: Report) -> dict[str, Any]:
         history, logs = self._injection.history, self._injection.said

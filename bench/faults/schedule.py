@@ -4,6 +4,8 @@ import random
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from bench.log_ins import USERS
+
 
 class Fault(Enum):
     """What is done to a worker or to a broker."""
@@ -48,6 +50,18 @@ class Plan:
     """How often a worker's state is damaged before it restarts."""
     network: bool = False
     """Whether frames between workers and brokers are also held, lost and cut off."""
+
+    secure: bool = False
+    """Whether the brokers encrypt, ask for log-ins and control access."""
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Who may log in; nobody has to if there are none."""
+        return USERS if self.secure else ()
+
+    def with_security(self) -> "Plan":
+        """Return the same plan on secure brokers."""
+        return replace(self, secure=True)
 
     def with_network(self, request_timeout: float) -> "Plan":
         """Return the same plan with network faults; frames are held beyond the time-out."""

@@ -21,7 +21,7 @@ def run_seeds(
     """
     reports: dict[int, dict[str, Any]] = {}
     unfinished = []
-    with temporary_broker(brokers=plan.brokers) as cluster:
+    with temporary_broker(brokers=plan.brokers, users=plan.users) as cluster:
         for seed in seeds:
             try:
                 reports[seed] = run(plan, seed, say, cluster)

@@ -11,8 +11,10 @@ import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from bench.faults.worker import CELLS
+from settings.sections.broker import BrokerSettings
 from streams.engine.changelogs.changelog import META_KEY
 from streams.kafka.client.reader import partitions_of
+from streams.kafka.security import client_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,10 @@ def longest_gap(outputs: Iterable[Record], start: float, end: float) -> float:
     return longest
 
 
-async def read_all(address: str, topic: str) -> list[Record]:
+async def read_all(broker: BrokerSettings, topic: str) -> list[Record]:
     """Return all committed records of a topic."""
     async with AIOKafkaConsumer(
-        bootstrap_servers=address,
+        **client_arguments(broker),
         isolation_level="read_committed",
         enable_auto_commit=False,
         max_partition_fetch_bytes=4 << 20,

@@ -1,6 +1,8 @@
 """The worker that `hb bench faults` kills and cuts off: it counts and answers every record.
 
-python -m bench.faults.worker ADDRESS PREFIX FOLDER SESSION_TIMEOUT REQUEST_TIMEOUT
+python -m bench.faults.worker BROKER PREFIX FOLDER SESSION_TIMEOUT REQUEST_TIMEOUT
+
+BROKER is the `[broker]` section as JSON; it names files with secrets and holds none.
 """
 
 import logging
@@ -11,9 +13,11 @@ import faust
 import numpy as np
 import orjson
 
+from settings.sections.broker import BrokerSettings
 from streams.engine import AgentSpec, Batch, EngineConfig, Outbox, Processor, TaskContext
 from streams.engine.state import CountsTable, EntriesTable
 from streams.faust.app import WebConfig, build_app
+from streams.kafka.security import client_arguments
 
 AGENT = "count"
 CELLS = 200
@@ -43,13 +47,19 @@ class Remembering(Processor):
 
 
 def config(
-    address: str, prefix: str, folder: Path, session_timeout: float, request_timeout: float
+    broker: BrokerSettings,
+    prefix: str,
+    folder: Path,
+    session_timeout: float,
+    request_timeout: float,
 ) -> EngineConfig:
     """Return the engine's configuration for this job."""
+    client = client_arguments(broker)
+    client.pop("request_timeout_ms")
     return EngineConfig(
         prefix.rstrip("."),
         prefix,
-        {"bootstrap_servers": address},
+        client,
         folder,
         prefix + "dead",
         session_timeout=session_timeout,
@@ -67,10 +77,11 @@ def agent(prefix: str) -> AgentSpec:
     )
 
 
-def main(address: str, prefix: str, folder: str, *timeouts: str) -> None:
+def main(section: str, prefix: str, folder: str, *timeouts: str) -> None:
     """Run until told to stop, or killed."""
     session, request = map(float, timeouts)
-    app = build_app(config(address, prefix, Path(folder), session, request), WebConfig(host=None))
+    broker = BrokerSettings.model_validate_json(section)
+    app = build_app(config(broker, prefix, Path(folder), session, request), WebConfig(host=None))
     app.add_agent(agent(prefix))
     logging.getLogger("streams").setLevel(logging.INFO)
     faust.Worker(app, loglevel="info", redirect_stdouts=False).execute_from_commandline()

@@ -8,12 +8,15 @@ so start-up does not count, nothing else runs at the same time, and no contender
                   learned by all learners
     raw_relay     one process, see `bench.pipeline.peers.raw_relay`
     plain_faust   four processes, one for each role
+    secure        ours, on a second broker with TLS, a log-in and access control
 """
 
 import asyncio
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ from bench.pipeline.peers import plain_faust as agents_in_faust
 from bench.pipeline.peers import raw_relay
 from bench.pipeline.run import Rival, prepared
 from bench.processes import running
+from settings.sections.broker import BrokerSettings
+from streams.broker import USER
 from streams.broker.reaper import temporary_broker
 from streams.kafka.connection import quiet_client
 from streams.kafka.topics import ENSEMBLE
@@ -51,21 +56,35 @@ RIVALS = (
 )
 
 
-def steps(rounds: int, quick: bool, watching: bool) -> int:
+SECURE = replace(OURS, name="secure")
+
+
+def steps(rounds: int, quick: bool, watching: bool, secure: bool = False) -> int:
     """Return how many runs a benchmark takes."""
-    return rounds * len(RIVALS) + (watching_cost.steps(quick) if watching else 0)
+    rivals = len(RIVALS) + secure
+    return rounds * rivals + (watching_cost.steps(quick) if watching else 0)
 
 
 def run(
-    rounds: int, quick: bool, watching: bool, seed: int, tick: Callable[[], object]
+    rounds: int,
+    quick: bool,
+    watching: bool,
+    seed: int,
+    tick: Callable[[], object],
+    *,
+    secure: bool = False,
 ) -> dict[str, Any]:
     """Measure each contender `rounds` times in turn; its best run counts."""
     quiet_client()
     rates: dict[str, list[float]] = {}
-    with temporary_broker() as broker:
+    with ExitStack() as stack:
+        broker = stack.enter_context(temporary_broker())
+        places = {rival: broker.settings() for rival in RIVALS}
+        if secure:
+            places[SECURE] = stack.enter_context(temporary_broker(users=(USER,))).settings()
         for number in range(rounds):
-            for rival in RIVALS:
-                found = asyncio.run(_one(broker.address, rival, quick, seed + number))
+            for rival, place in places.items():
+                found = asyncio.run(_one(place, rival, quick, seed + number))
                 rates.setdefault(rival.name, []).append(found)
                 tick()
         best = {name: max(found) for name, found in rates.items()}
@@ -78,14 +97,21 @@ def run(
         "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
         "figures": figures,
         "watching_costs": [cost._asdict() for cost in costs],
-        "ratios": {name: best[OURS.name] / best[name] for name in ("raw_relay", "plain_faust")},
+        "ratios": _ratios(best),
     }
 
 
-async def _one(address: str, rival: Rival, quick: bool, seed: int) -> float:
+def _ratios(best: dict[str, float]) -> dict[str, float]:
+    ratios = {name: best[OURS.name] / best[name] for name in ("raw_relay", "plain_faust")}
+    if SECURE.name in best:
+        ratios["plaintext"] = best[SECURE.name] / best[OURS.name]
+    return ratios
+
+
+async def _one(broker: BrokerSettings, rival: Rival, quick: bool, seed: int) -> float:
     """Carry out one run; return the patients per second."""
     with tempfile.TemporaryDirectory(prefix="hb-bench-") as name:
-        site = await prepared(address, rival, Path(name), quick, seed)
+        site = await prepared(broker, rival, Path(name), quick, seed)
         with running(site.commands, site.folder):
             await wait_for(site.settings, site.outputs, site.patients, _PATIENCE)
         return rate(await site.results(), site.patients)

@@ -20,6 +20,9 @@ from schemas.records import Label
 from schemas.writing import encode_all
 from settings.loading import load_settings
 from settings.model import Settings
+from settings.render import broker_section
+from settings.sections.broker import BrokerSettings
+from streams.kafka.security import client_arguments
 from streams.kafka.topics import Topics
 
 LEARNERS = ("imaging", "cytology", "history")
@@ -50,9 +53,7 @@ rules.malignant = {{ kind = "constant", label = "malignant" }}
 # Workers that start with a backlog do not reach each patient at the same time.
 fusion_timeout = "1d"
 
-[broker]
-bootstrap = "{address}"
-
+{broker}
 [worker]
 state = "{state}"
 web_port = 0
@@ -62,15 +63,17 @@ console = false
 
 
 def write_settings(
-    folder: Path, address: str, name: str, *overrides: str, extra: str = ""
+    folder: Path, broker: str | BrokerSettings, name: str, *overrides: str, extra: str = ""
 ) -> Settings:
     """Write the settings of the job to a folder; return them with overrides applied.
 
-    `extra` goes into the file, after the keys of `[worker]`.
+    The broker is an address, or a whole section. `extra` goes into the file, after the keys of
+    `[worker]`.
     """
+    section = BrokerSettings(bootstrap=broker) if isinstance(broker, str) else broker
     text = _HEAD.format(
         name=name,
-        address=address,
+        broker=broker_section(section),
         state=folder / "state",
         horizon=HORIZON,
         cuts=CUTS,
@@ -132,7 +135,7 @@ def patients(settings: Settings, count: int, seed: int, start: int) -> Patients:
 async def publish(settings: Settings, who: Patients) -> None:
     """Write patients and labels to partition 0 of their topics, in large batches."""
     producer = AIOKafkaProducer(
-        bootstrap_servers=settings.broker.bootstrap, max_batch_size=_BATCH_BYTES, acks="all"
+        **client_arguments(settings.broker), max_batch_size=_BATCH_BYTES, acks="all"
     )
     async with producer:
         for topic, values in who.instances.items():

@@ -10,6 +10,7 @@ from bench.pipeline.job import outputs, patients, publish, write_settings
 from bench.pipeline.output_stamps import Marks, read_marks
 from settings.errors import HbError
 from settings.model import Settings
+from settings.sections.broker import BrokerSettings
 from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
 from streams.kafka.topics import Topics, declared, local
@@ -66,10 +67,12 @@ class Site:
         return found
 
 
-async def prepared(address: str, rival: Rival, folder: Path, quick: bool, seed: int) -> Site:
+async def prepared(
+    broker: str | BrokerSettings, rival: Rival, folder: Path, quick: bool, seed: int
+) -> Site:
     """Create a rival's topics, and publish its patients and their labels."""
     count = rival.quick if quick else rival.patients
-    settings = write_settings(folder, address, f"b{uuid4().hex[:8]}")
+    settings = write_settings(folder, broker, f"b{uuid4().hex[:8]}")
     await _create(settings, marked(Topics.of(settings), rival))
     begin = time.time_ns() // 1_000_000 - _AGO - count
     await publish(settings, patients(settings, count, seed, begin))

@@ -87,7 +87,11 @@ class Node:
         if self.log.exists():
             self.log.replace(self.folder / "log.old.txt")
         command = java_command(
-            "kafka.Kafka", str(self.properties), folder=self.folder, record=self.record
+            "kafka.Kafka",
+            str(self.properties),
+            folder=self.folder,
+            record=self.record,
+            encrypts=self.plan.secure,
         )
         self.process.start(command, java_environment(), self.log)
 

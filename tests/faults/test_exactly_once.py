@@ -8,25 +8,21 @@ from bench.faults import engine as faults
 from bench.faults import pipeline as pipeline_faults
 from bench.faults.schedule import HASTY, PIPELINE_SHORT, SHORT, Fault, schedule
 from bench.faults.verdict import Record, judge, longest_gap
-from streams.broker.reaper import temporary_broker
 
 SEED = int(os.environ.get("HB_FAULTS_SEED", "20"))
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Three brokers, all up again after each run."""
-    with temporary_broker(brokers=3) as brokers:
-        yield brokers
 
 
 @pytest.mark.timeout(1_200)  # a minute each on a machine that has nothing else to do
 @pytest.mark.parametrize(
     ("run", "plan"),
-    [(faults.run, SHORT.with_network(HASTY)), (pipeline_faults.run, PIPELINE_SHORT.with_disk())],
+    [
+        (faults.run, SHORT.with_network(HASTY)),
+        (pipeline_faults.run, PIPELINE_SHORT.with_disk().with_security()),
+    ],
 )
-def test_nothing_is_lost_doubled_or_different(cluster, run, plan):
-    report = run(plan, SEED, print, cluster)
+def test_nothing_is_lost_doubled_or_different(run, plan):
+    """The pipeline runs on three secure brokers, with a log-in and rights for each program."""
+    report = run(plan, SEED, print)
     figures = report["figures"]
     exact = [figures[name] for name in ("lost", "double", "differing")]
     assert exact == [0, 0, 0], report.get("findings")
