@@ -38,7 +38,7 @@ from streams.engine.outbox import Outbox
 from streams.engine.state.counts import CountsTable
 from streams.engine.state.entries import EntriesTable
 from streams.engine.state.journal import JournalTable
-from streams.engine.state.table import Table
+from streams.engine.state.table import Table, reading
 from streams.kafka.batch import Batch
 from streams.kafka.topics import ENSEMBLE, Topics
 
@@ -165,17 +165,18 @@ class EnsembleProcessor(Processor):
         return {**named, "scores": learner.scores, "regret": learner.regret, "assessment": sure}
 
     def _restore(self) -> None:
-        for name, table in self._counted().items():
-            table.put(*self._tables[name].items())
-        head, pending = self._tables["head"], self._tables["pending"]
-        totals = EnsembleTotals(self._tables["totals"].rows(_ONLY)[0])
-        packed = head.get(_HEAD)
-        if packed is not None:
-            entries = ((key.decode(), value) for key, value in pending.items())
-            self.learner.ledger.restore({**unpack(packed), "counts": totals.counts}, entries)
-            self.learner.tally.put(_ONLY, totals.tally[None])
-        numbers, pages = self._tables["window"].items()
-        self.learner.window.put_pages(numbers, pages, totals.counts["settled"])
+        with reading("the state of the ensemble"):
+            for name, table in self._counted().items():
+                table.put(*self._tables[name].items())
+            head, pending = self._tables["head"], self._tables["pending"]
+            totals = EnsembleTotals(self._tables["totals"].rows(_ONLY)[0])
+            packed = head.get(_HEAD)
+            if packed is not None:
+                entries = ((key.decode(), value) for key, value in pending.items())
+                self.learner.ledger.restore({**unpack(packed), "counts": totals.counts}, entries)
+                self.learner.tally.put(_ONLY, totals.tally[None])
+            numbers, pages = self._tables["window"].items()
+            self.learner.window.put_pages(numbers, pages, totals.counts["settled"])
 
     def save(self) -> None:
         """Write what changed to the tables."""

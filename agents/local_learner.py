@@ -49,7 +49,7 @@ from streams.engine.errors import FinalError
 from streams.engine.outbox import Outbox
 from streams.engine.state.counts import CountsTable
 from streams.engine.state.entries import EntriesTable
-from streams.engine.state.table import Table
+from streams.engine.state.table import Table, reading
 from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics, local
 
@@ -123,11 +123,12 @@ class LocalProcessor(Processor):
                 self._pool = RulePool(settings, name, context.others, self._models)
 
     def _restore(self) -> None:
-        self.learner.iup.labelled = self._totals.read(LABELLED)
-        cells, rows = self._counts.items()
-        for phase, of, cubes in self._ids.split(cells):
-            self.learner.iup.restore(phase, cubes, rows[of])
-        self._restore_rules()
+        with reading(f"the state of learner {self.name}"):
+            self.learner.iup.labelled = self._totals.read(LABELLED)
+            cells, rows = self._counts.items()
+            for phase, of, cubes in self._ids.split(cells):
+                self.learner.iup.restore(phase, cubes, rows[of])
+            self._restore_rules()
 
     def _restore_rules(self) -> None:
         if self._models is None:

@@ -11,6 +11,7 @@ from learners.arrays.types import State
 from learners.join import Codec
 from learners.payloads import keep_context, keep_payload, load_payload
 from schemas.deadletters import digest
+from streams.engine.state.table import reading
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -50,10 +51,11 @@ def _plain(array: NDArray[Any]) -> tuple[str, tuple[int, ...], bytes]:
 
 def unpack_state(data: bytes) -> State:
     """Return the named arrays again, bit for bit."""
-    return {
-        name: np.frombuffer(raw, np.dtype(kind)).reshape(shape).copy()
-        for name, (kind, shape, raw) in _decode(data).items()
-    }
+    with reading("a stored model"):
+        return {
+            name: np.frombuffer(raw, np.dtype(kind)).reshape(shape).copy()
+            for name, (kind, shape, raw) in _decode(data).items()
+        }
 
 
 def pack(value: Any) -> bytes:

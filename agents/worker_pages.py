@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
 import orjson
 import psutil
 
@@ -63,14 +64,13 @@ def url(host: str, port: int, *, tls: bool = False) -> str:
 
 
 def _read(file: Path) -> WorkerPage | None:
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        held = orjson.loads(file.read_bytes())
-        return WorkerPage(**{**held, "agents": tuple(held["agents"])})
+    with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
+        return msgspec.json.decode(file.read_bytes(), type=WorkerPage)
     return None  # removed meanwhile, or written by another release
 
 
 def _lives(page: WorkerPage) -> bool:
     try:
         return psutil.Process(page.pid).create_time() == page.born
-    except psutil.Error:
+    except (psutil.Error, ValueError, TypeError, OverflowError):  # a number that is no process
         return False

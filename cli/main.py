@@ -18,6 +18,7 @@ from cli import (
     evaluate,
     experiments,
     features,
+    fuzz,
     init,
     label,
     logs,
@@ -72,6 +73,7 @@ diagnosis.register(app)
 deadletters.register(app)
 experiments.register(app)
 bench.register(app)
+fuzz.register(app)
 screenshots.register(app)
 dev.register(app)
 

@@ -171,10 +171,10 @@ class Replayer:
         try:
             document = orjson.loads(line)
             topic, value = document["topic"], document["value"]
+            reader = self._readers.get(topic)
         except (orjson.JSONDecodeError, KeyError, TypeError):
             expected = "a JSON object with topic and value, as --export writes it"
             raise InputError(f"{where}: expected {expected}") from None
-        reader = self._readers.get(topic)
         if reader is None:
             known = ", ".join(self._readers)
             raise InputError(f"{where}: topic: only these can be sent again: {known}")

@@ -85,7 +85,7 @@ def load_plan(file: Path) -> Plan | None:
         saved = json.loads(file.read_text())
         layout, nodes, users = saved.pop("layout"), saved.pop("nodes"), saved.pop("users")
         plan = Plan(**saved, users=tuple(users), nodes=tuple(NodePorts(**node) for node in nodes))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         layout = None
     if layout != LAYOUT:
         raise BrokerError(

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import orjson
 
 from streams.clock import wall
 from streams.engine.changelogs.origin import Origin, check_owner, check_topics
 from streams.engine.outbox import LARGEST, Outbox
 from streams.engine.state.store import Store
-from streams.engine.state.table import Change, StateError, Table, split_key
+from streams.engine.state.table import Change, StateError, Table, reading, split_key
 from streams.kafka.batch import Batch
 
 META_KEY = b"\x00meta"
@@ -143,12 +144,13 @@ class Changelogs:
         """Write a piece of a changelog that was read back to RocksDB."""
         changes: dict[str, dict[bytes, bytes | None]] = {}
         positions, origin = self.store.positions, None
-        for key, value in zip(batch.keys, batch.values, strict=True):
-            if key == META_KEY:
-                positions, origin = self.read_meta(value, batch.topic)
-            elif key is not None:
-                name, rest = split_key(key)
-                changes.setdefault(name, {})[rest] = value
+        with reading(f"the changelog {batch.topic}/{self.partition}"):
+            for key, value in zip(batch.keys, batch.values, strict=True):
+                if key == META_KEY:
+                    positions, origin = self.read_meta(value, batch.topic)
+                elif key is not None:
+                    name, rest = split_key(key)
+                    changes.setdefault(name, {})[rest] = value
         self.check_names(changes, batch.topic)
         pairs = {name: list(latest.items()) for name, latest in changes.items()}
         self._store(pairs, {batch.topic: batch.next}, positions, origin)
@@ -163,8 +165,9 @@ class Changelogs:
             )
         origin = Origin.parse(meta.get("origin", {}))
         self._check_origin(origin, f"the state in {source}")
-        self.check_layout(meta["layout"], f"the changelog {source}")
-        return meta["positions"], origin
+        layout = msgspec.convert(meta["layout"], dict[str, str])
+        self.check_layout(layout, f"the changelog {source}")
+        return msgspec.convert(meta["positions"], dict[str, int]), origin
 
     def check_layout(self, stored: Mapping[str, str], source: str) -> None:
         """Refuse state whose tables this program would misread; new tables may be added."""

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from streams.engine.state.table import StateError
 
 
@@ -29,7 +31,7 @@ class Origin:
     @classmethod
     def parse(cls, stored: Mapping[str, Any]) -> "Origin":
         """Return the stored origin; parts that were not stored are empty."""
-        return cls(stored.get("owner", ""), stored.get("topics", {}), stored.get("meaning", {}))
+        return msgspec.convert(stored, cls)
 
     def plain(self) -> dict[str, Any]:
         """Return it in its stored form."""

@@ -21,7 +21,7 @@ from streams.engine.config import EngineConfig
 from streams.engine.health import Cause, Symptom, broker_away
 from streams.engine.state.counts import CountsTable
 from streams.engine.state.entries import EntriesTable
-from streams.engine.state.table import Table, split_key
+from streams.engine.state.table import Table, reading, split_key
 from streams.kafka.batch import Batch
 from streams.kafka.client.answers import Answers
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
@@ -120,14 +120,15 @@ class Replica:
     def apply(self, batch: Batch) -> None:
         """Apply a piece of a changelog."""
         latest: dict[str, dict[bytes, bytes | None]] = {}
-        for key, value in zip(batch.keys, batch.values, strict=True):
-            name, rest = split_key(key or b"")
-            latest.setdefault(name, {})[rest] = value
-        for name, changes in latest.items():
-            if name in self._counts:
-                self._counts[name].apply(batch.partition, changes)
-            elif name in self._entries:
-                _apply(self._entries[name].setdefault(batch.partition, {}), changes)
+        with reading(f"the changelog {batch.topic}/{batch.partition}"):
+            for key, value in zip(batch.keys, batch.values, strict=True):
+                name, rest = split_key(key or b"")
+                latest.setdefault(name, {})[rest] = value
+            for name, changes in latest.items():
+                if name in self._counts:
+                    self._counts[name].apply(batch.partition, changes)
+                elif name in self._entries:
+                    _apply(self._entries[name].setdefault(batch.partition, {}), changes)
         self.version += bool(latest)
 
     def others(self, partition: int) -> "Others":

@@ -7,8 +7,13 @@ Between the two a table keeps whatever it cannot read back from RocksDB yet.
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
+import msgspec
+
+from learners.errors import LearnerError
 from settings.errors import HbError
 from streams.engine.state.store import Store
 
@@ -20,6 +25,29 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 class StateError(HbError):
     """State on disk or in a changelog cannot be used."""
+
+
+_UNREADABLE = (
+    ArithmeticError, AttributeError, LookupError, LearnerError, TypeError, ValueError,
+    msgspec.MsgspecError,
+)  # fmt: skip
+
+
+@contextmanager
+def reading(source: str) -> Iterator[None]:
+    """Refuse stored bytes that no worker of ours wrote, whatever they do to the code inside.
+
+    Errors of the learners are sentences about the settings. All others are named by their kind
+    alone, because their texts may show values.
+    """
+    try:
+        yield
+    except _UNREADABLE as error:
+        what = str(error) if isinstance(error, LearnerError) else type(error).__name__
+        raise StateError(
+            f"{source} cannot be read ({what}): it is damaged, or somebody else has written to it;"
+            " bring it back, or start under another topics.prefix (hb acls: who may write it)"
+        ) from None
 
 
 class Table(ABC):

@@ -30,7 +30,7 @@ from streams.engine.errors import FinalError
 from streams.engine.observer import At, Observer, Opened
 from streams.engine.outbox import Outbox
 from streams.engine.state.store import Store, StoreError
-from streams.engine.state.table import Table
+from streams.engine.state.table import Table, reading
 from streams.engine.tasks.commit import Hook, Step, Work, commit
 from streams.engine.tasks.inbox import Inbox
 from streams.engine.tasks.record_times import AHEAD, MISSING, RecordTimes
@@ -96,7 +96,7 @@ class Session:
         """Bring store and tables up to date, and create the processor."""
         name = self._config.transactional_id(self.spec.name, self.partition)
         self.restored = await restore(self._changelogs, self._config, name, self.spec.inputs)
-        await in_thread(lambda: [table.load(self._store) for table in self._tables])
+        await in_thread(self._load)
         stored = self._store.positions
         starts = self.restored.starts
         self.positions = {t: max(stored.get(t, 0), starts[t]) for t in self.spec.inputs}
@@ -107,6 +107,11 @@ class Session:
         self._processor = await in_thread(lambda: self.spec.processor(context))
         if not self._changelogs.signed:
             self._pile(0)
+
+    def _load(self) -> None:
+        with reading(f"the state of {self.spec.name}/{self.partition}"):
+            for table in self._tables:
+                table.load(self._store)
 
     def opened(self, seconds: float) -> Opened:
         """Return the report for observers that it is open."""

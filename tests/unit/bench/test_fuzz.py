@@ -1,0 +1,53 @@
+"""Odd inputs for every decoder: a short time for each, always the same inputs."""
+
+import random
+import time
+
+import pytest
+
+from bench.fuzz.mutations import mutated
+from bench.fuzz.run import Target, all_targets, tried
+
+SEED = 16
+MOST = 400
+SECONDS = 1.0
+"""What a target has in the suite; `hb fuzz` goes on for as long as one likes."""
+
+
+@pytest.fixture(scope="module")
+def every():
+    with all_targets() as found:
+        yield found
+
+
+def test_every_decoder_takes_or_refuses_what_it_gets(every):
+    assert len(every) > 20
+    for name, target in every.items():
+        draw, end = random.Random(f"{SEED} {name}"), time.monotonic() + SECONDS
+        for data in target.corpus:
+            assert tried(name, target, data) is None
+        for _ in range(MOST):
+            data = mutated(draw, target.corpus)
+            found = tried(name, target, data)
+            assert found is None, (found.target, found.what, found.where, data)
+            if time.monotonic() > end:
+                break
+
+
+def test_what_is_neither_taken_nor_refused_is_found():
+    def run(data):
+        if data == b"refused":
+            raise LookupError
+        return {b"taken": 1}[data]
+
+    target = Target([b"taken"], run, (LookupError,))
+    assert tried("t", target, b"taken") is None
+    assert tried("t", target, b"refused") is None
+    found = tried("t", Target([], int), b"x")
+    assert (found.target, found.what) == ("t", "ValueError")
+
+
+def test_a_seed_repeats_its_inputs():
+    corpus = [b'{"id": "a", "x": [0.5, 1]}', b"b" * 40]
+    one, two, other = ([mutated(random.Random(s), corpus) for _ in range(9)] for s in (1, 1, 2))
+    assert one == two != other
