@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
+from cli.settings import SetOption, SettingsOption, load
 from settings.errors import BrokerError, InputError
 
 if TYPE_CHECKING:
+    from settings.model import Settings
     from streams.broker import EmbeddedBroker, Node
+    from streams.kafka.abilities import Abilities
 
 group = typer.Typer(no_args_is_help=True, help="Run a real Kafka on this machine.")
 DataOption = Annotated[
@@ -114,6 +117,34 @@ def status(data: DataOption = None, json: JsonOption = False) -> None:
 
 
 @group.command()
+def check(
+    *,
+    role: Annotated[
+        str | None,
+        typer.Option(help="Exit code 1 unless this user may do all that the role needs."),
+    ] = None,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show what the user of these settings can and cannot do on the broker, and as which role.
+
+    Nothing is changed and no record is read or written.
+    """
+    loaded = load(settings, set_)
+    names = _roles_of(loaded)
+    if role is not None and role not in names:
+        raise InputError(f"--role {role}: must be one of: {', '.join(names)}")
+    found = asyncio.run(_abilities(loaded))
+    if json:
+        print_json(_abilities_as_json(found, loaded))
+    else:
+        _say_abilities(found, loaded)
+    if role is not None and role not in found.roles:
+        sys.exit(EXIT_FOUND)
+
+
+@group.command()
 def logs(
     data: DataOption = None,
     node: Annotated[int, typer.Option(min=1, help="Which node.")] = 1,
@@ -159,6 +190,65 @@ def reset(
         print_json({"deleted": held, "data": str(broker.data)})
     else:
         out.print("deleted" if held else "there was nothing to delete")
+
+
+async def _abilities(settings: "Settings") -> "Abilities":
+    from streams.kafka.abilities import abilities
+    from streams.kafka.connection import admin_client
+
+    async with admin_client(settings.broker) as admin:
+        return await abilities(admin, settings)
+
+
+def _roles_of(settings: "Settings") -> list[str]:
+    from streams.kafka.rights import roles
+
+    return [role.name for role in roles(settings)]
+
+
+def _abilities_as_json(found: "Abilities", settings: "Settings") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "user": _who(settings),
+        "roles": list(found.roles),
+        "missing_topics": sorted(found.missing),
+        "rights": [asdict(right) for right in sorted(found.rights)],
+    }
+
+
+def _say_abilities(found: "Abilities", settings: "Settings") -> None:
+    from streams.kafka.abilities import TOPIC_OPERATIONS
+    from streams.kafka.rights import Right, roles
+
+    shown = table("", "topic, group or transactional id", *TOPIC_OPERATIONS)
+    topics = {r.name for role in roles(settings) for r in role.rights if r.resource == "topic"}
+    for name in sorted(topics):
+        missing = name in found.missing
+        marks = [
+            "yes" if Right("topic", name, o) in found.rights else "-" for o in TOPIC_OPERATIONS
+        ]
+        shown.add_row(name, *(["missing"] * len(marks) if missing else marks))
+    wanted = {r for role in roles(settings) for r in role.rights if r.resource != "topic"}
+    for right in sorted(wanted):
+        name = f"{right.resource} {right.name}{'…' if right.prefixed else ''}"
+        marks = ["" if o != right.operation else "yes" if right in found.rights else "-"
+                 for o in TOPIC_OPERATIONS]  # fmt: skip
+        shown.add_row(name, *marks)
+    out.print(shown)
+    able = ", ".join(found.roles) or "no role"
+    out.print(f"{_who(settings)} may do what these roles need: {able}", markup=False)
+    if found.missing:
+        out.print(
+            f"{len(found.missing)} topics are missing, or cannot be seen; see hb topics create",
+            style="yellow",
+        )
+
+
+def _who(settings: "Settings") -> str:
+    security = settings.broker.security
+    by_certificate = "the owner of the certificate" if security.cert_file else "everybody"
+    return security.username or ("the owner of the token" if security.token else by_certificate)
 
 
 def _users(file: Path | None) -> list[str]:

@@ -13,7 +13,7 @@ from streams.broker.java import find_java
 
 _LOG = "org.slf4j.simpleLogger"
 # The first of Java's two compilers is enough to move records, and takes less time and memory. Only
-# the second uses the processor's instructions for AES, without which TLS takes four times as long.
+# the second uses the processor's instructions for AES; without them TLS takes far longer.
 _ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 OPTIONS = (
     "-Xms64m",

@@ -11,7 +11,7 @@ from settings.errors import BrokerError
 from streams.kafka.rights import Right, Role
 
 _RESOURCES = {"topic": 2, "group": 3, "transactional-id": 5}
-_OPERATIONS = {
+OPERATIONS = {
     "read": 3, "write": 4, "create": 5, "describe": 8, "describe-configs": 10, "alter-configs": 11,
 }  # fmt: skip
 _LITERAL, _PREFIXED = 3, 4
@@ -56,7 +56,7 @@ async def add(admin: Any, rules: Iterable[Rule]) -> None:
     for rule in rules:
         right = rule.right
         pattern = _PREFIXED if right.prefixed else _LITERAL
-        resource, operation = _RESOURCES[right.resource], _OPERATIONS[right.operation]
+        resource, operation = _RESOURCES[right.resource], OPERATIONS[right.operation]
         request = CreateAclsRequest(
             resource, right.name, pattern, rule.principal, _ANYWHERE, operation, _ALLOW
         )
@@ -69,7 +69,7 @@ async def _allowed(admin: Any, principal: str) -> set[Rule]:
     request = DescribeAclsRequest(_ANY, None, _ANY, principal, None, _ANY, _ALLOW)
     answer = (await admin._send_request(request)).to_object()
     _check(answer["error_code"], answer["error_message"])
-    resources, operations = _inverse(_RESOURCES), _inverse(_OPERATIONS)
+    resources, operations = _inverse(_RESOURCES), _inverse(OPERATIONS)
     return {
         Rule(
             principal,

@@ -28,6 +28,7 @@ from settings.loading import load_settings
 from streams.broker import USER
 from streams.broker.reaper import temporary_broker
 from streams.faust.app import engine_config
+from streams.kafka.abilities import abilities
 from streams.kafka.acls import add, compare, rules_of
 from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
@@ -136,6 +137,25 @@ async def test_the_table_of_roles_and_operations(as_role):
     assert await may(as_role("reasons-c"), names) == [why, set()]
     assert await may(as_role("labels"), names) == [set(), {topics.labels}]
     assert await may(as_role("producer-a"), names) == [set(), {topics.instances("a")}]
+
+
+async def test_each_user_is_told_what_it_can_and_cannot_do(as_role):
+    """Without doing any of it: what `hb broker check` shows is what the access rules grant."""
+    config = as_role(None)
+    async with admin_client(config.broker) as admin:
+        able = await abilities(admin, config)
+        assert able.roles == tuple(role.name for role in roles(config)), "the administrator"
+        assert able.missing == {topic.name for topic in declared(config)}
+    await make_ready(as_role)
+    for role in roles(config):
+        async with admin_client(as_role(role.name).broker) as admin:
+            able = await abilities(admin, config)
+        assert role.name in able.roles
+        assert able.missing == frozenset()
+        implied = {replace(r, operation="describe") for r in role.rights}
+        assert able.rights - implied == role.rights - implied, role.name
+        others = [each for each in roles(config) if not each.rights <= role.rights | implied]
+        assert not {each.name for each in others} & {*able.roles}
 
 
 async def test_nobody_takes_the_place_of_a_task(as_role):

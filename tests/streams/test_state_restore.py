@@ -4,6 +4,7 @@ import logging
 import shutil
 
 import numpy as np
+import pytest
 from aiokafka import AIOKafkaProducer
 
 from streams.engine import AgentSpec
@@ -76,6 +77,22 @@ async def test_positions_beyond_the_input_are_refused(broker_address, prefix, tm
     async with running(conf, agent) as group:
         await until(lambda: group.statuses()[0].phase is Phase.FAILED)
         assert "its end was lost" in group.statuses()[0].reason
+
+
+@pytest.mark.parametrize(
+    ("shared", "key", "value"),
+    [(False, META_KEY, b"[]"), (False, b"\xff/patient", b"1"), (True, b"counts/short", b"1")],
+)
+async def test_what_somebody_else_wrote_to_a_changelog_stops_the_task_with_a_sentence(
+    broker_address, prefix, tmp_path, shared, key, value
+):
+    conf, agent = await prepare(broker_address, prefix, tmp_path)
+    topic = conf.shared_changelog("count") if shared else conf.changelog("count")
+    async with AIOKafkaProducer(bootstrap_servers=broker_address) as producer:
+        await producer.send_and_wait(topic, value, key, partition=0)
+    async with running(conf, agent) as group:
+        await until(lambda: group.statuses()[0].phase is Phase.FAILED)
+        assert "somebody else has written to it" in group.statuses()[0].reason
 
 
 async def _meta(address, conf):

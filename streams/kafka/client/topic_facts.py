@@ -29,6 +29,8 @@ from settings.errors import BrokerError
 
 _TOPIC = 2
 """The resource type of a topic, in requests about settings."""
+_NOT_ALLOWED = 29
+"""Kafka's code for a topic that a client is not authorised for."""
 _UNKNOWN = UUID(int=0)
 """Stands for no id: in a request by name, and in responses of brokers that keep none."""
 
@@ -101,11 +103,12 @@ class _MetadataQuestion(RequestStruct):  # type: ignore[misc]  # aiokafka is unt
 class _MetadataRequest(Request[_MetadataQuestion]):  # type: ignore[misc]  # aiokafka is untyped
     API_KEY = 3
 
-    def __init__(self, topics: Collection[str]) -> None:
+    def __init__(self, topics: Collection[str], *, allowed: bool = False) -> None:
         self._topics: list[Any] = [(_UNKNOWN, topic, {}) for topic in topics]
+        self._allowed = allowed
 
     def build(self, request_struct_class: type[_MetadataQuestion]) -> _MetadataQuestion:
-        return request_struct_class(self._topics, False, False, {})
+        return request_struct_class(self._topics, False, self._allowed, {})
 
 
 async def topic_ids(client: Any, topics: Collection[str]) -> dict[str, str]:
@@ -119,6 +122,18 @@ async def topic_ids(client: Any, topics: Collection[str]) -> dict[str, str]:
     if missing:
         raise BrokerError(f"a broker does not know topic {missing[0]} (yet)")
     return {name: topic_id.hex for name, topic_id in ids.items() if topic_id != _UNKNOWN}
+
+
+async def topic_operations(admin: Any, topics: Collection[str]) -> dict[str, int | None]:
+    """Return what we may do with each topic, as Kafka's bits by operation; None if it is missing.
+
+    A topic that we may not even describe looks the same whether it is there or not.
+    """
+    answer = await admin._send_request(_MetadataRequest(topics, allowed=True))
+    return {
+        name: 0 if error == _NOT_ALLOWED else None if error else bits
+        for error, name, _, _, _, bits, _ in answer.topics
+    }
 
 
 async def topic_setting(client: Any, topic: str, key: str) -> str | None:
