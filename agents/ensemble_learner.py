@@ -17,10 +17,10 @@ from agents.live_learners import LiveLearners, Liveness
 from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
 from agents.state_encoding import ENTRIES, pack, unpack
-from agents.totals import EnsembleTotals
-from learners.arrays.types import ABSTAINED, Ints
+from agents.totals import AmendmentTotals, EnsembleTotals
+from learners.arrays.types import ABSTAINED, MISSING, Ints
 from learners.ensemble import EnsembleLearner, Outcome
-from learners.join import Codec, Event, JoinRules, Label, Prediction, Reject
+from learners.join import Codec, Context, Event, JoinRules, Prediction, Reject, label_event
 from learners.payloads import ContextPayload, LabelPayload, PredictionPayload
 from schemas.deadletters import Digest, kept
 from schemas.errors import RecordError
@@ -58,6 +58,8 @@ def join_rules(settings: Settings) -> JoinRules:
         contextual=ensemble.context is not None,
         max_pending=ensemble.max_pending,
         max_remembered=ensemble.max_remembered,
+        amend_ttl=milliseconds(ensemble.amend_ttl),
+        max_amendable=ensemble.max_amendable,
     )
 
 
@@ -101,6 +103,7 @@ def spec(settings: Settings) -> AgentSpec:
             CountsTable("fusion_fnr_control", 2),
             CountsTable("assessment", probe.assessment.table.width),
             CountsTable("totals", EnsembleTotals.width(settings), cells=1),
+            CountsTable("amendments", AmendmentTotals.WIDTH, cells=1),
             CountsTable("latest", probe.latest.width, cells=1, adds=False),
             CountsTable("window", window.page_width, cells=window.pages, adds=False),
         ]
@@ -149,6 +152,7 @@ class EnsembleProcessor(Processor):
         self._moved = self._diagnosed = False
         self._settled = self._shrunk = 0
         self._learned: list[Ints] = []
+        self._amended: list[int] = []
         self._restore()
         if context.others is not None:
             self._others: Others = context.others
@@ -173,10 +177,14 @@ class EnsembleProcessor(Processor):
             packed = head.get(_HEAD)
             if packed is not None:
                 entries = ((key.decode(), value) for key, value in pending.items())
-                self.learner.ledger.restore({**unpack(packed), "counts": totals.counts}, entries)
+                counts = totals.counts | self._amendments().counts
+                self.learner.ledger.restore({**unpack(packed), "counts": counts}, entries)
                 self.learner.tally.put(_ONLY, totals.tally[None])
             numbers, pages = self._tables["window"].items()
             self.learner.window.put_pages(numbers, pages, totals.counts["settled"])
+
+    def _amendments(self) -> AmendmentTotals:
+        return AmendmentTotals(self._tables["amendments"].rows(_ONLY)[0])
 
     def save(self) -> None:
         """Write what changed to the tables."""
@@ -185,7 +193,7 @@ class EnsembleProcessor(Processor):
             self._moved = self._diagnosed = False
         if self._learned:
             self._save_learned()
-            self._settled, self._learned = 0, []
+            self._settled, self._learned, self._amended = 0, [], []
 
     def _save_join(self) -> None:
         learner, tables = self.learner, self._tables
@@ -194,7 +202,10 @@ class EnsembleProcessor(Processor):
             [(name.encode(), ledger.dump(name)) for name in ledger.touched()]
         )
         head = ledger.dump_head()
-        totals = EnsembleTotals.of(head.pop("counts"), ledger.sizes(), learner.tally.rows(_ONLY)[0])
+        counts = head.pop("counts")
+        totals = EnsembleTotals.of(counts, ledger.sizes(), learner.tally.rows(_ONLY)[0])
+        amendments = AmendmentTotals.of(counts, ledger.sizes()["amendable"], ledger.amendable_bytes)
+        tables["amendments"].put(_ONLY, amendments.row[None])
         tables["head"].put(_HEAD, pack(head))
         tables["totals"].put(_ONLY, totals.row[None])
         if self._diagnosed:
@@ -203,7 +214,8 @@ class EnsembleProcessor(Processor):
 
     def _save_learned(self) -> None:
         learner, tables = self.learner, self._tables
-        pages = learner.window.changed(self._settled)
+        amended = learner.window.pages_of(np.array(self._amended, np.int64))
+        pages = np.union1d(learner.window.changed(self._settled), amended)
         tables["window"].put(pages, learner.window.read_pages(pages))
         learned = np.unique(np.concatenate(self._learned))
         known = {"scores": np.arange(2 + 2 * len(self._names)), "assessment": self._every_label}
@@ -269,10 +281,12 @@ class EnsembleProcessor(Processor):
         self._outputs.send_diagnoses(outcome, out)
         others = self.learner.others(outcome.settled) if self._outputs.joint else None
         self._outputs.send_feedback(outcome.settled, out, others)
+        self._outputs.send_corrections(outcome.corrected, out)
         for rejection in outcome.rejections:
             self._send_dead(rejection, out)
-        if outcome.settled:
+        if outcome.settled or outcome.corrected:
             self._settled += len(outcome.settled)
+            self._amended += [each.serial for each in outcome.corrected]
             self._learned.append(outcome.cells)
 
     def _note(self, outcome: Outcome, events: Sequence[Event], out: Outbox) -> None:
@@ -324,8 +338,16 @@ class EnsembleProcessor(Processor):
         read = self._read_labels.read(batch.values)
         values, offsets, times = batch.values, batch.offsets, batch.timestamps
         events: list[Event] = [
-            Label(times[i], name, label, LabelPayload(offsets[i], kept(values[i])))
-            for i, name, label in zip(read.positions, read.ids, read.labels, strict=True)
+            label_event(
+                times[i],
+                name,
+                MISSING if label is None else label,
+                amends,
+                LabelPayload(offsets[i], kept(values[i])),
+            )
+            for i, name, label, amends in zip(
+                read.positions, read.ids, read.labels, read.amends, strict=True
+            )
         ]
         return events, read.errors
 
@@ -341,7 +363,7 @@ class EnsembleProcessor(Processor):
             out.dead(self._batch, event.reference, error)
             return
         payload: LabelPayload | ContextPayload
-        if isinstance(event, Label):
+        if not isinstance(event, Context):
             topic, payload = self._topics.labels, LabelPayload(*event.payload)
         else:
             topic, payload = self._topics.contexts, ContextPayload(*event.payload)

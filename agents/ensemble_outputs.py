@@ -4,16 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, product
 
 import numpy as np
+from msgspec.structs import replace
 
 from agents.agent_metrics import DIAGNOSED
 from agents.log_odds import LogOddsFormat
 from learners.arrays.shares import UNIT
-from learners.arrays.types import Floats
+from learners.arrays.types import MISSING, Floats
 from learners.assessment.assessment import Assessed
 from learners.assessment.bins import MILLION
 from learners.ensemble import Outcome
 from learners.fusion.base import Verdict
-from learners.join import Diagnose, Settle
+from learners.join import Correct, Diagnose, Settle
 from learners.payloads import ContextPayload
 from schemas.records import REFER, Diagnosis, Feedback, Opinion, TrackRecord
 from schemas.writing import by_name, encode_all
@@ -140,7 +141,7 @@ class EnsembleOutputs:
     def send_feedback(
         self, settled: Sequence[Settle], out: Outbox, others: Floats | None = None
     ) -> None:
-        """Send each local learner the labels of its predictions.
+        """Send each local learner the labels of its predictions: of each instance, the first.
 
         `others` (n, M, K) are the other learners' log-odds, for learners that learn jointly.
         """
@@ -156,6 +157,22 @@ class EnsembleOutputs:
                 times = [case.at for case in cases]
                 out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
 
+    def send_corrections(self, corrected: Sequence[Correct], out: Outbox) -> None:
+        """Send each local learner what has changed about the labels of its predictions."""
+        labels: dict[int, str | None] = dict(enumerate(self._labels)) | {MISSING: None}
+        for i, name in enumerate(self._names):
+            heard = [each for each in corrected if each.case.payloads[i] is not None]
+            if not heard:
+                continue
+            told = self._feedback([each.case for each in heard], i, [None] * len(heard))
+            values = encode_all(
+                replace(feedback, amends=True, was=labels[each.was])
+                for feedback, each in zip(told, heard, strict=True)
+            )
+            keys = [each.case.id.encode() for each in heard]
+            times = [each.case.at for each in heard]
+            out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
+
     def _others(
         self, learner: int, n: int, others: Floats | None
     ) -> Sequence[tuple[float, ...] | None]:
@@ -168,11 +185,12 @@ class EnsembleOutputs:
         self, cases: Sequence[Settle], learner: int, others: Sequence[tuple[float, ...] | None]
     ) -> Iterator[Feedback]:
         labels, joint = self._labels, self._joint[learner]
+        known: dict[int, str | None] = dict(enumerate(labels)) | {MISSING: None}
         for case, heard in zip(cases, others, strict=True):
             payload = case.payloads[learner]
             yield Feedback(
                 case.id,
-                labels[case.label],
+                known[case.label],
                 labels[label] if (label := case.labels[learner]) >= 0 else None,
                 payload.phase,
                 payload.cube,

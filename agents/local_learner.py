@@ -53,7 +53,9 @@ from streams.engine.state.table import Table, reading
 from streams.kafka.batch import Batch
 from streams.kafka.topics import Topics, local
 
-UNCOUNTABLE = RecordError(Reason.OUT_OF_RANGE, "phase, cube: expected those of a prediction")
+UNCOUNTABLE = RecordError(
+    Reason.OUT_OF_RANGE, "phase, cube, label: expected those of a prediction, and a label"
+)
 UNHEARD = RecordError(
     Reason.WRONG_DIMENSION, "others, log_odds: expected one entry per label, or one of two"
 )
@@ -105,7 +107,8 @@ class LocalProcessor(Processor):
         home = at_home(settings, context.partition)
         opener = instance_opener(settings, name)
         self._instances = RowReader(readable(self.learner.space), [home], opener)
-        known = {"label": settings.labels, "predicted": settings.labels, "rule": self._rules}
+        labels = settings.labels
+        known = {"label": labels, "predicted": labels, "was": labels, "rule": self._rules}
         self._feedback = Reader(Feedback, known=known, checks=[home])
         self._counts: CountsTable = context.tables["counts"]
         self._totals = LocalTotals(context.tables["totals"], len(self._rules))
@@ -231,23 +234,50 @@ class LocalProcessor(Processor):
         for position, error in read.errors:
             out.dead(batch, position, error)
         positions, records = self._usable(batch, read, out)
-        if not records:
+        first = [k for k, r in enumerate(records) if not r.amends]
+        self._correct([r for r in records if r.amends])
+        if not first:
             return
-        labelled = self._labelled(records)
-        self._counted.append((labelled.phase, labelled.cubes))
-        self._totals.count(LABELLED, len(records))
-        self.learner.count(labelled)
+        lessons = [records[k] for k in first]
+        truth = self._count(lessons, [r.label for r in lessons])
         # A record that a rule fails on is counted all the same; it only teaches nothing.
-        failed = self._teach(records, labelled.truth)
-        self._refuse(batch, [(positions[k], error) for k, error in failed], out)
+        failed = self._teach(lessons, truth)
+        self._refuse(batch, [(positions[first[k]], error) for k, error in failed], out)
+
+    def _correct(self, records: Sequence[Feedback]) -> None:
+        """Take back what labels counted that were amended or withdrawn, and count them anew.
+
+        Rules that learn cannot unlearn, and the features are gone: they are taught nothing.
+        """
+        back = [r for r in records if r.was is not None]
+        anew = [r for r in records if r.label is not None]
+        self._count(back, [r.was for r in back], -1)
+        self._count(anew, [r.label for r in anew])
+
+    def _count(
+        self, records: Sequence[Feedback], labels: Sequence[str | None], sign: int = 1
+    ) -> Ints:
+        """Count which rules were right by these labels, or take it back; return the labels."""
+        if not records:
+            return np.zeros(0, np.int64)
+        labelled = self._labelled(records, labels)
+        self._counted.append((labelled.phase, labelled.cubes))
+        self._totals.count(LABELLED, sign * len(records))
+        self.learner.count(labelled, sign)
+        return labelled.truth
 
     def _usable(
         self, batch: Batch, read: ReadBatch[Feedback], out: Outbox
     ) -> tuple[list[int], list[Feedback]]:
         """Return the feedback that is about this learner; the rest goes to the dead letters."""
         iup = self.learner.iup
-        grids = {n: iup.phase(n).partition.grid for n in range(1, iup.current + 1)}
-        known = [r.phase in grids and grids[r.phase].holds(int(r.cube)) for r in read.records]
+        # Labels that were withdrawn may have set the clock back: the phase before is known still.
+        last = max(iup.current, *iup.tables())
+        grids = {n: iup.phase(n).partition.grid for n in range(1, last + 1)}
+        known = [
+            r.phase in grids and grids[r.phase].holds(int(r.cube)) and (r.amends or bool(r.label))
+            for r in read.records
+        ]
         good = [
             fine and self._log_odds.fits(r.others) and self._log_odds.fits(r.log_odds)
             for fine, r in zip(known, read.records, strict=True)
@@ -259,13 +289,13 @@ class LocalProcessor(Processor):
                 out.dead(batch, position, UNHEARD if fine else UNCOUNTABLE)
         return list(compress(read.positions, good)), list(compress(read.records, good))
 
-    def _labelled(self, records: Sequence[Feedback]) -> Labelled:
+    def _labelled(self, records: Sequence[Feedback], labels: Sequence[str | None]) -> Labelled:
         return Labelled(
             phase=np.array([r.phase for r in records], np.int64),
             cubes=np.array([int(r.cube) for r in records], np.int64),
             rules=np.array([self._rule_index[r.rule] for r in records], np.int64),
             votes=self._votes(records),
-            truth=np.array([self._label_index[r.label] for r in records], np.int64),
+            truth=np.array([self._label_index[label] for label in labels], np.int64),
         )
 
     def _votes(self, records: Sequence[Feedback]) -> Ints:

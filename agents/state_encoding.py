@@ -36,6 +36,7 @@ ENTRIES = Codec(
     keep_context=keep_context,
     weigh=_weigh,
     shrink=_shrink,
+    size=len,
 )
 """Ledger entries as MessagePack: half the memory, and what is written down is what is kept."""
 

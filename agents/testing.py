@@ -78,9 +78,9 @@ class Pipeline:
                 self.publish(topic, name.encode(), value)
         return self.diagnosis(name)
 
-    def label(self, name: str, label: str) -> None:
-        """Publish what a patient really had."""
-        value = encode(Label(name, label, self.now))
+    def label(self, name: str, label: str | None, *, amends: bool = False) -> None:
+        """Publish what a patient really had; `amends` or None to correct what was said before."""
+        value = encode(Label(name, label, self.now, amends))
         self.publish(self.topics.labels, name.encode(), value)
 
     def wait(self, duration: str) -> None:

@@ -6,12 +6,12 @@ so monitoring reads them instead of the tables behind them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from learners.arrays.types import Ints
-from learners.join import COUNTERS
+from learners.join import AMENDMENTS, COUNTERS
 from learners.local.learner import Predictions
 from learners.theory.regret import local_regret_parts
 from settings.model import Settings
@@ -126,6 +126,44 @@ class EnsembleTotals:
     def predicted(self) -> Ints:
         """Diagnoses by label."""
         return self.tally[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class AmendmentTotals:
+    """What the ensemble learner counts of corrected labels, and what it holds for them.
+
+    The row is the join's counters of corrections, then how many instances can be corrected, and the
+    bytes that this takes.
+    """
+
+    WIDTH: ClassVar[int] = len(AMENDMENTS) + 2
+    row: Ints
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], amendable: int, size: int) -> "AmendmentTotals":
+        """Return the row of these totals."""
+        return cls(np.array([*(counts[name] for name in AMENDMENTS), amendable, size], np.int64))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The join's counters of corrections."""
+        return dict(zip(AMENDMENTS, self.row.tolist(), strict=False))
+
+    @property
+    def corrections(self) -> int:
+        """How often a label that had been learned was amended, withdrawn, or given again."""
+        changes = ("amendment_taken", "withdrawal_taken", "label_again")
+        return sum(self.counts[name] for name in changes)
+
+    @property
+    def amendable(self) -> int:
+        """How many labels can be corrected now."""
+        return int(self.row[-2])
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept for that."""
+        return int(self.row[-1])
 
 
 def summed(rows: Any, width: int) -> Ints:

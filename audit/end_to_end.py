@@ -203,6 +203,8 @@ def _recompute(observed: Observed, findings: Findings, tables: PartitionTables) 
             tables.tables, tables.window = ensemble_tables(learner), learner.window
         with findings.reporting("counters", where):
             tables.ensemble = audit_counters(observed, joined, findings)
+            # What the topics determine of these was compared with the other counters.
+            tables.amended = observed.amendments.row
             tables.latest = latest_again(observed, joined)
             audit_latest(observed, tables.latest, findings)
         with findings.reporting("contexts", where):

@@ -19,49 +19,72 @@ from audit.observed import (
 )
 from audit.recording.columns import count
 from learners.arrays.types import MISSING, Bools, Ints
-from learners.join import COUNTERS
+from learners.join import AMENDMENTS, COUNTERS
+from learners.join.entries import SettledEntry
 from streams.kafka.topics import ENSEMBLE
 
-_PARKED_LABELS = "label_parked-parked_label_settled-parked_label_unknown"
+_PARKED_LABELS = (
+    "label_parked+amendment_parked-withdrawal_parked-parked_label_settled-parked_label_unknown"
+)
+_REFUSED = ("conflict", "expired", "evicted", "pending_full")
 
 
 def audit_counters(observed: Observed, joined: Joined, findings: Findings) -> Ints:
     """Compare all totals that the topics determine; return the totals as they should be."""
     note = "" if observed.whole else "not compared: the start of its topics is gone"
     held = {**observed.head, **{f"now_{k}": n for k, n in observed.totals.waiting.items()}}
+    held |= {"now_amendable": observed.amendments.amendable, "bytes": observed.amendments.size}
     expected = {**_inputs(observed), **_outcomes(observed, joined), **_entries(observed)}
-    expected["label_duplicate"] = _repeated(expected)
+    if not observed.logs.labels.columns["amends"].any():
+        # Which of several labels was there first only the worker knows where some are amended.
+        expected["label_duplicate"] = _repeated(expected)
     tally = _tally(observed, joined)
-    wrong = sum(_sum(held, name) != number for name, number in expected.items())
-    wrong += int((tally != observed.totals.tally).sum())
+    wrong = {name: _sum(held, name) != number for name, number in expected.items()}
+    corrections = [each for name, each in wrong.items() if set(_terms(name)) <= _OF_CORRECTIONS]
+    differing = sum(wrong.values()) - sum(corrections)
+    differing += int((tally != observed.totals.tally).sum())
+    where = observed.place(ENSEMBLE)
     findings.table(
-        "ensemble counters", observed.place(ENSEMBLE), values=len(expected) + len(tally),
-        differing=0 if note else wrong, note=note,
+        "ensemble counters", where, values=len(wrong) - len(corrections) + len(tally),
+        differing=0 if note else differing, note=note,
+    )  # fmt: skip
+    findings.table(
+        "ensemble corrections", where, values=len(corrections),
+        differing=0 if note else sum(corrections), note=note,
     )  # fmt: skip
     return _row({**held, **expected}, expected[_PARKED_LABELS], tally)
 
 
+_OF_CORRECTIONS = {*AMENDMENTS, "now_amendable", "bytes"}
+
+
+def _terms(names: str) -> dict[str, str]:
+    """Return the counts that an expression such as `a+b-c` names, each with its sign."""
+    return {name: sign for sign, name in re.findall(r"([+-]?)(\w+)", names)}
+
+
 def _sum(held: dict[str, int], names: str) -> int:
-    """Return the sum or difference of counts that an expression such as `a+b-c` names."""
-    terms = re.findall(r"([+-]?)(\w+)", names)
-    return sum(-held[name] if sign == "-" else held[name] for sign, name in terms)
+    """Return the sum or difference of counts that an expression names."""
+    terms = _terms(names).items()
+    return sum(-held[name] if sign == "-" else held[name] for name, sign in terms)
 
 
 def _row(counts: dict[str, int], parked: int, tally: Ints) -> Ints:
     """Return the totals of these counts; how many labels ever were parked follows from the rest."""
     resolved = counts["parked_label_settled"] + counts["parked_label_unknown"]
+    resolved += counts["withdrawal_parked"] - counts["amendment_parked"]
     known = {**{name: counts[name] for name in COUNTERS}, "label_parked": parked + resolved}
     return EnsembleTotals.of(known, {name: counts[f"now_{name}"] for name in WAITING}, tally).row
 
 
 def _sum_of(kind: str) -> str:
-    return "+".join(name for name in COUNTERS if name.startswith(kind))
+    return "+".join(name for name in (*COUNTERS, *AMENDMENTS) if name.startswith(kind))
 
 
 def _inputs(observed: Observed) -> dict[str, int]:
     """Every event adds one to exactly one count; what was refused is in the dead letters."""
     topics = observed.topics
-    kinds = {"prediction_": topics.predictions, "label_": topics.labels}
+    kinds = {"prediction_": topics.predictions}
     if topics.contextual:
         kinds["context_"] = topics.contexts
     expected = {} if topics.contextual else {_sum_of("context_") + "+parked_context_unknown": 0}
@@ -69,9 +92,25 @@ def _inputs(observed: Observed) -> dict[str, int]:
         read = observed.within(topic, observed.log(topic).columns)
         expected[_sum_of(kind)] = int(read.sum())
         expected[f"{kind}pending_full"] = len(_read(observed, topic, "pending_full"))
-    for reason in ("conflict", "expired", "evicted"):
-        expected[f"label_{reason}"] = len(_read(observed, topics.labels, reason))
     expected["parked_label_unknown"] = len(_read(observed, topics.labels, "unknown"))
+    return expected | _labels(observed)
+
+
+def _labels(observed: Observed) -> dict[str, int]:
+    """Return the counts of labels, and of those that amend or withdraw one."""
+    topic = observed.topics.labels
+    columns = observed.log(topic).columns
+    read, amends = observed.within(topic, columns), columns["amends"]
+    expected = {
+        _sum_of("label_"): int((read & ~amends).sum()),
+        f"{_sum_of('amendment_')}+{_sum_of('withdrawal_')}": int((read & amends).sum()),
+    }
+    for reason in (*_REFUSED, "final"):
+        refused = np.isin(columns["offset"], _read(observed, topic, reason))
+        expected[f"label_{reason}"] = int((refused & ~amends).sum())
+        if reason != "conflict":
+            of = "amendment_final+withdrawal_final" if reason == "final" else f"amendment_{reason}"
+            expected[of] = int((refused & amends).sum())
     return expected
 
 
@@ -102,7 +141,8 @@ def _outcomes(observed: Observed, joined: Joined) -> dict[str, int]:
         "diagnosed_complete": int((made & complete).sum()),
         "diagnosed_incomplete": int((made & ~complete).sum()),
         "settled": settled,
-        "label_matched+parked_label_settled": settled,
+        "label_matched+amendment_matched+parked_label_settled": settled,
+        "unlearned": int((joined.amended & joined.settled & (joined.taught != joined.final)).sum()),
     }
     if not observed.head.get("forgotten"):
         expected["expired"] = int((status == EXPIRED_STATE).sum())
@@ -115,8 +155,11 @@ def _entries(observed: Observed) -> dict[str, int]:
     status, label = observed.pending.status, observed.pending.label
     waiting = ((status == PARKED) | (status == OPEN)) & (label != MISSING)
     found = {"now_parked": PARKED, "now_open": OPEN, "now_diagnosed": DIAGNOSED}
+    held = [e for e in observed.pending.entries.values() if isinstance(e, SettledEntry)]
     return {
         **{name: int((status == code).sum()) for name, code in found.items()},
+        "now_amendable": len(held),
+        "bytes": sum(len(entry.diagnosed) for entry in held),
         _PARKED_LABELS: int(waiting.sum()),
         "settled+expired+evicted-forgotten": int((status >= SETTLED).sum()),
     }
@@ -124,7 +167,7 @@ def _entries(observed: Observed) -> dict[str, int]:
 
 def _repeated(expected: dict[str, int]) -> int:
     """Return how many labels repeated another: all those without another outcome."""
-    refused = [f"label_{reason}" for reason in ("conflict", "expired", "evicted", "pending_full")]
+    refused = [f"label_{reason}" for reason in _REFUSED]
     known = ("settled", _PARKED_LABELS, "parked_label_unknown", *refused)
     return expected[_sum_of("label_")] - sum(expected[name] for name in known)
 

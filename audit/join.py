@@ -10,7 +10,13 @@ consistent with the inputs, patient by patient.
     open        none yet (one, under way)         waits in the entry
     diagnosed   one                               none
     settled     one                               is that of the entry; feedback to all heard
+    withdrawn   one                               none any more; feedback to all heard
     expired     one                               none
+
+What counts of several labels of a patient is the last word: an amendment or a withdrawal counts
+whatever was said before, another label only where there is none. Each change of a label that had
+been learned is a correction in the feedback; those of a patient follow each other, from the label
+that was learned first to the last word.
 """
 
 from dataclasses import dataclass
@@ -18,11 +24,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.findings import Findings
-from audit.observed import DIAGNOSED, GONE, OPEN, PARKED, SETTLED, Observed
+from audit.observed import (
+    DIAGNOSED,
+    GONE,
+    OPEN,
+    PARKED,
+    SETTLED,
+    WITHDRAWN_STATE,
+    Observed,
+    waited,
+)
 from audit.recording.columns import count, firsts
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason
-from learners.join.entries import DiagnosedEntry, OverEntry
+from learners.join.entries import DiagnosedEntry, OverEntry, SettledEntry
 from learners.payloads import Decision
 from streams.kafka.topics import ENSEMBLE
 
@@ -37,8 +52,11 @@ class Joined:
     first      (M, N) the learner's first prediction: it wins
     diagnosis  (N,)   the diagnosis
     feedback   (M, N) the first feedback
-    label      (N,)   the first label that was read and not refused
-    settled    (N,)   whether the state says that the label was used
+    label      (N,)   the label that counts, of those that were read and not refused
+    settled    (N,)   whether the state says that a label was used; it may have been withdrawn since
+    amended    (N,)   whether a label was amended or withdrawn
+    taught     (N,)   of these: the label that was learned first, and
+    final      (N,)   the one that counts by the state, both MISSING where there is none
     """
 
     first: Ints
@@ -46,6 +64,9 @@ class Joined:
     feedback: Ints
     label: Ints
     settled: Bools
+    amended: Bools
+    taught: Ints
+    final: Ints
 
 
 class JoinAudit:
@@ -78,14 +99,42 @@ class JoinAudit:
             mine = np.flatnonzero(self.heard & (predictions["learner"] == i))
             first[i] = _places(predictions["id"], mine, size)
         feedback = [firsts(log.columns["id"], size) for log in self.logs.feedback.values()]
-        used = np.flatnonzero(self.used_labels)
-        label = _places(self.logs.labels.columns["id"], used, size)
-        settled = self.status == SETTLED
+        label, amended = self._last_words()
+        settled = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
         if self.forgets:
             # What is forgotten was settled if its feedback is there.
-            settled = settled | (self.gone & (label >= 0) & (np.max(feedback, 0) >= 0))
+            known = (label >= 0) | amended
+            settled = settled | (self.gone & known & (np.max(feedback, 0) >= 0))
         diagnosis = firsts(self.logs.diagnoses.columns["id"], size)
-        return Joined(first, diagnosis, np.array(feedback), label, settled)
+        told = self._told(np.array(feedback))
+        kept = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
+        last = np.where(label >= 0, _take(self.logs.labels.columns["label"], label), MISSING)
+        final = np.where(kept, self.observed.pending.label, last)
+        return Joined(
+            first, diagnosis, np.array(feedback), label, settled, amended, told, final
+        )  # fmt: skip
+
+    def _told(self, feedback: Ints) -> Ints:
+        """Return the label of the first feedback on each instance, MISSING where there is none."""
+        told = np.full(self.size, MISSING, np.int64)
+        for at, log in zip(feedback, self.logs.feedback.values(), strict=True):
+            told = np.where(at >= 0, _take(log.columns["label"], at), told)
+        return told
+
+    def _last_words(self) -> tuple[Ints, Bools]:
+        """Return the label record that counts for each instance, and where one amends another."""
+        columns = self.logs.labels.columns
+        used = np.flatnonzero(self.used_labels)
+        label = _places(columns["id"], used, self.size)
+        amends = columns["amends"][used]
+        amended = count(columns["id"][used[amends]], self.size) > 0
+        for at in used[amended[columns["id"][used]]].tolist():
+            number, says = columns["id"][at], columns["label"][at]
+            if columns["amends"][at]:
+                label[number] = at if says != MISSING else -1
+            elif label[number] < 0:
+                label[number] = at
+        return label, amended
 
     def run(self) -> Joined:
         """Check everything; return what happened to each instance."""
@@ -94,6 +143,7 @@ class JoinAudit:
         self._labels()
         self._count_labels()
         self._feedback()
+        self._corrections()
         self._handed_back()
         self._entries()
         return self.joined
@@ -143,24 +193,31 @@ class JoinAudit:
         """Check that every label that was read has exactly one outcome."""
         findings, status, scope = self.findings, self.status, self.scope
         columns, joined = self.logs.labels.columns, self.joined
-        used = count(columns["id"][self.used_labels], self.size)
+        plain = self.used_labels & ~columns["amends"]
+        used = count(columns["id"][plain], self.size)
+        due = (joined.label >= 0) | ((used > 0) & ~joined.amended)
         first = np.where(joined.label >= 0, _take(columns["label"], joined.label), MISSING)
         waiting = ((status == PARKED) | (status == OPEN)) & (self.observed.pending.label >= 0)
-        kept = np.where(waiting | (status == SETTLED), self.observed.pending.label, first)
+        over = waiting | (status == SETTLED) | (status == WITHDRAWN_STATE)
+        kept = np.where(over, self.observed.pending.label, first)
         # A label that repeats one that waited in vain is counted, and not kept.
         in_vain = np.isin(columns["offset"], self.observed.refused(self.topics.labels, "unknown"))
         vain = count(columns["id"][in_vain], self.size) > 0
-        lost = (used > 0) & ~joined.settled & ~waiting & ~vain
-        again = columns["label"] != kept[columns["id"]]
+        lost = due & ~joined.settled & ~waiting & ~vain
+        ids = columns["id"]
+        said = np.where(joined.amended[ids], first[ids], columns["label"])
+        again = said != kept[ids]
         again &= self.used_labels & ~lost[columns["id"]] & ~vain[columns["id"]]
         if self.forgets:
             again &= ~self.gone[columns["id"]]
         findings.lost("labels", self.where, lost & scope)
         findings.differing("labels of the state", self.where, again & scope[columns["id"]])
-        bare = joined.settled & (used == 0) & scope
+        bare = joined.settled & (used == 0) & ~joined.amended & scope
         findings.differing("settlements without label", self.where, bare)
         findings.count("labels_waiting", waiting.sum())
-        findings.count("labels_repeated", np.maximum(used - (joined.settled | waiting), 0).sum())
+        once = (joined.settled | waiting) & ~joined.amended
+        findings.count("labels_repeated", np.maximum(used - once, 0)[~joined.amended].sum())
+        findings.count("labels_amending", (self.used_labels & columns["amends"]).sum())
 
     def _count_labels(self) -> None:
         """Count labels by outcome."""
@@ -180,7 +237,7 @@ class JoinAudit:
         labels = count(self.logs.labels.columns["id"], self.size)
         for i, (name, log) in enumerate(self.logs.feedback.items()):
             ids = log.columns["id"]
-            sent = count(ids, self.size)
+            sent = count(ids[~log.columns["amends"]], self.size)
             spoke = np.where(self.joined.diagnosis >= 0, _take(said[:, i], self.joined.diagnosis),
                              MISSING) != MISSING  # fmt: skip
             where = self.observed.place(self.topics.feedback(name))
@@ -191,6 +248,24 @@ class JoinAudit:
             self.findings.differing("feedback without label or prediction", where,
                                     nowhere & self.scope)  # fmt: skip
 
+    def _corrections(self) -> None:
+        """Check that corrections lead from the label learned first to the one that counts."""
+        due = self.joined.amended & self.joined.settled & self.scope
+        for name, log in self.logs.feedback.items():
+            columns, counts = log.columns, np.full(self.size, MISSING, np.int64)
+            broken, reached = np.zeros(self.size, np.bool_), np.zeros(self.size, np.bool_)
+            amended = np.flatnonzero(due[columns["id"]])
+            for at in amended.tolist():
+                number = columns["id"][at]
+                broken[number] |= columns["amends"][at] and columns["was"][at] != counts[number]
+                counts[number] = columns["label"][at]
+                # Later ones may have been under way when the state was read.
+                reached[number] |= counts[number] == self.joined.final[number]
+            told = count(columns["id"][amended], self.size) > 0
+            where = self.observed.place(self.topics.feedback(name))
+            self.findings.differing("corrections in feedback", where, (broken | ~reached) & told)
+            self.findings.count("corrections", columns["amends"].sum())
+
     def _handed_back(self) -> None:
         """Compare what feedback says with the label and the prediction it is about."""
         predictions, labels = self.logs.predictions.columns, self.logs.labels.columns
@@ -199,8 +274,10 @@ class JoinAudit:
             columns, ids = log.columns, log.columns["id"]
             at, label = self.joined.first[i][ids], self.joined.label[ids]
             label = np.where(label >= 0, label, anything[ids])
-            known = (at >= 0) & (label >= 0) & self.scope[ids]
+            known = (at >= 0) & ((label >= 0) | self.joined.amended[ids]) & self.scope[ids]
             wrong = columns["label"] != _take(labels["label"], label)
+            # Which of several labels counted at the time is what `_corrections` follows.
+            wrong &= ~self.joined.amended[ids]
             for field in FIELDS:
                 told = columns["predicted" if field == "label" else field]
                 wrong = wrong | (told != _take(predictions[field], at))
@@ -217,9 +294,10 @@ class JoinAudit:
         """Compare what the state keeps of each waiting instance with its predictions."""
         labels = self.logs.predictions.columns["label"]
         wrong = compared = 0
-        for number, entry in self.observed.pending.entries.items():
-            if isinstance(entry, OverEntry) or not self.scope[number]:
+        for number, held in self.observed.pending.entries.items():
+            if isinstance(held, OverEntry) or not self.scope[number]:
                 continue
+            entry = waited(held) if isinstance(held, SettledEntry) else held
             compared += 1
             told = [labels[at] if at >= 0 else MISSING for at in self.joined.first[:, number]]
             kept = zip(entry.labels, told, strict=True)

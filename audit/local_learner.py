@@ -65,7 +65,7 @@ class LocalAudit:
         learned = self._learned()
         taught = learn_again(self, learned)
         counts = self._counts()
-        totals = self._totals(learned, counts)
+        totals = self._totals(counts)
         audit_models(self, taught)
         return totals
 
@@ -133,7 +133,11 @@ class LocalAudit:
         read = self.observed.within(topic, self.feedback)
         self.findings.count("feedback", len(self.feedback))
         self.findings.count("feedback_under_way", (~read).sum())
-        return read & first_of_each(self.feedback["id"])
+        plain = ~self.feedback["amends"]
+        first = np.zeros(len(plain), np.bool_)
+        first[plain] = first_of_each(self.feedback["id"][plain])
+        self.corrected = read & ~plain
+        return read & first
 
     def _counts(self) -> CellTable:
         again = counts_of(self.learner)
@@ -144,10 +148,10 @@ class LocalAudit:
         )
         return again
 
-    def _totals(self, learned: Bools, counts: CellTable) -> Ints:
+    def _totals(self, counts: CellTable) -> Ints:
         """Compare the learner's totals with the topics, except for what no topic shows."""
         live = self.state.counts["totals"].rows(np.zeros(1, np.int64))[0]
-        again = self._recounted(learned, counts, live)
+        again = self._recounted(counts, live)
         note = "" if self.observed.whole else "not compared: the start of its topics is gone"
         self.findings.table(
             f"{local(self.name)} totals", self.where, values=len(again) - 1,
@@ -163,10 +167,10 @@ class LocalAudit:
         seen, ids = count(self.instances["id"][self.read], self.observed.size), self.said["id"]
         return np.asarray(occurrences(ids) < seen[ids])
 
-    def _recounted(self, learned: Bools, counts: CellTable, live: Ints) -> Ints:
+    def _recounted(self, counts: CellTable, live: Ints) -> Ints:
         rows, said, early = self.instances["id"][self.read], self.said, self.early()
         again = np.zeros_like(live)
-        again[LABELLED] = learned.sum()
+        again[LABELLED] = self.learner.iup.labelled
         again[INSTANCES] = len(rows)
         again[EXPLORED] = (said["exploring"] & early).sum()
         again[FORGOTTEN] = live[FORGOTTEN]
@@ -192,18 +196,27 @@ def learn_again(audit: LocalAudit, learned: Bools) -> Taught:
     """Let the learner learn from the feedback again; return what its rules were taught."""
     columns, learner = audit.feedback, audit.learner
     taught = lessons_of(audit, learned)
-    labelled = Labelled(
-        phase=columns["phase"][learned].astype(np.int64),
-        cubes=columns["cube"][learned],
-        rules=columns["rule"][learned].astype(np.int64),
-        votes=_votes(audit, learned),
-        truth=columns["label"][learned].astype(np.int64),
-    )
+    back = audit.corrected & (columns["was"] != MISSING)
+    anew = audit.corrected & (columns["label"] != MISSING)
+    learner.count(_labelled(audit, back, "was"), -1)
+    learner.count(_labelled(audit, anew, "label"))
     try:
-        learner.learn(labelled, taught.lessons)
+        learner.learn(_labelled(audit, learned, "label"), taught.lessons)
     except RuleError:
         return taught._replace(failed=True)
     return taught
+
+
+def _labelled(audit: LocalAudit, rows: Bools, label: str) -> Labelled:
+    """Return what some feedback says, with one of its two labels."""
+    columns = audit.feedback
+    return Labelled(
+        phase=columns["phase"][rows].astype(np.int64),
+        cubes=columns["cube"][rows],
+        rules=columns["rule"][rows].astype(np.int64),
+        votes=_votes(audit, rows),
+        truth=columns[label][rows].astype(np.int64),
+    )
 
 
 def _votes(audit: LocalAudit, learned: Bools) -> Ints:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from agents.state_encoding import unpack
-from agents.totals import EnsembleTotals
+from agents.totals import AmendmentTotals, EnsembleTotals
 from audit.live_state import LiveState
 from audit.recording.columns import Columns, firsts
 from audit.recording.partition_logs import PartitionLogs
@@ -16,16 +16,18 @@ from learners.join import Reason
 from learners.join.entries import (
     EVICTED,
     EXPIRED,
+    WITHDRAWN,
     DiagnosedEntry,
     Entry,
     OpenEntry,
     OverEntry,
+    SettledEntry,
     entry_of,
 )
 from settings.model import Settings
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
-GONE, PARKED, OPEN, DIAGNOSED, SETTLED, EXPIRED_STATE, EVICTED_STATE = range(7)
+GONE, PARKED, OPEN, DIAGNOSED, SETTLED, EXPIRED_STATE, EVICTED_STATE, WITHDRAWN_STATE = range(8)
 """What the ensemble learner's state says of an instance; GONE: nothing, or nothing any more."""
 
 
@@ -109,9 +111,15 @@ class Observed:
         return EnsembleTotals(self.state(ENSEMBLE).counts["totals"].rows(np.zeros(1, np.int64))[0])
 
     @cached_property
+    def amendments(self) -> AmendmentTotals:
+        """What the ensemble learner counted of corrected labels."""
+        rows = self.state(ENSEMBLE).counts["amendments"].rows(np.zeros(1, np.int64))
+        return AmendmentTotals(rows[0])
+
+    @cached_property
     def head(self) -> dict[str, int]:
         """The counts that the ensemble learner's join keeps."""
-        return self.totals.counts
+        return self.totals.counts | self.amendments.counts
 
     @cached_property
     def pending(self) -> Pending:
@@ -166,8 +174,11 @@ class Observed:
 
 def _check_entry(entry: Entry, learners: int, labels: int) -> None:
     """Raise if an entry speaks of learners or labels that there are not."""
-    if isinstance(entry, OverEntry):
-        known = (*range(labels), EXPIRED, EVICTED, MISSING)
+    if isinstance(entry, SettledEntry):
+        _check_entry(waited(entry), learners, labels)
+        sound = entry.outcome in (*range(labels), WITHDRAWN) and entry.taught in range(labels)
+    elif isinstance(entry, OverEntry):
+        known = (*range(labels), EXPIRED, EVICTED, WITHDRAWN, MISSING)
         sound = entry.outcome in known
     else:
         sound = len(entry.labels) == learners
@@ -178,11 +189,18 @@ def _check_entry(entry: Entry, learners: int, labels: int) -> None:
         raise ValueError("an entry of other settings")
 
 
+def waited(entry: SettledEntry) -> DiagnosedEntry:
+    """Return the entry that had waited for the label."""
+    return DiagnosedEntry(*unpack(entry.diagnosed))
+
+
+_OUTCOMES = {EXPIRED: EXPIRED_STATE, EVICTED: EVICTED_STATE, WITHDRAWN: WITHDRAWN_STATE}
+
+
 def _status(entry: Entry) -> tuple[int, int]:
     """Return the state and the label of an instance from its entry."""
-    if isinstance(entry, OverEntry):
-        outcome = entry.outcome
-        return {EXPIRED: EXPIRED_STATE, EVICTED: EVICTED_STATE}.get(outcome, SETTLED), outcome
+    if isinstance(entry, OverEntry | SettledEntry):
+        return _OUTCOMES.get(entry.outcome, SETTLED), max(entry.outcome, MISSING)
     if isinstance(entry, DiagnosedEntry):
         return DIAGNOSED, MISSING
     predicted = any(label != MISSING for label in entry.labels)

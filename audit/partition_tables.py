@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from agents.monitor.scores import Sums
-from agents.totals import EnsembleTotals, local_width, summed
+from agents.totals import AmendmentTotals, EnsembleTotals, local_width, summed
 from audit.observed import Observed
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Ints
@@ -29,6 +29,7 @@ class PartitionTables:
     tables    the ensemble learner's tables of counts
     totals    the totals of each local learner
     ensemble  the totals of the ensemble learner
+    amended   what it counted of corrected labels
     latest    when the latest diagnosis was made and its shares, if there was one
     window    the last labelled instances
     whole     whether the topics go back to their start; if not, recomputed tables are incomplete
@@ -39,6 +40,7 @@ class PartitionTables:
     tables: Mapping[str, CellTable] = field(default_factory=dict)
     totals: dict[str, Ints] = field(default_factory=dict)
     ensemble: Ints | None = None
+    amended: Ints | None = None
     latest: Ints | None = None
     window: Window | None = None
 
@@ -58,6 +60,7 @@ def live_tables(observed: Observed) -> PartitionTables:
             for name in settings.learners
         },
         observed.totals.row,
+        observed.amendments.row,
         latest[0] if len(latest) else None,
         window,
     )
@@ -78,6 +81,11 @@ def sums(settings: Settings, parts: Sequence[PartitionTables]) -> Sums:
         },
         ensemble=EnsembleTotals(
             summed([part.ensemble for part in parts if part.ensemble is not None], width)
+        ),
+        amended=AmendmentTotals(
+            summed(
+                [part.amended for part in parts if part.amended is not None], AmendmentTotals.WIDTH
+            )
         ),
         recent=None if window is None else window.confusion(),
         risen=0.0 if window is None else risen(window.wrong()),

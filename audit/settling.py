@@ -8,6 +8,7 @@ feedback.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from learners.arrays.types import MISSING, Ints
 from learners.assessment.assessment import packed
 from learners.assessment.bins import chance_bins, support_bins
 from learners.ensemble import EnsembleLearner
-from learners.join import Settle
+from learners.join import Correct, Settle
 from learners.payloads import NOTHING_HEARD, Decision, PredictionPayload
 from learners.scores.window import Window
 from streams.kafka.topics import ENSEMBLE
@@ -47,7 +48,8 @@ class SettlingAudit:
     def run(self) -> EnsembleLearner:
         """Recompute and compare; return the learner that has learned it all again."""
         order, certain = self._order()
-        sureness = SurenessAudit(self.observed, self.findings, certain=certain)
+        corrected = bool((self.joined.amended & self.joined.settled).any())
+        sureness = SurenessAudit(self.observed, self.findings, certain=certain, corrected=corrected)
         for start in range(0, len(order), _CHUNK):
             numbers = order[start : start + _CHUNK]
             cases = [self._settle(number) for number in numbers]
@@ -55,10 +57,23 @@ class SettlingAudit:
             self._others(numbers, cases)
             sureness.follow(cases)
         sureness.report()
+        self._correct(order)
         self._note_diagnoses()
         self._tables(certain)
         self._window()
         return self.learner
+
+    def _correct(self, order: Sequence[int]) -> None:
+        """Count anew what was corrected: integers do not mind the order, nor what was between."""
+        joined = self.joined
+        corrections = [
+            Correct(replace(case, label=int(joined.final[number])), case.label, case.label, serial)
+            for serial, number in enumerate(order)
+            if joined.amended[number] and joined.final[number] != joined.taught[number]
+            for case in [self._settle(number)]
+        ]
+        if corrections:
+            self.learner.correct(corrections)
 
     def _note_diagnoses(self) -> None:
         """Count answers and referrals; no label is needed."""
@@ -83,11 +98,13 @@ class SettlingAudit:
 
     def _order(self) -> tuple[list[int], bool]:
         """Return the settled instances in the order of settling, and whether it is certain."""
-        usable = self.joined.settled & (self.joined.diagnosis >= 0) & (self.joined.label >= 0)
+        told = np.where(self.joined.amended, self.joined.taught >= 0, self.joined.label >= 0)
+        usable = self.joined.settled & (self.joined.diagnosis >= 0) & told
         sequences, times = [], np.zeros(self.observed.size, np.int64)
         for log in self.logs.feedback.values():
-            ids = log.columns["id"]
-            times[ids] = log.columns["at"]
+            plain = ~log.columns["amends"]
+            ids = log.columns["id"][plain]
+            times[ids] = log.columns["at"][plain]
             sequences.append(ids[usable[ids]].tolist())
         order, certain = merged_order(sequences, times.tolist())
         missed = np.setdiff1d(np.flatnonzero(usable), np.array(order, np.int64)).tolist()
@@ -111,11 +128,17 @@ class SettlingAudit:
         sure = self._kept(at, label)
         past = bool(diagnoses["history"][at])
         decision = Decision(self._cell(at), label, parts, votes, basis, sure, past)
-        truth = int(self.logs.labels.columns["label"][self.joined.label[number]])
         return Settle(
-            self.names[number], int(self.times[number]), truth, tuple(labels), tuple(payloads), (),
-            None, bool(diagnoses["complete"][at]), decision, int(diagnoses["at"][at]),
+            self.names[number], int(self.times[number]), self._truth(number),
+            tuple(labels), tuple(payloads), (), None, bool(diagnoses["complete"][at]), decision,
+            int(diagnoses["at"][at]),
         )  # fmt: skip
+
+    def _truth(self, number: int) -> int:
+        """Return the label that an instance was settled with."""
+        if self.joined.amended[number]:
+            return int(self.joined.taught[number])
+        return int(self.logs.labels.columns["label"][self.joined.label[number]])
 
     def _kept(self, at: int, label: int) -> bytes:
         """Return what was kept of how sure a diagnosis was; nothing if it does not say."""

@@ -27,11 +27,13 @@ _TABLE = "ensemble chances, answers and track records"
 class SurenessAudit:
     """Compares diagnoses with an assessment that learns again."""
 
-    def __init__(self, observed: Observed, findings: Findings, *, certain: bool) -> None:
+    def __init__(
+        self, observed: Observed, findings: Findings, *, certain: bool, corrected: bool
+    ) -> None:
         self._columns = observed.logs.diagnoses.columns
         self._assessment = assessment(observed.settings)
         self._findings, self._where = findings, observed.place(ENSEMBLE)
-        self._note = _unknowable(observed, certain)
+        self._note = _unknowable(observed, certain, corrected)
         self._now = self.differing = 0
         learned = self._columns["learned"]
         told = (learned >= 0) & (self._columns["support"].min(axis=1, initial=0) >= 0)
@@ -84,10 +86,12 @@ _TOLERANCE = 1e-3
 """Ends of intervals are found by bisection, which other processors may round differently."""
 
 
-def _unknowable(observed: Observed, certain: bool) -> str:
+def _unknowable(observed: Observed, certain: bool, corrected: bool) -> str:
     """Say why they cannot be recomputed; nothing if they can."""
     if observed.settings.topics.partitions > 1:
         return "not compared: what a partition had heard of the others is not on record"
     if not observed.whole:
         return "not compared: the start of its topics is gone"
+    if corrected:
+        return "not compared: labels were corrected between diagnoses, and it is not known where"
     return "" if certain else "not compared: the order of the labels is not known"

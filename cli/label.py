@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def label(
+    *,
     pairs: Annotated[
         list[str] | None,
         typer.Argument(metavar="ID=LABEL…", help="Patients and their true labels."),
@@ -26,22 +27,48 @@ def label(
             metavar="FILE", help="Read them from a CSV or `.jsonl` file with ids and labels."
         ),
     ] = None,
+    amend: Annotated[
+        bool,
+        typer.Option(
+            "--amend", help="They count whatever was said before; otherwise the first label does."
+        ),
+    ] = False,
+    withdraw: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Withdraw the label of this patient; may be given more than once.",
+        ),
+    ] = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
     """Publish true labels: `hb label a17=malignant b02=benign`, or from a file.
 
-    All are published, or none if one of them cannot be used. The first label of a patient counts.
+    All are published, or none if one of them cannot be used. The first label of a patient counts,
+    and a different one is refused. To correct it: `hb label --amend a17=benign`. To take it back:
+    `hb label --withdraw a17`. Both can be done for ensemble.amend_ttl after the first label.
     """
-    from agents.clients.label_publishing import pairs_in, pairs_of, publish_labels
+    from agents.clients.label_publishing import pairs_in, pairs_of, publish_labels, withdrawals
 
-    if not pairs and file is None:
-        raise typer.BadParameter("give ID=LABEL, or a --file")
+    taken = withdrawals(withdraw or ())
+    if not pairs and file is None and not taken:
+        raise typer.BadParameter("give ID=LABEL, a --file, or --withdraw ID")
     loaded = load(settings, set_)
-    found = pairs_of(pairs or ()) + (pairs_in(file, loaded) if file else [])
-    count = asyncio.run(publish_labels(loaded, found))
+    found = pairs_of(pairs or ()) + (pairs_in(file, loaded) if file else []) + taken
+    count = asyncio.run(publish_labels(loaded, found, amends=amend)) - len(taken)
     if json:
-        print_json({"labels": count})
-    else:
-        out.print(f"published: {count:,} label{'s' if count != 1 else ''}", highlight=False)
+        print_json({"labels": count, "withdrawn": len(taken), "amends": amend})
+        return
+    said = [_words(count, "label"), _words(len(taken), "withdrawal")]
+    out.print(f"published: {', '.join(filter(None, said))}", highlight=False)
+
+
+def _words(count: int, noun: str) -> str:
+    """Return how many of something there are, nothing for none.
+
+    >>> _words(2, "label"), _words(0, "label")
+    ('2 labels', '')
+    """
+    return f"{count:,} {noun}{'s' if count != 1 else ''}" if count else ""

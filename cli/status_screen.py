@@ -87,6 +87,12 @@ def report(settings: "Settings", found: "Overview") -> dict[str, Any]:
         "parked": found.parked,
         "max_pending": found.limit,
         "labelled": board.labelled,
+        "corrections": {
+            "amended": found.counts["amendment_taken"] + found.counts["label_again"],
+            "withdrawn": found.counts["withdrawal_taken"],
+            "unlearned": found.counts["unlearned"],
+            "amendable": found.amendable[0],
+        },
         "taught": board.taught,
         "rates": board.rates,
         "rates_of_last_1000": board.recent,
@@ -147,6 +153,17 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def _corrections(counts: "Mapping[str, int]") -> list[str]:
+    """Say how many labels were corrected, and what cannot unlearn."""
+    changed = counts["amendment_taken"] + counts["label_again"]
+    if not changed + counts["withdrawal_taken"]:
+        return []
+    line = f"{changed:,} labels amended, {counts['withdrawal_taken']:,} withdrawn after they were"
+    unlearned = counts["unlearned"]
+    rules = f"; rules that learn still hold {unlearned:,} as they were" if unlearned else ""
+    return [f"{line} learned: counted anew{rules}"]
+
+
 def _sentences(found: "Overview") -> list["RenderableType"]:
     from rich.text import Text
 
@@ -165,6 +182,7 @@ def _sentences(found: "Overview") -> list["RenderableType"]:
         lines.append(
             f"{board.taught:,} of these labels were history (error rate {rate}), counted apart"
         )
+    lines += _corrections(counts)
     if repeated := sum(found.repeated.values()):
         lines.append(
             f"{repeated:,} predictions were for patients that had one already or were over:"

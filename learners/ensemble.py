@@ -4,7 +4,8 @@
     2. fuse     all diagnoses of a batch at once (`learners.fusion.base`)
     3. assess   how sure they are: chance, answer, track record (`learners.assessment`)
     4. settle   the labels that are there: losses, confusion counts, expected loss, assessment
-    5. report   what to send: diagnoses, feedback to each LL, rejections
+    5. correct  labels that were amended or withdrawn: take back what they counted, count anew
+    6. report   what to send: diagnoses, feedback to each LL, rejections
 
 Predictions come with a `PredictionPayload`, contexts with a `ContextPayload`; both come back with
 the settlement or the rejection.
@@ -27,7 +28,7 @@ from learners.assessment.assessment import Assessed, Assessment
 from learners.assessment.fusion import guessed
 from learners.fusion.ballot_log_odds import log_odds_of_others
 from learners.fusion.base import UNKNOWN, Ballot, Fusion, Verdict
-from learners.join import Codec, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
+from learners.join import Codec, Correct, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
 from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, PredictionPayload
 from learners.scores.error_rates import confusion
 from learners.scores.window import Window
@@ -40,6 +41,7 @@ class Outcome:
     diagnoses, verdict   the instances to diagnose, and row by row what was decided
     assessed             and how sure that is
     settled              the instances whose label is known, with what was kept of them
+    corrected            those whose label has changed since
     cells                the context cubes that learned
     """
 
@@ -47,6 +49,7 @@ class Outcome:
     verdict: Verdict
     assessed: Assessed
     settled: list[Settle]
+    corrected: list[Correct]
     expiries: list[Expire]
     rejections: list[Reject]
     cells: Ints
@@ -109,8 +112,17 @@ class EnsembleLearner:
         )
         settled = self.ledger.settle([Decision(*row) for row in rows])
         learned = self.learn(settled)
+        if step.corrections:
+            learned = np.union1d(learned, self.correct(step.corrections))
         return Outcome(
-            step.diagnoses, verdict, assessed, settled, step.expiries, step.rejections, learned
+            step.diagnoses,
+            verdict,
+            assessed,
+            settled,
+            step.corrections,
+            step.expiries,
+            step.rejections,
+            learned,
         )
 
     def own_experience(self) -> tuple[int, Ints]:
@@ -194,32 +206,69 @@ class EnsembleLearner:
         """Count what the labels say; return the context cubes that changed."""
         if not settled:
             return np.zeros(0, np.int64)
+        truth, decisions, ballot, verdict = self._recall(settled)
+        self.fusion.learn(ballot, verdict, truth)
+        past = np.array([decision.history for decision in decisions], np.bool_)
+        predicted = self._count(ballot, verdict, truth, past)
+        at = np.array([case.at for case in settled])
+        self.window.push(at, np.where(past, MISSING, truth), predicted)
+        learn_sureness(self.assessment, decisions, truth)
+        return np.unique(ballot.cells)
+
+    def correct(self, corrections: Sequence[Correct]) -> Ints:
+        """Count labels anew that have changed; return the context cubes that changed.
+
+        All integers are then as if the last label had been the only one, with two exceptions that
+        are no counts: the highest pace that Hedge's rate was for, which never falls, and when a
+        label came, which is when the first one did.
+        """
+        back = [replace(each.case, label=each.was) for each in corrections]
+        anew = [each.case for each in corrections]
+        cells = [self._recount(back, -1), self._recount(anew, 1)]
+        past = [Decision(*case.decision).history for case in anew]
+        truth = np.where(past, MISSING, [case.label for case in anew])
+        self.window.amend(np.array([each.serial for each in corrections]), truth)
+        return np.union1d(*cells)
+
+    def _recount(self, cases: Sequence[Settle], sign: int) -> Ints:
+        """Count labels, or take them back; what has no label is left out."""
+        cases = [case for case in cases if case.label != MISSING]
+        if not cases:
+            return np.zeros(0, np.int64)
+        truth, decisions, ballot, verdict = self._recall(cases)
+        self.fusion.recount(ballot, verdict, truth, sign)
+        past = np.array([decision.history for decision in decisions], np.bool_)
+        self._count(ballot, verdict, truth, past, sign)
+        learn_sureness(self.assessment, decisions, truth, sign)
+        return np.unique(ballot.cells)
+
+    def _recall(self, settled: Sequence[Settle]) -> tuple[Ints, list[Decision], Ballot, Verdict]:
+        """Return the labels of instances, and what was said and decided before they came."""
         truth = np.array([case.label for case in settled], np.int64)
         decisions = [Decision(*case.decision) for case in settled]
-        *numbers, bases, _, history = zip(*decisions, strict=True)
+        *numbers, bases, _, _ = zip(*decisions, strict=True)
         cells, labels, parts, votes = (np.array(column, np.int64) for column in numbers)
         # Learning draws nothing: what was drawn is in the decision.
         ballot = self._ballot(settled, cells, np.zeros(len(settled), np.uint64))
         verdict = Verdict.recalled(labels, parts, votes, _bases(bases))
-        self.fusion.learn(ballot, verdict, truth)
-        past = np.array(history, np.bool_)
-        self._count(ballot, verdict, truth, np.array([case.at for case in settled]), past)
-        learn_sureness(self.assessment, decisions, truth)
-        return np.unique(cells)
+        return truth, decisions, ballot, verdict
 
-    def _count(self, ballot: Ballot, verdict: Verdict, truth: Ints, at: Ints, past: Bools) -> None:
+    def _count(
+        self, ballot: Ballot, verdict: Verdict, truth: Ints, past: Bools, sign: int = 1
+    ) -> Ints:
+        """Count errors and losses, or take them back; return what each scope predicted."""
         predicted = np.concatenate([verdict.labels[:, None], ballot.labels], axis=1)
         for start, group in ((0, ~past), (predicted.shape[1], past)):
             if group.any():
-                counts = confusion(truth[group], predicted[group].T, self.fusion.classes)
+                counts = sign * confusion(truth[group], predicted[group].T, self.fusion.classes)
                 self.scores.add(start + np.arange(len(counts)), counts.reshape(len(counts), -1))
-        self.window.push(at, np.where(past, MISSING, truth), predicted)
         heard = self.fusion.awake(ballot, verdict)
         wrong = (verdict.votes != truth[:, None]) & heard
         expected = verdict.expected_loss(truth)[:, None]
         ones = np.ones_like(expected)
         sums = np.concatenate([ones, expected, wrong, heard * expected], axis=1)
-        self.regret.add(ballot.cells, sums)
+        self.regret.add(ballot.cells, sign * sums)
+        return predicted
 
 
 def of_history(case: Diagnose) -> bool:
@@ -238,15 +287,17 @@ def _bases(bases: Sequence[Sequence[int]]) -> Ints | None:
     return np.array(rows, np.int64) if width else None
 
 
-def learn_sureness(assessment: Assessment, decisions: Sequence[Decision], truth: Ints) -> None:
-    """Count how sure decisions were; those of before there was an assessment are left out."""
+def learn_sureness(
+    assessment: Assessment, decisions: Sequence[Decision], truth: Ints, sign: int = 1
+) -> None:
+    """Count how sure decisions were, or take it back; those without an assessment are left out."""
     kept = [decision.sure for decision in decisions]
     labels = np.array([decision.label for decision in decisions], np.int64)
     if not all(kept):
         at = [k for k, sure in enumerate(kept) if sure]
         kept, labels, truth = [kept[k] for k in at], labels[at], truth[at]
     if kept:
-        assessment.learn(labels, truth, kept)
+        assessment.learn(labels, truth, kept, sign)
 
 
 def _floats(column: list[float | None]) -> Floats:

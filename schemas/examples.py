@@ -39,7 +39,7 @@ EXAMPLES: dict[type[Struct], Struct] = {
         subject="s5",
     ),
     Context: Context("a17", (61.0, "referred"), _AT),
-    Label: Label("a17", "malignant", _AT + 86_400_000),
+    Label: Label("a17", "malignant", _AT + 86_400_000, amends=True),
     Diagnosis: Diagnosis(
         id="a17",
         label="malignant",

@@ -213,11 +213,13 @@ class Reader(BatchReader[R]):
 class LabelBatch:
     """The good labels of a batch, as columns, and the errors.
 
-    labels holds indices into the label set; positions are those of the messages in the batch.
+    labels holds indices into the label set, None for a withdrawal; amends tells which of them count
+    whatever was said before; positions are those of the messages in the batch.
     """
 
     ids: list[str]
-    labels: list[int]
+    labels: list[int | None]
+    amends: list[bool]
     at: list[int]
     positions: list[int]
     errors: Errors
@@ -235,7 +237,8 @@ class LabelReader(BatchReader[Label]):
 
     def __init__(self, labels: Sequence[str], checks: Sequence[Check] = ()) -> None:
         super().__init__(Label, [*_checks(Label, {"label": labels}), *checks])
-        self._index = {label: i for i, label in enumerate(labels)}
+        self._index: dict[str | None, int | None] = {label: i for i, label in enumerate(labels)}
+        self._index[None] = None
 
     def read(self, values: Values) -> LabelBatch:
         """Read a batch; never raises on bad input."""
@@ -243,6 +246,7 @@ class LabelReader(BatchReader[Label]):
         return LabelBatch(
             ids=[record.id for record in batch.records],
             labels=[self._index[record.label] for record in batch.records],
+            amends=[record.amends for record in batch.records],
             at=[record.at for record in batch.records],
             positions=batch.positions,
             errors=batch.errors,
@@ -289,6 +293,7 @@ _CUBE_CHECK = Check(
 _KNOWN = {
     "label": (Reason.UNKNOWN_LABEL, "a label of the settings"),
     "predicted": (Reason.UNKNOWN_LABEL, "a label of the settings"),
+    "was": (Reason.UNKNOWN_LABEL, "a label of the settings"),
     "learner": (Reason.UNKNOWN_LEARNER, "a learner of the settings"),
     "rule": (Reason.UNKNOWN_RULE, "a rule of the learner"),
 }

@@ -54,4 +54,8 @@ class Reason(StrEnum):
     UNKNOWN = "unknown", "no prediction came for the instance while its label or context waited"
     EXPIRED = "expired", "it came after the diagnosis had expired (`label_ttl`)"
     EVICTED = "evicted", "it came after the diagnosis had given way to newer ones at `max_pending`"
+    FINAL = (
+        "final",
+        "it came after the label could be changed (`amend_ttl`, `max_amendable`)",
+    )
     PENDING_FULL = "pending_full", "`max_pending` instances were waiting, and none could give way"

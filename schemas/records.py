@@ -109,10 +109,20 @@ class Context(Record, frozen=True):
 
 
 class Label(Record, frozen=True):
-    """The true label of an instance; it may come late, or never. Topic `labels`."""
+    """The true label of an instance; it may come late, change, or never come. Topic `labels`."""
 
-    label: Annotated[Name, Meta(description="The true label.")]
+    label: Annotated[
+        Name | None,
+        Meta(description="The true label; null withdraws the one that was given before."),
+    ]
     at: At
+    amends: Annotated[
+        bool,
+        Meta(
+            description="True if this label counts whatever was said before; otherwise a second,"
+            " different label is refused."
+        ),
+    ] = False
 
 
 class Prediction(Record, frozen=True):
@@ -241,7 +251,7 @@ class Diagnosis(Record, frozen=True):
 class Feedback(Record, frozen=True):
     """The true label, with what the learner needs to count it. Topic `feedback.<learner>`."""
 
-    label: Annotated[Name, Meta(description="The true label.")]
+    label: Annotated[Name | None, Meta(description="The true label; null if it was withdrawn.")]
     predicted: Annotated[
         Name | None,
         Meta(description="The label that the learner had predicted; null if it had no opinion."),
@@ -264,6 +274,17 @@ class Feedback(Record, frozen=True):
             description="For rules that learn jointly: the log-odds that the prediction carried, "
             + _ORDER
         ),
+    ] = None
+    amends: Annotated[
+        bool,
+        Meta(
+            description="True for a correction: `was` is taken back, `label` is counted in its"
+            " place, and nothing is taught."
+        ),
+    ] = False
+    was: Annotated[
+        Name | None,
+        Meta(description="For a correction: the label that counted so far; null if it had none."),
     ] = None
 
 

@@ -143,6 +143,8 @@ CHANGES = (
             "ensemble.label_ttl",
             "ensemble.max_pending",
             "ensemble.max_remembered",
+            "ensemble.amend_ttl",
+            "ensemble.max_amendable",
         ),
         free=True,
         why="They apply at once, also to what is already waiting.",

@@ -187,12 +187,16 @@ class Publisher:
         ends = {place: await self._answers.end(topic, place) for place in set(places)}
         return [ends[place] for place in places]
 
-    async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
-        """Publish the true label of a patient."""
+    async def label(self, id: str, label: str | None, *, amends: bool = False) -> None:  # noqa: A002 - the record's own word
+        """Publish the true label of a patient.
+
+        The first label counts, and a different one is refused, unless it `amends` the first: then
+        it counts whatever was said before. None withdraws what was said, and says nothing new.
+        """
         _need(self._open, "Publisher")
         at = wall()
         # The encoder takes plain text only, and `publish` returns a kind of its own.
-        value = label_value(str(id), label, at, self.settings.labels)
+        value = label_value(str(id), label, at, self.settings.labels, amends=amends)
         await self._sender.send(id.encode(), {self._labels: value}, at)
 
 
@@ -415,10 +419,10 @@ class AsyncClient:
             found += await asyncio.gather(*(self.diagnosis(name, timeout) for name in names))
         return found
 
-    async def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
-        """Publish the true label of a patient."""
+    async def label(self, id: str, label: str | None, *, amends: bool = False) -> None:  # noqa: A002 - the record's own word
+        """Publish the true label of a patient, or correct it; see `Publisher.label`."""
         _need(self._open, type(self).__name__)
-        await self._publisher.label(id, label)
+        await self._publisher.label(id, label, amends=amends)
 
 
 class Client:
@@ -497,9 +501,9 @@ class Client:
         work = client.diagnose_many(patients, ids=ids, subjects=subjects, timeout=timeout)
         return self._do(work)
 
-    def label(self, id: str, label: str) -> None:  # noqa: A002 - the record's own word
-        """Publish the true label of a patient."""
-        self._do(self._client.label(id, label))
+    def label(self, id: str, label: str | None, *, amends: bool = False) -> None:  # noqa: A002 - the record's own word
+        """Publish the true label of a patient, or correct it; see `Publisher.label`."""
+        self._do(self._client.label(id, label, amends=amends))
 
     @property
     def _client(self) -> AsyncClient:

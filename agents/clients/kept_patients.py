@@ -2,7 +2,7 @@
 
 The other ensemble may have other learners and features: a feature is taken by its name from
 whichever topic has it, as it was sent. One that was not recorded is missing. Of a patient's records
-the first of each topic counts, as it did live; of its labels the first, and then what amends it.
+the first of each topic counts, as it did live; of its labels the last word (docs/join.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -95,7 +95,8 @@ class _Gathered:
             name, said = label["id"], label["label"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return
-        if isinstance(name, str) and (name not in self._labels or label.get("amends")):
+        amends = said is None or label.get("amends")
+        if isinstance(name, str) and (amends or not self._labels.get(name)):
             self._labels[name] = said if isinstance(said, str) else ""
 
     def patients(self, settings: Settings, name: str) -> TablePatients:

@@ -16,11 +16,11 @@ from streams.kafka.topics import Topics
 
 
 class PatientLabel(NamedTuple):
-    """A label, its patient's id, and where they were found."""
+    """A label, its patient's id, and where they were found; None withdraws a label."""
 
     where: str
     id: str
-    label: str
+    label: str | None
 
 
 def pairs_of(arguments: Sequence[str]) -> list[PatientLabel]:
@@ -37,6 +37,14 @@ def pairs_of(arguments: Sequence[str]) -> list[PatientLabel]:
             raise InputError(f"argument {number}: expected ID=LABEL, such as a17=benign")
         pairs.append(PatientLabel(f"argument {number}", name, label))
     return pairs
+
+
+def withdrawals(names: Sequence[str]) -> list[PatientLabel]:
+    """Return what withdraws the labels of some patients."""
+    return [
+        PatientLabel(f"--withdraw, patient {number}", name, None)
+        for number, name in enumerate(names, 1)
+    ]
 
 
 def pairs_in(path: Path, settings: Settings) -> list[PatientLabel]:
@@ -71,12 +79,18 @@ def _from_json(path: Path, keys: tuple[str, str]) -> list[PatientLabel]:
     return pairs
 
 
-async def publish_labels(settings: Settings, pairs: Sequence[PatientLabel]) -> int:
-    """Publish all labels, or none if one of them cannot be used; return how many."""
+async def publish_labels(
+    settings: Settings, pairs: Sequence[PatientLabel], *, amends: bool = False
+) -> int:
+    """Publish all labels, or none if one of them cannot be used; return how many.
+
+    If they amend, they count whatever was said before.
+    """
     at, values = wall(), []
     for pair in pairs:
         try:
-            values.append(label_value(pair.id, pair.label, at, settings.labels))
+            value = label_value(pair.id, pair.label, at, settings.labels, amends=amends)
+            values.append(value)
         except PatientError as error:
             raise InputError(f"{pair.where}: {error}") from None
     topic = Topics.of(settings).labels

@@ -226,15 +226,17 @@ def _kind(feature: "FeatureSettings | ClientFeature") -> _Kind:
     return _Kind(feature.name, frozenset(feature.categories or ()), feature.required)
 
 
-def label_value(name: str, label: str, at: int, labels: Sequence[str]) -> bytes:
-    """Return a label as it travels, or raise PatientError."""
+def label_value(
+    name: str, label: str | None, at: int, labels: Sequence[str], *, amends: bool = False
+) -> bytes:
+    """Return a label as it travels, or raise PatientError; None withdraws an earlier one."""
     faults: dict[int, Fault] = {}
     _check_tokens([name], ID, faults)
     for fault in faults.values():
         raise PatientError(str(fault))
-    if label not in labels:
+    if label is not None and label not in labels:
         raise PatientError(f"label: expected one of {', '.join(labels)}")
-    return encode_all([Label(name, label, at)])[0]
+    return encode_all([Label(name, label, at, amends or label is None)])[0]
 
 
 def _encode(

@@ -14,7 +14,7 @@ import numpy as np
 
 from agents.monitor.scores import Scorer, Scores, Sums
 from agents.monitor.state_view import StateView
-from agents.totals import EnsembleTotals, local_width, summed
+from agents.totals import AmendmentTotals, EnsembleTotals, local_width, summed
 from learners.arrays.types import Ints
 from learners.scores.change import risen
 from learners.scores.window import Window, merged
@@ -72,7 +72,10 @@ class TaskView:
 
 @dataclass(frozen=True)
 class Overview:
-    """The whole system. `counts` are the join's counters, summed over partitions (docs/join.md)."""
+    """The whole system. `counts` are the join's counters, summed over partitions (docs/join.md).
+
+    `amendable` are the labels that can still be corrected, and the bytes that are kept for it.
+    """
 
     topics: list[TopicView]
     members: list[str]
@@ -82,6 +85,7 @@ class Overview:
     limit: int
     pending: int = 0
     """Patients in the join: without a diagnosis yet, or diagnosed and without a label."""
+    amendable: tuple[int, int] = (0, 0)
     at: float = 0.0
     """When it was taken, in seconds since 1970."""
     held_back: tuple[HeldBack, ...] = ()
@@ -110,7 +114,8 @@ class Overview:
     def parked(self) -> int:
         """Return the labels that came before their patient's prediction."""
         c = self.counts
-        return c["label_parked"] - c["parked_label_settled"] - c["parked_label_unknown"]
+        came = c["label_parked"] + c["amendment_parked"] - c["withdrawal_parked"]
+        return came - c["parked_label_settled"] - c["parked_label_unknown"]
 
 
 def state_view(names: Topics) -> StateView:
@@ -118,7 +123,7 @@ def state_view(names: Topics) -> StateView:
     wanted: dict[str, tuple[str, ...]] = {names.changelog(agent): () for agent in names.agents}
     wanted |= {names.shared(local(learner)): ("totals",) for learner in names.learners}
     wanted[names.shared(ENSEMBLE)] = (
-        "scores", "regret", "totals", "latest", "window", _ASSESSMENT, *_DELAYS
+        "scores", "regret", "totals", "amendments", "latest", "window", _ASSESSMENT, *_DELAYS
     )  # fmt: skip
     return StateView(wanted)
 
@@ -134,14 +139,16 @@ def tails(names: Topics) -> dict[str, tuple[bytes, ...]]:
 def figures(settings: Settings, scorer: Scorer, sums: Sums) -> Overview:
     """Return the figures that depend on sums of the state alone."""
     totals = sums.ensemble or EnsembleTotals(summed([], EnsembleTotals.width(settings)))
+    amended = sums.amended or AmendmentTotals(summed([], AmendmentTotals.WIDTH))
     return Overview(
         topics=[],
         members=[],
         tasks=[],
-        counts=totals.counts,
+        counts=totals.counts | amended.counts,
         board=scorer.board(sums),
         limit=settings.ensemble.max_pending * settings.topics.partitions,
         pending=sum(totals.waiting.values()),
+        amendable=(amended.amendable, amended.size),
     )
 
 
@@ -223,6 +230,9 @@ def sums(settings: Settings, view: StateView) -> Sums:
             name: summed(view.sums(names.shared(local(name)), "totals").values(), width)
             for name in settings.learners
         },
+        amended=AmendmentTotals(
+            summed(view.sums(shared, "amendments").values(), AmendmentTotals.WIDTH)
+        ),
         ensemble=EnsembleTotals(
             summed(view.sums(shared, "totals").values(), EnsembleTotals.width(settings))
         ),

@@ -19,6 +19,7 @@ from agents.totals import (
     LOST,
     PREDICTED,
     THIN,
+    AmendmentTotals,
     EnsembleTotals,
     local_width,
 )
@@ -143,6 +144,7 @@ class Sums:
     delays   by context cube, what Hedge's labels came too late for, if Hedge's weights decide
     totals   the totals of each learner
     ensemble the totals of the ensemble
+    amended  what it counted of corrected labels
     recent   (scopes, K, K) confusion counts of the last labelled instances
     weights  each expert's share of the latest diagnosis, in parts
     assessed what was counted of each label, as `learners.assessment`
@@ -153,6 +155,7 @@ class Sums:
     regret: Mapping[int, Ints] = field(default_factory=dict)
     totals: Mapping[str, Ints] = field(default_factory=dict)
     ensemble: EnsembleTotals | None = None
+    amended: AmendmentTotals | None = None
     recent: Ints | None = None
     weights: Ints | None = None
     assessed: Mapping[int, Ints] = field(default_factory=dict)
@@ -254,7 +257,13 @@ class Scorer:
         experts = (table.shape[1] - 2) // 2
         wrong, expected = table[:, 2 : 2 + experts], table[:, 2 + experts :]
         partitions = self._settings.topics.partitions
-        bound = regret_bound(self._fusion, table[:, 0], _delays(sums), partitions=partitions)
+        bound = regret_bound(
+            self._fusion,
+            table[:, 0],
+            _delays(sums),
+            partitions=partitions,
+            corrected=_corrected(sums),
+        )
         whole = awake_regret(expected.sum(axis=0), wrong.sum(axis=0))
         regrets = [Regret(BEST, float(whole), bound)]
         if self._settings.ensemble.context is not None:
@@ -267,6 +276,7 @@ class Scorer:
         labelled = np.array([row[0] for row in sums.regret.values()], np.int64)
         alone = self._settings.ensemble.context is None
         prompt = alone and len(labelled) > 0 and on_time(labelled, _delays(sums))
+        prompt = prompt and not _corrected(sums)
         return [
             Regret(
                 ORACLE,
@@ -320,6 +330,11 @@ class Scorer:
 def score(settings: Settings, sums: Sums) -> Scores:
     """Compute the scores once."""
     return Scorer(settings).board(sums)
+
+
+def _corrected(sums: Sums) -> bool:
+    """Tell whether a label that had been learned was amended or withdrawn."""
+    return sums.amended is not None and sums.amended.corrections > 0
 
 
 def _delays(sums: Sums) -> Ints:

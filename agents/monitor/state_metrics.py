@@ -115,6 +115,24 @@ LABELS = Spec(
     " in time), expired (came after its patient had been dropped), pending_full (no room to wait).",
     ("outcome",),
 )
+CORRECTIONS = Spec(
+    "hb_label_corrections_total",
+    "counter",
+    "Labels that amend or withdraw another, by outcome: amended or withdrawn (counted anew), early"
+    " (nothing had been learned yet), unchanged (nothing to change), final (too late for"
+    " `amend_ttl`), refused (the patient was dropped, or there was no room to wait).",
+    ("outcome",),
+)
+UNLEARNED = Spec(
+    "hb_unlearned_labels",
+    "gauge",
+    "Patients whose label is another now, or none, than the one that rules and fusion rules which"
+    " cannot unlearn were taught.",
+)
+AMENDABLE = Spec("hb_amendable_labels", "gauge", "Labels that can still be amended or withdrawn.")
+AMENDABLE_BYTES = Spec(
+    "hb_amendable_bytes", "gauge", "Bytes that are kept so that labels can be amended."
+)
 EXPIRED = Spec("hb_expired_total", "counter", "Diagnoses dropped because no label came in time.")
 REPEATED = Spec(
     "hb_repeated_predictions_total",
@@ -178,7 +196,8 @@ AGE = Spec("hb_state_age_seconds", "gauge", "Age of this worker's view of the st
 
 STATE = (
     *ERRORS.values(), ERROR_BOUND, CONFUSION, REGRET, REGRET_BOUND, WEIGHT, ACCURACY, ACCURACY_LOW,
-    ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, TAUGHT, LABELS, EXPIRED, REPEATED, PENDING,
+    ACCURACY_HIGH, EXPLORATION, CUBES, LABELLED, TAUGHT, LABELS, CORRECTIONS, UNLEARNED, AMENDABLE,
+    AMENDABLE_BYTES, EXPIRED, REPEATED, PENDING,
     PENDING_LIMIT, PARKED, RISEN, TARGET, ANSWERS, MISSED, MISS_TARGET, PREDICTED, DISAGREEMENTS,
     THIN, DECISIONS, FUSIONS,
 )  # fmt: skip
@@ -193,6 +212,16 @@ OUTCOMES = {
     "pending_full": ("label_pending_full",),
 }
 """The join's counters behind each outcome of a label."""
+
+CORRECTED = {
+    "amended": ("amendment_taken", "label_again"),
+    "withdrawn": ("withdrawal_taken",),
+    "early": ("amendment_matched", "amendment_parked", "amendment_replaced", "withdrawal_parked"),
+    "unchanged": ("amendment_duplicate", "withdrawal_unmatched"),
+    "final": ("amendment_final", "withdrawal_final", "label_final"),
+    "refused": ("amendment_expired", "amendment_evicted", "amendment_pending_full"),
+}
+"""The join's counters behind each outcome of a label that amends or withdraws another."""
 
 
 class StateCollector(Collector):
@@ -289,6 +318,13 @@ def _join(overview: Overview) -> dict[Spec, Samples]:
             ((outcome,), float(sum(counts[name] for name in names)))
             for outcome, names in OUTCOMES.items()
         ],
+        CORRECTIONS: [
+            ((outcome,), float(sum(counts[name] for name in names)))
+            for outcome, names in CORRECTED.items()
+        ],
+        UNLEARNED: [((), float(counts["unlearned"]))],
+        AMENDABLE: [((), float(overview.amendable[0]))],
+        AMENDABLE_BYTES: [((), float(overview.amendable[1]))],
         EXPIRED: [((), float(counts["expired"] + counts["evicted"]))],
         REPEATED: [((outcome,), float(n)) for outcome, n in overview.repeated.items()],
         PENDING: [((), float(overview.pending))],

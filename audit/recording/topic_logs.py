@@ -189,10 +189,12 @@ class ContextLog(RowLog):
 
 
 class LabelLog(Log):
-    """Labels: `id`, `offset`, `time`, `label`."""
+    """Labels: `id`, `offset`, `time`, `label` (MISSING where it is withdrawn), `amends`."""
 
     def __init__(self, names: Names) -> None:
-        columns = Columns(id=np.int64, offset=np.int64, time=np.int64, label=np.int16)
+        columns = Columns(
+            id=np.int64, offset=np.int64, time=np.int64, label=np.int16, amends=np.bool_
+        )
         super().__init__(columns, LabelReader(names.settings.labels, [names.home]))
         self._ids = names.ids
         self._reader = LabelReader(names.settings.labels)
@@ -203,7 +205,11 @@ class LabelLog(Log):
             id=self._ids.of(read.ids),
             offset=_at(batch.offsets, read.positions),
             time=_at(batch.timestamps, read.positions),
-            label=read.labels,
+            label=[MISSING if label is None else label for label in read.labels],
+            amends=[
+                amends or label is None
+                for amends, label in zip(read.amends, read.labels, strict=True)
+            ],
         )
         return read.errors
 
@@ -359,16 +365,21 @@ _LEARNERS_OWN = {"out_of_range", "wrong_dimension"}
 
 
 class FeedbackLog(Log):
-    """Feedback to one learner; `others` and `odds` are nan where it was told nothing of them."""
+    """Feedback to one learner; `others` and `odds` are nan where it was told nothing of them.
+
+    `amends` marks corrections; `was` is the label that counted before, `label` the one that counts
+    from then on, MISSING where there is none.
+    """
 
     def __init__(self, names: Names, learner: str) -> None:
         labels, self._rules = names.settings.labels, names.rules(learner)
-        known = {"label": labels, "predicted": labels, "rule": list(self._rules)}
+        known = {"label": labels, "predicted": labels, "was": labels, "rule": list(self._rules)}
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, at=np.int64, label=np.int16, predicted=np.int16,
                 phase=np.int64, cube=np.int64, rule=np.int16, votes=np.int32,
                 others=(np.float64, len(labels)), odds=(np.float64, len(labels)),
+                amends=np.bool_, was=np.int16,
             ),
             Reader(Feedback, known=known, checks=[names.home]),
         )  # fmt: skip
@@ -388,7 +399,9 @@ class FeedbackLog(Log):
             id=names.ids.of(r.id for r in records),
             offset=_at(batch.offsets, read.positions),
             at=[r.at for r in records],
-            label=[labels[r.label] for r in records],
+            label=[labels.get(r.label or "", MISSING) for r in records],
+            amends=[r.amends for r in records],
+            was=[labels.get(r.was or "", MISSING) for r in records],
             predicted=[
                 ABSTAINED if r.predicted is None else labels.get(r.predicted, MISSING)
                 for r in records

@@ -36,7 +36,8 @@ class Arrivals:
 class RecordedStream:
     """A whole stream; patients are numbers, and `names` are their ids.
 
-    `history` marks patients of the past, who are not among the rates.
+    `history` marks patients of the past, who are not among the rates; `amends` the labels that
+    correct another, MISSING where they withdraw it; None if none does.
     """
 
     names: Sequence[str]
@@ -46,6 +47,7 @@ class RecordedStream:
     label_times: Ints
     labels: Ints
     history: Bools
+    amends: Bools | None = None
 
 
 def recorded_stream(recorded: Sequence[PartitionLogs], settings: Settings) -> RecordedStream:
@@ -67,6 +69,7 @@ def recorded_stream(recorded: Sequence[PartitionLogs], settings: Settings) -> Re
         np.concatenate([c["time"] for c in labels]),
         np.concatenate([c["label"] for c in labels]).astype(np.int64),
         np.concatenate([history_of(logs) for logs in recorded]),
+        np.concatenate([c["amends"] for c in labels]),
     )
 
 

@@ -11,7 +11,7 @@ learners learn what they would have learned, and nothing is estimated. What a re
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -27,7 +27,7 @@ from audit.replay.score import ENSEMBLE, Score, live_score
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import ABSTAINED, MISSING, Bools, Floats, Ints
 from learners.ensemble import Outcome
-from learners.join import Codec, Context, Event, Label, Prediction, Settle
+from learners.join import Codec, Context, Correct, Event, Prediction, Settle, label_event
 from learners.local.learner import Labelled, Lessons, LocalLearner, opinion
 from learners.payloads import ContextPayload, PredictionPayload
 from learners.theory.promises import delays_table, regret_bound
@@ -107,8 +107,16 @@ class Player:
             yield _Arrival(int(times[k]), int(ids[k]), int(kinds[k]), int(places[k]))
 
     def _labels(self, piece: Sequence[_Arrival]) -> list[Event]:
-        names, labels = self.stream.names, self.stream.labels
-        return [Label(a.time, names[a.id], int(labels[a.place])) for a in piece]
+        names, labels, amends = self.stream.names, self.stream.labels, self.stream.amends
+        return [
+            label_event(
+                a.time,
+                names[a.id],
+                int(labels[a.place]),
+                amends is not None and bool(amends[a.place]),
+            )
+            for a in piece
+        ]
 
     def _decide_all(self, piece: Sequence[_Arrival]) -> list[Event]:
         """Let patients come: each learner decides the whole piece at once, and then learns."""
@@ -160,6 +168,17 @@ class Player:
             if at:
                 said = None if others is None else others[at, i]
                 self._learn(i, learner, [outcome.settled[k] for k in at], said)
+        self._correct(outcome.corrected)
+
+    def _correct(self, corrected: Sequence[Correct]) -> None:
+        """Let the local learners count anew; their rules are taught nothing, as live."""
+        for i, learner in enumerate(self.learners):
+            heard = [each for each in corrected if each.case.payloads[i] is not None]
+            back = [replace(each.case, label=each.was) for each in heard]
+            for cases, sign in ((back, -1), ([each.case for each in heard], 1)):
+                known = [case for case in cases if case.label != MISSING]
+                if known:
+                    learner.count(_labelled(known, i), sign)
 
     def record(self, outcome: Outcome) -> None:
         """Note the diagnoses; a subclass may note more."""
@@ -175,14 +194,8 @@ class Player:
     ) -> None:
         payloads: list[PredictionPayload] = [case.payloads[i] for case in heard]
         places = self._places[i][[self._number[case.id] for case in heard]]
-        truth = np.array([case.label for case in heard], np.int64)
-        labelled = Labelled(
-            phase=np.array([payload.phase for payload in payloads], np.int64),
-            cubes=np.array([payload.cube for payload in payloads], np.int64),
-            rules=np.array([payload.rule for payload in payloads], np.int64),
-            votes=np.array([payload.votes for payload in payloads], np.int64),
-            truth=truth,
-        )
+        labelled = _labelled(heard, i)
+        truth = labelled.truth
         rows = self.stream.arrivals[self.names[i]].rows[places]
         unsaid = (np.nan,) * len(self.settings.labels)
         sent = np.array([payload.log_odds or unsaid for payload in payloads], np.float64)
@@ -202,7 +215,22 @@ class Player:
         name = delays_table(fusion)
         if name is None:
             return None
-        return regret_bound(fusion, labelled, fusion.tables()[name].rows(cells))
+        counts = self.ensemble.ledger.counts
+        corrected = any(counts[n] for n in ("amendment_taken", "withdrawal_taken", "label_again"))
+        delays = fusion.tables()[name].rows(cells)
+        return regret_bound(fusion, labelled, delays, corrected=corrected)
+
+
+def _labelled(cases: Sequence[Settle], learner: int) -> Labelled:
+    """Return the labels of instances with what a learner had decided on them."""
+    payloads: list[PredictionPayload] = [case.payloads[learner] for case in cases]
+    return Labelled(
+        phase=np.array([payload.phase for payload in payloads], np.int64),
+        cubes=np.array([payload.cube for payload in payloads], np.int64),
+        rules=np.array([payload.rule for payload in payloads], np.int64),
+        votes=np.array([payload.votes for payload in payloads], np.int64),
+        truth=np.array([case.label for case in cases], np.int64),
+    )
 
 
 def _pieces(run: Iterator[_Arrival]) -> Iterator[list[_Arrival]]:

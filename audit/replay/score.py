@@ -82,7 +82,12 @@ def live_score(recorded: Sequence[PartitionLogs]) -> Score:
     # Which learners explored is not in the diagnoses' columns, and the bound is on the others.
     if not settings.ensemble.active:
         delays, partitions = late.table.rows(visited), len(recorded)
-        bound = regret_bound(fusion(settings), rows[:, 0], delays, partitions=partitions)
+        corrected = any(
+            log.columns["amends"].any() for logs in recorded for log in logs.feedback.values()
+        )
+        bound = regret_bound(
+            fusion(settings), rows[:, 0], delays, partitions=partitions, corrected=corrected
+        )
     return Score(dict(zip([ENSEMBLE, *names], total, strict=True)), rows, bound)
 
 

@@ -245,8 +245,11 @@ class Assessment:
         """Count diagnoses by whether their label was an answer; no true label is needed."""
         self.table.bump(self.table.claim(labels), np.where(answered, WIDTH - 2, WIDTH - 1), 1)
 
-    def learn(self, labels: Ints, truth: Ints, kept: Sequence[bytes]) -> None:
-        """Count labelled patients: what they were given, and what `Assessed.kept` kept of them."""
+    def learn(self, labels: Ints, truth: Ints, kept: Sequence[bytes], sign: int = 1) -> None:
+        """Count labelled patients: what they were given, and what `Assessed.kept` kept of them.
+
+        With `sign` -1 they are taken back.
+        """
         K, n = self.classes, len(truth)
         bins, stayed, track = unpacked(kept, K)
         deltas = np.zeros((K, WIDTH), np.int64)
@@ -263,4 +266,4 @@ class Assessment:
         start = sum(_BLOCKS)
         for column, counted in enumerate((np.ones(n, np.bool_), missed, missed & answered)):
             deltas[:, start + column] = np.bincount(truth[counted], minlength=K)
-        self.table.add(np.arange(K), deltas)
+        self.table.add(np.arange(K), sign * deltas)

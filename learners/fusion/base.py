@@ -252,6 +252,26 @@ class Fusion(ABC):
             raise LearnerError(f"learn: labels must lie in 0..{self.classes - 1}")
         self._learn(ballot, verdict, truth)
 
+    def recount(self, ballot: Ballot, verdict: Verdict, truth: Ints, sign: int) -> None:
+        """Take back what `learn` counted of these labels (`sign` -1), or count it again (+1).
+
+        Integers are sums of what each label adds, whatever else was learned, so this is exact. Real
+        numbers depend on all that was learned before: they cannot unlearn, and stay as they are.
+        """
+        cells = np.unique(ballot.cells)
+        before = {name: table.rows(cells) for name, table in self.tables().items()}
+        self.learn(ballot, verdict, truth)
+        for name, table in self.tables().items():
+            rows = before[name]
+            if table.dtype.kind == "i":
+                rows = rows + sign * (table.rows(cells) - rows)
+            table.put(cells, rows)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether all that was learned from a label can be taken back."""
+        return all(table.dtype.kind == "i" for table in self.tables().values())
+
     def _check(self, ballot: Ballot) -> None:
         learners, classes = ballot.labels.shape[1], ballot.classes
         if (learners, classes) != (self.learners, self.classes):

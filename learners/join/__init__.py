@@ -16,15 +16,26 @@ in, `effects.py` what comes out, `entries.py` what is kept between. `docs/join.m
     [('p1', 1, 'one decision per diagnosis')]
 """
 
-from learners.join.effects import Diagnose, Expire, Reason, Reject, Settle, Step
+from learners.join.effects import Correct, Diagnose, Expire, Reason, Reject, Settle, Step
 from learners.join.entries import Codec
-from learners.join.events import Context, Event, Label, Prediction
-from learners.join.ledger import COUNTERS, JoinRules, Ledger
+from learners.join.events import (
+    Amendment,
+    Context,
+    Event,
+    Label,
+    Prediction,
+    Withdrawal,
+    label_event,
+)
+from learners.join.ledger import AMENDMENTS, COUNTERS, JoinRules, Ledger
 
 __all__ = [
+    "AMENDMENTS",
     "COUNTERS",
+    "Amendment",
     "Codec",
     "Context",
+    "Correct",
     "Diagnose",
     "Event",
     "Expire",
@@ -36,4 +47,6 @@ __all__ = [
     "Reject",
     "Settle",
     "Step",
+    "Withdrawal",
+    "label_event",
 ]

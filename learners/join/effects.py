@@ -20,6 +20,8 @@ class Reason(StrEnum):
     """The diagnosis gave way to newer instances at `max_pending`."""
     PENDING_FULL = "pending_full"
     """The instance is new, `max_pending` others are waiting, and none of them can give way."""
+    FINAL = "final"
+    """Its label can no longer be changed: what that takes is not kept any more."""
 
 
 @record
@@ -65,6 +67,22 @@ class Settle:
 
 
 @record
+class Correct:
+    """Count anew: the label of a settled instance has changed.
+
+    case     the settlement as it is now; its label is MISSING if it was withdrawn
+    was      the label that counted so far, MISSING if it had been withdrawn
+    taught   the label that was learned when the instance was settled
+    serial   its number among all settlements
+    """
+
+    case: Settle
+    was: int
+    taught: int
+    serial: int
+
+
+@record
 class Expire:
     """Nothing will be learned from a diagnosed instance: it expired or was evicted."""
 
@@ -83,8 +101,9 @@ class Reject:
 
 @dataclass(slots=True)
 class Step:
-    """What one batch calls for, before the decisions are known."""
+    """What one batch calls for, before the decisions are known; `settle` adds the corrections."""
 
     diagnoses: list[Diagnose] = field(default_factory=list)
     expiries: list[Expire] = field(default_factory=list)
     rejections: list[Reject] = field(default_factory=list)
+    corrections: list[Correct] = field(default_factory=list)

@@ -23,7 +23,8 @@ STAMP_BITS = 20
 
 EXPIRED = -1
 EVICTED = -2
-"""What an `OverEntry` holds in place of a label."""
+WITHDRAWN = -3
+"""What the entry of an instance that is over holds in place of a label."""
 
 
 class OpenEntry(NamedTuple):
@@ -52,14 +53,31 @@ class DiagnosedEntry(NamedTuple):
 
 
 class OverEntry(NamedTuple):
-    """An instance that is over: `outcome` is its label, or EXPIRED or EVICTED."""
+    """An instance that is over for good: `outcome` is its label, or why it has none."""
 
     tag: str
     stamp: int
     outcome: int
 
 
-Entry: TypeAlias = OpenEntry | DiagnosedEntry | OverEntry
+class SettledEntry(NamedTuple):
+    """An instance that is over, and whose label may still change; see `effects.Correct`.
+
+    outcome     its label, or WITHDRAWN
+    at          when its first label was learned
+    diagnosed   the entry that waited for the label, packed
+    """
+
+    tag: str
+    stamp: int
+    outcome: int
+    at: int
+    taught: int
+    serial: int
+    diagnosed: "Packed"
+
+
+Entry: TypeAlias = OpenEntry | DiagnosedEntry | SettledEntry | OverEntry
 """An entry as plain data: the tag comes first, then the stamp; payloads are the caller's own."""
 
 Packed: TypeAlias = Any
@@ -68,6 +86,7 @@ Packed: TypeAlias = Any
 _KINDS: dict[str, type[Entry]] = {
     "open": OpenEntry,
     "diagnosed": DiagnosedEntry,
+    "settled": SettledEntry,
     "over": OverEntry,
 }
 
@@ -99,6 +118,7 @@ class Codec:
     keep_context   what of a context's payload is needed after the diagnosis
     weigh          how many bytes a label's or a context's payload takes that `shrink` could save
     shrink         makes such a payload small, whatever it holds
+    size           how many bytes a packed entry takes
     """
 
     pack: Callable[[Any], Packed] = _same
@@ -108,6 +128,7 @@ class Codec:
     keep_context: Callable[[Any], Any] = _same
     weigh: Callable[[Any], int] = _nothing
     shrink: Callable[[Any], Any] = _same
+    size: Callable[[Packed], int] = _nothing
 
     def same(self, one: Any, other: Any) -> bool:
         """Tell whether two predictions' payloads are the same in what is kept of them."""
@@ -116,6 +137,25 @@ class Codec:
     def same_context(self, one: Any, other: Any) -> bool:
         """Tell whether two contexts' payloads are the same in what is kept of them."""
         return bool(self.pack(self.keep_context(one)) == self.pack(self.keep_context(other)))
+
+
+@dataclass(slots=True)
+class Settled:
+    """A settled instance whose entry changes in this batch, and is packed at its end."""
+
+    stamp: int
+    outcome: int
+    at: int
+    taught: int
+    serial: int
+    entry: "Case | Packed"
+
+    def packed(self, codec: Codec) -> Packed:
+        """Return the entry, packed; the decision must be known."""
+        if isinstance(self.entry, Case):
+            self.entry = codec.pack(self.entry.diagnosed_entry(codec))
+        fields = self.stamp, self.outcome, self.at, self.taught, self.serial, self.entry
+        return codec.pack(SettledEntry("settled", *fields))
 
 
 class Case:

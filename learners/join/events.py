@@ -1,4 +1,6 @@
-"""What goes into the ledger: predictions, contexts and labels, each at a moment of stream time.
+"""What goes into the ledger: predictions, contexts, labels and their corrections.
+
+Each comes at a moment of stream time.
 
 `at` is in milliseconds. Payloads are opaque: the ledger keeps them, compares them as its codec
 packs them to tell a repeat from a contradiction, and hands back what it keeps of them. They must be
@@ -8,6 +10,8 @@ has checked.
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, dataclass_transform
+
+from learners.arrays.types import MISSING
 
 _T = TypeVar("_T")
 
@@ -56,4 +60,35 @@ class Label:
     payload: Any = None
 
 
-Event: TypeAlias = Prediction | Context | Label
+@record
+class Amendment:
+    """The true label of the instance, whatever was said of it before; otherwise like a label."""
+
+    at: int
+    id: str
+    label: int
+    payload: Any = None
+
+
+@record
+class Withdrawal:
+    """The label of the instance is not known after all: what was said before does not count."""
+
+    at: int
+    id: str
+    payload: Any = None
+
+
+LabelEvent: TypeAlias = Label | Amendment | Withdrawal
+Event: TypeAlias = Prediction | Context | LabelEvent
+
+
+def label_event(at: int, name: str, label: int, amends: bool, payload: Any = None) -> LabelEvent:
+    """Return what a label says that may amend another, or withdraw it if it is MISSING.
+
+    >>> type(label_event(5, "p1", 1, True)).__name__, type(label_event(5, "p1", -1, True)).__name__
+    ('Amendment', 'Withdrawal')
+    """
+    if label == MISSING:
+        return Withdrawal(at, name, payload)
+    return (Amendment if amends else Label)(at, name, label, payload)

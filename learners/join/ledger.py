@@ -1,4 +1,4 @@
-"""The ledger: predictions, contexts and late labels of one partition, joined by instance id.
+"""The ledger: predictions, contexts, late labels and their corrections, joined by instance id.
 
 Rules for this file:
 
@@ -24,11 +24,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from learners.arrays.types import MISSING
 from learners.errors import LearnerError
-from learners.join.effects import Diagnose, Expire, Reason, Reject, Settle, Step
+from learners.join.effects import Correct, Diagnose, Expire, Reason, Reject, Settle, Step
 from learners.join.entries import (
     EVICTED,
     EXPIRED,
     STAMP_BITS,
+    WITHDRAWN,
     Case,
     Codec,
     DiagnosedEntry,
@@ -36,13 +37,24 @@ from learners.join.entries import (
     OpenEntry,
     OverEntry,
     Packed,
+    Settled,
+    SettledEntry,
     entry_of,
 )
-from learners.join.events import Context, Event, Label, Prediction, record
+from learners.join.events import (
+    Amendment,
+    Context,
+    Event,
+    Label,
+    LabelEvent,
+    Prediction,
+    Withdrawal,
+    record,
+)
 
 
 class State(StrEnum):
-    """What the ledger knows of an instance. The last three states are called *over*."""
+    """What the ledger knows of an instance. All states after DIAGNOSED are called *over*."""
 
     NEW = "new"
     """Nothing, or nothing any more."""
@@ -55,7 +67,13 @@ class State(StrEnum):
     DIAGNOSED = "diagnosed"
     """It waits for its label."""
     SETTLED = "settled"
-    """Its label came and was learned from."""
+    """Its label came and was learned from; it may still be corrected."""
+    WITHDRAWN = "withdrawn"
+    """The label that was learned from was withdrawn; another may come."""
+    FINAL = "final"
+    """Its label was learned from, and can no longer be corrected."""
+    LAPSED = "lapsed"
+    """Its label was withdrawn, and another can no longer come."""
     EXPIRED = "expired"
     """No label came in time."""
     EVICTED = "evicted"
@@ -103,7 +121,7 @@ def _always(move: Move) -> dict[Arrival, Move]:
 
 
 NEW, NO_ROOM, PARKED, OPEN, DIAGNOSED = list(State)[:5]
-SETTLED = State.SETTLED
+SETTLED, FINAL = State.SETTLED, State.FINAL
 FIRST, SAME, OTHER = Arrival
 
 _REPEATED_PREDICTION = {
@@ -127,6 +145,9 @@ TRANSITIONS: dict[type[Event], dict[State, Mapping[Arrival, Move]]] = {
         OPEN: {FIRST: _keep("prediction_taken"), **_REPEATED_PREDICTION},
         DIAGNOSED: {FIRST: _keep("prediction_late"), **_REPEATED_PREDICTION},
         SETTLED: _always(_drop("prediction_settled")),
+        State.WITHDRAWN: _always(_drop("prediction_settled")),
+        FINAL: _always(_drop("prediction_settled")),
+        State.LAPSED: _always(_drop("prediction_settled")),
         State.EXPIRED: _always(_drop("prediction_expired")),
         State.EVICTED: _always(_drop("prediction_expired")),
     },
@@ -137,6 +158,9 @@ TRANSITIONS: dict[type[Event], dict[State, Mapping[Arrival, Move]]] = {
         OPEN: {FIRST: _keep("context_taken"), **_REPEATED_CONTEXT},
         DIAGNOSED: _always(_drop("context_late")),
         SETTLED: _always(_drop("context_late")),
+        State.WITHDRAWN: _always(_drop("context_late")),
+        FINAL: _always(_drop("context_late")),
+        State.LAPSED: _always(_drop("context_late")),
         State.EXPIRED: _always(_drop("context_late")),
         State.EVICTED: _always(_drop("context_late")),
     },
@@ -147,11 +171,52 @@ TRANSITIONS: dict[type[Event], dict[State, Mapping[Arrival, Move]]] = {
         OPEN: {FIRST: _keep("label_parked"), **_REPEATED_LABEL},
         DIAGNOSED: {FIRST: _keep("label_matched", SETTLED)},
         SETTLED: _REPEATED_LABEL,
+        State.WITHDRAWN: {FIRST: _keep("label_again", SETTLED)},
+        FINAL: _REPEATED_LABEL,
+        State.LAPSED: {FIRST: _reject("label_final", Reason.FINAL)},
         State.EXPIRED: _always(_reject("label_expired", Reason.EXPIRED)),
         State.EVICTED: _always(_reject("label_evicted", Reason.EVICTED)),
     },
+    Amendment: {
+        NEW: {FIRST: _keep("amendment_parked", PARKED)},
+        NO_ROOM: {FIRST: _reject("amendment_pending_full", Reason.PENDING_FULL)},
+        PARKED: {
+            FIRST: _keep("amendment_parked", PARKED),
+            SAME: _drop("amendment_duplicate"),
+            OTHER: _keep("amendment_replaced", PARKED),
+        },
+        OPEN: {
+            FIRST: _keep("amendment_parked"),
+            SAME: _drop("amendment_duplicate"),
+            OTHER: _keep("amendment_replaced"),
+        },
+        DIAGNOSED: {FIRST: _keep("amendment_matched", SETTLED)},
+        SETTLED: {SAME: _drop("amendment_duplicate"), OTHER: _keep("amendment_taken", SETTLED)},
+        State.WITHDRAWN: {FIRST: _keep("amendment_taken", SETTLED)},
+        FINAL: {
+            SAME: _drop("amendment_duplicate"),
+            OTHER: _reject("amendment_final", Reason.FINAL),
+        },
+        State.LAPSED: {FIRST: _reject("amendment_final", Reason.FINAL)},
+        State.EXPIRED: {FIRST: _reject("amendment_expired", Reason.EXPIRED)},
+        State.EVICTED: {FIRST: _reject("amendment_evicted", Reason.EVICTED)},
+    },
+    Withdrawal: {
+        NEW: {FIRST: _drop("withdrawal_unmatched")},
+        NO_ROOM: {FIRST: _drop("withdrawal_unmatched")},
+        PARKED: {FIRST: _drop("withdrawal_unmatched"), OTHER: _keep("withdrawal_parked")},
+        OPEN: {FIRST: _drop("withdrawal_unmatched"), OTHER: _keep("withdrawal_parked")},
+        DIAGNOSED: {FIRST: _drop("withdrawal_unmatched")},
+        SETTLED: {OTHER: _keep("withdrawal_taken", State.WITHDRAWN)},
+        State.WITHDRAWN: {FIRST: _drop("withdrawal_unmatched")},
+        FINAL: {OTHER: _reject("withdrawal_final", Reason.FINAL)},
+        State.LAPSED: {FIRST: _drop("withdrawal_unmatched")},
+        State.EXPIRED: {FIRST: _drop("withdrawal_unmatched")},
+        State.EVICTED: {FIRST: _drop("withdrawal_unmatched")},
+    },
 }
-"""By the kind of event and the state of its instance.
+"""By the kind of event and the state of its instance. A withdrawal is `first` where there is no
+label that it could withdraw, and `other` where there is one.
 
 What follows is decided by what the instance has, not by the event: an open instance that has all it
 needs is diagnosed, a diagnosed one that has its label is settled. At `max_pending` the oldest
@@ -170,6 +235,7 @@ WAITS = {
     OPEN: Wait("fusion_timeout", DIAGNOSED),
     DIAGNOSED: Wait("label_ttl", State.EXPIRED),
     PARKED: Wait("label_ttl", NEW),
+    SETTLED: Wait("amend_ttl", FINAL),
 }
 """In this order if several end at the same time. Every queue holds waits of one length and time
 never goes back, so the oldest entry of a queue is always the next whose wait ends."""
@@ -208,6 +274,30 @@ COUNTERS = (
 )
 """What the ledger counts, in the order in which counts are stored."""
 
+AMENDMENTS = (
+    # Every correction adds one to exactly one of these, as does a label that follows a withdrawal …
+    "amendment_matched",
+    "amendment_parked",
+    "amendment_replaced",
+    "amendment_taken",
+    "amendment_duplicate",
+    "amendment_final",
+    "amendment_expired",
+    "amendment_evicted",
+    "amendment_pending_full",
+    "withdrawal_taken",
+    "withdrawal_parked",
+    "withdrawal_unmatched",
+    "withdrawal_final",
+    "label_again",
+    "label_final",
+    # … and these say what came of them. `unlearned` is how many settled instances have another
+    # label now, or none, than the one that was learned from them at first.
+    "unlearned",
+    "amend_given_up",
+)
+"""What the ledger counts of corrections, in the order in which these counts are stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class JoinRules:
@@ -220,6 +310,9 @@ class JoinRules:
     contextual      a complete diagnosis needs a context as well
     max_pending     instances waiting for a prediction, a diagnosis or a label
     max_remembered  instances that are over, kept to tell a repeated label from a new one
+    amend_ttl       from an instance's first label until it can no longer be corrected
+    max_amendable   settled instances of which is kept what a correction takes
+    max_amendable_bytes   bytes, for what is kept of these
     max_early       bytes, for what labels and contexts that come before the diagnosis bring along;
                     beyond it their payloads are shrunk
     """
@@ -231,19 +324,23 @@ class JoinRules:
     max_pending: int = 1_000_000
     max_remembered: int = 1_000_000
     max_early: int = 64 << 20
+    amend_ttl: int = 7 * 86_400_000
+    max_amendable: int = 100_000
+    max_amendable_bytes: int = 64 << 20
 
     def __post_init__(self) -> None:
         for name in ("learners", "fusion_timeout", "label_ttl", "max_pending"):
             if getattr(self, name) < 1:
                 raise LearnerError(f"join: {name} must be at least 1")
-        for name in ("max_remembered", "max_early"):
+        bounds = ("amend_ttl", "max_amendable", "max_amendable_bytes")
+        for name in ("max_remembered", "max_early", *bounds):
             if getattr(self, name) < 0:
                 raise LearnerError(f"join: {name} must be 0 or greater")
 
 
 _Queue: TypeAlias = OrderedDict[str, Any]
-_PREDICTIONS, _CONTEXTS, _LABELS = TRANSITIONS.values()
-_OUTCOMES = {EXPIRED: State.EXPIRED, EVICTED: State.EVICTED}
+_PREDICTIONS, _CONTEXTS = TRANSITIONS[Prediction], TRANSITIONS[Context]
+_OUTCOMES = {EXPIRED: State.EXPIRED, EVICTED: State.EVICTED, WITHDRAWN: State.LAPSED}
 
 
 @record
@@ -256,6 +353,17 @@ class _Closed:
     entry: Case | Packed
 
 
+@record
+class _Changed:
+    """A correction that waits for the decisions of its batch."""
+
+    at: int
+    name: str
+    label: int
+    was: int
+    of: Settled
+
+
 class Ledger:
     """Joins predictions, contexts and labels by instance id under `rules`."""
 
@@ -263,7 +371,7 @@ class Ledger:
         self.rules = rules
         self.codec = codec or Codec()
         self.clock = 0
-        self.counts = dict.fromkeys(COUNTERS, 0)
+        self.counts = dict.fromkeys((*COUNTERS, *AMENDMENTS), 0)
         # What parked and open instances hold of early labels and contexts, and how many of these
         # were shrunk since this ledger was made.
         self.early_bytes = self.shrunk = 0
@@ -273,10 +381,20 @@ class Ledger:
         self._open: OrderedDict[str, Case] = OrderedDict()
         # A Case until the batch that diagnosed it is settled, packed from then on.
         self._diagnosed: OrderedDict[str, Case | Packed] = OrderedDict()
-        self._over: OrderedDict[str, Packed] = OrderedDict()
+        # Settled until the batch that changed it is settled, packed from then on.
+        self._over: OrderedDict[str, Settled | Packed] = OrderedDict()
+        # Those of them that can be corrected, with the bytes that this takes.
+        self._amendable: OrderedDict[str, int] = OrderedDict()
+        self.amendable_bytes = 0
+        queues: tuple[_Queue, ...] = (
+            self._open,
+            self._diagnosed,
+            self._parked,
+            self._amendable,
+        )
         self._waits: list[tuple[_Queue, int, State]] = [
             (queue, getattr(rules, WAITS[state].rule), WAITS[state].becomes)
-            for state, queue in zip(WAITS, (self._open, self._diagnosed, self._parked), strict=True)
+            for state, queue in zip(WAITS, queues, strict=True)
         ]
         self._last_stamp = self._last_opened = self._last_parked = self._settled_at = 0
         # The time of each learner's newest prediction.
@@ -288,6 +406,8 @@ class Ledger:
         self._step = Step()
         self._undecided: list[tuple[str, Case]] = []
         self._closed: list[_Closed] = []
+        self._changed: list[_Changed] = []
+        self._unpacked: dict[str, None] = {}
         self._touched: dict[str, None] = {}
 
     # One batch.
@@ -315,10 +435,10 @@ class Ledger:
                 continue
             if event.at > self.clock and event.at >= live:
                 self._move_clock(event.at)
-            if isinstance(event, Label):
-                self._label(event)
-            else:
+            if isinstance(event, Context):
                 self._place(event)
+            else:
+                self._label(event)
         if now > self.clock:
             self._move_clock(now)
         return self._step
@@ -333,8 +453,22 @@ class Ledger:
             if self._diagnosed.get(name) is case:
                 self._diagnosed[name] = codec.pack(case.diagnosed_entry(codec))
         settled = [self._settlement(closed) for closed in self._closed]
-        self._in_batch, self._undecided, self._closed = False, [], []
+        self._step.corrections += map(self._correction, self._changed)
+        self._pack_settled()
+        self._in_batch, self._undecided, self._closed, self._changed = False, [], [], []
         return settled
+
+    def _pack_settled(self) -> None:
+        """Pack what this batch has settled or corrected, and see that it is not too much."""
+        codec = self.codec
+        for name in self._unpacked:
+            settled = self._over.get(name)
+            if isinstance(settled, Settled):
+                self._over[name] = settled.packed(codec)
+                self._weigh_amendable(name, codec.size(settled.entry))
+        self._unpacked = {}
+        while self.amendable_bytes > self.rules.max_amendable_bytes:
+            self._give_up_amending()
 
     # Time.
 
@@ -358,8 +492,13 @@ class Ledger:
         for packed in (self._diagnosed, self._over):
             for name, entry in packed.items():
                 fields = entry_of(self.codec.unpack(entry))
-                if fields.stamp > latest:
-                    packed[name] = self.codec.pack(fields._replace(stamp=self._stamp()))
+                changed = fields
+                if isinstance(changed, SettledEntry) and changed.at > now:
+                    changed = changed._replace(at=now)
+                if changed.stamp > latest:
+                    changed = changed._replace(stamp=self._stamp())
+                if changed is not fields:
+                    packed[name] = self.codec.pack(changed)
                     self._touched[name] = None
         for cases, stamp in ((self._open, self._stamp_open), (self._parked, self._stamp_parked)):
             for name, case in cases.items():
@@ -386,7 +525,7 @@ class Ledger:
 
     def _next_deadline(self, now: int) -> int:
         """Return the earliest deadline there is, or can be for what comes from `now` on."""
-        shortest = min(self.rules.fusion_timeout, self.rules.label_ttl)
+        shortest = min(max(length, 1) for _, length, _ in self._waits)
         deadlines = [self._oldest(queue) + length for queue, length, _ in self._waits if queue]
         return min([now + shortest, *deadlines])
 
@@ -400,12 +539,21 @@ class Ledger:
                     self._diagnose(name, entry)
                 elif becomes is NEW:
                     self._give_up(name, entry)
+                elif becomes is FINAL:
+                    self._make_final(name, entry)
                 else:
                     self._expire(name, Reason.EXPIRED)
 
     def _oldest(self, queue: _Queue) -> int:
         """Return when the oldest entry of a queue began to wait."""
-        return self._began(next(iter(queue.values())))
+        name, entry = next(iter(queue.items()))
+        return self._settled_since(name) if queue is self._amendable else self._began(entry)
+
+    def _settled_since(self, name: str) -> int:
+        """Return when the first label of an instance was learned; these times never decrease."""
+        over = self._over[name]
+        since: int = over.at if isinstance(over, Settled) else self.codec.unpack(over)[3]
+        return since
 
     def _began(self, entry: Case | Packed) -> int:
         """Return when an entry began to wait."""
@@ -429,10 +577,10 @@ class Ledger:
 
     # Events: find the instance, look the move up, carry it out.
 
-    def _find(self, name: str) -> tuple[State, Any]:
-        """Return the state of an instance and its entry, or its outcome if it is over.
+    def _find(self, name: str, *, enters: bool = True) -> tuple[State, Any]:
+        """Return the state of an instance and its entry, or its outcome if it is over for good.
 
-        A new instance makes room for itself, if it can.
+        A new instance that enters makes room for itself, if it can.
         """
         case = self._open.get(name)
         if case is not None:
@@ -442,12 +590,20 @@ class Ledger:
             return DIAGNOSED, entry
         over = self._over.get(name)
         if over is not None:
-            outcome: int = self.codec.unpack(over)[2]
-            return _OUTCOMES.get(outcome, SETTLED), outcome
+            return self._find_over(over)
         case = self._parked.get(name)
         if case is not None:
             return PARKED, case
-        return (NEW if self._make_room() else NO_ROOM), None
+        return (NEW if not enters or self._make_room() else NO_ROOM), None
+
+    def _find_over(self, over: Settled | Packed) -> tuple[State, Any]:
+        if not isinstance(over, Settled):
+            tag, *fields = self.codec.unpack(over)
+            if tag == "over":
+                outcome: int = fields[1]
+                return _OUTCOMES.get(outcome, FINAL), outcome
+            over = Settled(*fields)
+        return (State.WITHDRAWN if over.outcome == WITHDRAWN else SETTLED), over
 
     def _take(self, event: Event, move: Move) -> bool:
         """Count an event and hand it back if it is rejected; tell whether it is kept."""
@@ -503,24 +659,42 @@ class Ledger:
         case.context = self._early(event.payload)
         self._diagnose_if_complete(event.id, case)
 
-    def _label(self, event: Label) -> None:
+    def _label(self, event: LabelEvent) -> None:
+        says = MISSING if isinstance(event, Withdrawal) else event.label
         if event.at > self.clock:
             self._expire_before(event)
-        state, entry = self._find(event.id)
-        arrival = FIRST
+        state, entry = self._find(event.id, enters=says != MISSING)
+        known = MISSING
         if state is SETTLED:
-            arrival = SAME if entry == event.label else OTHER
-        elif (state is OPEN or state is PARKED) and entry.label != MISSING:
-            arrival = SAME if entry.label == event.label else OTHER
-        move = _LABELS[state][arrival]
+            known = entry.outcome
+        elif state is FINAL:
+            known = entry
+        elif state is OPEN or state is PARKED:
+            known = entry.label
+        arrival = FIRST if known == MISSING else SAME if known == says else OTHER
+        move = TRANSITIONS[type(event)][state][arrival]
         if not self._take(event, move):
             return
-        if move.enters is SETTLED:
+        if isinstance(entry, Settled):
+            self._change(event.id, entry, says, event.at)
+        elif move.enters is SETTLED:
             del self._diagnosed[event.id]
-            self._settle(event.id, event.label, entry, event.at)
-            return
-        case = self._park_case(event, entry) if move.enters is PARKED else entry
-        case.label, case.label_payload = event.label, self._early(event.payload)
+            self._settle(event.id, says, entry, event.at)
+        else:
+            self._park_label(event, says, entry, move)
+
+    def _park_label(self, event: LabelEvent, label: int, case: Case | None, move: Move) -> None:
+        """Keep a label until the diagnosis, in place of what was said before; or keep none."""
+        if case is not None and case.label_payload is not None:
+            self.early_bytes -= self.codec.weigh(case.label_payload)
+        if move.enters is PARKED:
+            case = self._park_case(event, case)
+        assert case is not None  # noqa: S101 - a label that stays where it is has an instance
+        case.label, case.label_payload = label, None
+        if label != MISSING:
+            case.label_payload = self._early(event.payload)
+        elif not case.heard and case.context is None:
+            del self._parked[event.id]
 
     def _early(self, payload: Any) -> Any:
         """Return the payload of an early label or context, shrunk if there is no room for it."""
@@ -536,12 +710,19 @@ class Ledger:
         payloads = (case.context, case.label_payload)
         return sum(self.codec.weigh(payload) for payload in payloads if payload is not None)
 
-    def _expire_before(self, label: Label) -> None:
-        """Expire a diagnosis whose label comes too late, although the clock is not there yet."""
+    def _expire_before(self, label: LabelEvent) -> None:
+        """End the wait of an instance whose label, or its correction, comes too late.
+
+        The clock need not be there yet: in a backlog it is behind the times of the records.
+        """
         entry = self._diagnosed.get(label.id)
         if entry is not None and self._began(entry) + self.rules.label_ttl <= label.at:
             del self._diagnosed[label.id]
             self._expire(label.id, Reason.EXPIRED)
+        size = self._amendable.get(label.id)
+        if size is not None and self._settled_since(label.id) + self.rules.amend_ttl <= label.at:
+            del self._amendable[label.id]
+            self._make_final(label.id, size)
 
     # Moves into a state, each with its effect and its count.
 
@@ -556,7 +737,7 @@ class Ledger:
         self._open[event.id] = case
         return case
 
-    def _park_case(self, event: Context | Label, parked: Case | None) -> Case:
+    def _park_case(self, event: Context | LabelEvent, parked: Case | None) -> Case:
         """Park an instance without predictions; its wait begins, or begins again."""
         if parked is None:
             stamp = self._stamp_parked(event.at)
@@ -597,15 +778,54 @@ class Ledger:
         The times of settlements never decrease; in a backlog they are the times of their labels.
         """
         self._settled_at = max(self._settled_at, self.clock, at)
-        self.counts["settled"] += 1
         self._closed.append(_Closed(name, self._settled_at, label, entry))
-        self._remember(name, label)
+        if self.rules.amend_ttl and self.rules.max_amendable:
+            serial = self.counts["settled"]
+            settled = Settled(self._stamp(), label, self._settled_at, label, serial, entry)
+            self._amendable[name], self._unpacked[name] = 0, None
+            self._remember(name, settled)
+            while len(self._amendable) > self.rules.max_amendable:
+                self._give_up_amending()
+        else:
+            self._end(name, label)
+        self.counts["settled"] += 1
+
+    def _change(self, name: str, settled: Settled, label: int, at: int) -> None:
+        """Give a settled instance another label, or none."""
+        self._settled_at = max(self._settled_at, self.clock, at)
+        was = MISSING if settled.outcome == WITHDRAWN else settled.outcome
+        self.counts["unlearned"] += (label != settled.taught) - (was != settled.taught)
+        settled.outcome = WITHDRAWN if label == MISSING else label
+        self._changed.append(_Changed(self._settled_at, name, label, was, settled))
+        # In its place: the time in which it can be corrected began with its first label.
+        self._over[name] = settled
+        self._unpacked[name] = self._touched[name] = None
+
+    def _make_final(self, name: str, size: int) -> None:
+        """Keep no more of a settled instance than its label."""
+        self.amendable_bytes -= size
+        self._touched[name] = None
+        over = self._over[name]
+        if isinstance(over, Settled):
+            stamp, outcome = over.stamp, over.outcome
+        else:
+            _, stamp, outcome, *_ = self.codec.unpack(over)
+        self._over[name] = self.codec.pack(OverEntry("over", stamp, outcome))
+
+    def _give_up_amending(self) -> None:
+        """Make the oldest instance that can be corrected final, for lack of room."""
+        self.counts["amend_given_up"] += 1
+        self._make_final(*self._amendable.popitem(last=False))
+
+    def _weigh_amendable(self, name: str, size: int) -> None:
+        self.amendable_bytes += size - self._amendable[name]
+        self._amendable[name] = size
 
     def _expire(self, name: str, reason: Reason) -> None:
         """Give up a diagnosis that has left its queue."""
         self.counts[reason] += 1
         self._step.expiries.append(Expire(name, self.clock, reason))
-        self._remember(name, EXPIRED if reason is Reason.EXPIRED else EVICTED)
+        self._end(name, EXPIRED if reason is Reason.EXPIRED else EVICTED)
 
     def _give_up(self, name: str, case: Case) -> None:
         """Reject what was parked for an instance for which no prediction came."""
@@ -621,12 +841,18 @@ class Ledger:
             label = Label(at, name, case.label, case.label_payload)
             rejections.append(Reject(label, Reason.UNKNOWN))
 
-    def _remember(self, name: str, outcome: int) -> None:
-        """Keep the outcome of an instance that is over; the oldest are forgotten."""
+    def _end(self, name: str, outcome: int) -> None:
+        """Keep no more than the outcome of an instance that is over."""
+        self._remember(name, self.codec.pack(OverEntry("over", self._stamp(), outcome)))
+
+    def _remember(self, name: str, entry: Settled | Packed) -> None:
+        """Keep the entry of an instance that is over; the oldest are forgotten."""
         self._touched[name] = None
-        self._over[name] = self.codec.pack(OverEntry("over", self._stamp(), outcome))
+        self._over[name] = entry
         while len(self._over) > self.rules.max_remembered:
-            self._touched[self._over.popitem(last=False)[0]] = None
+            oldest, _ = self._over.popitem(last=False)
+            self._touched[oldest] = None
+            self.amendable_bytes -= self._amendable.pop(oldest, 0)
             self.counts["forgotten"] += 1
 
     def _make_room(self) -> bool:
@@ -658,6 +884,11 @@ class Ledger:
             stamp >> STAMP_BITS,
         )
 
+    def _correction(self, changed: _Changed) -> Correct:
+        """Return what is to be counted anew."""
+        closed = _Closed(changed.name, changed.at, changed.label, changed.of.entry)
+        return Correct(self._settlement(closed), changed.was, changed.of.taught, changed.of.serial)
+
     # How much there is.
 
     @property
@@ -675,19 +906,21 @@ class Ledger:
         return left - len(self._undecided)
 
     def sizes(self) -> dict[str, int]:
-        """Return how many instances are in each state; `over` is the last three together."""
+        """Return how many instances are in each state; `amendable` are a part of those `over`."""
         return {
             "parked": len(self._parked),
             "open": len(self._open),
             "diagnosed": len(self._diagnosed),
             "over": len(self._over),
+            "amendable": len(self._amendable),
         }
 
     @property
     def parked_labels(self) -> int:
         """Return how many labels wait for a diagnosis."""
-        resolved = self.counts["parked_label_settled"] + self.counts["parked_label_unknown"]
-        return self.counts["label_parked"] - resolved
+        resolved = ("parked_label_settled", "parked_label_unknown", "withdrawal_parked")
+        came = self.counts["label_parked"] + self.counts["amendment_parked"]
+        return came - sum(self.counts[name] for name in resolved)
 
     # Writing it down: between batches, and only what has changed since.
 
@@ -740,9 +973,12 @@ class Ledger:
     def _checked(self, packed: Packed) -> Entry:
         """Return an entry that this ledger can go on with."""
         entry, learners = entry_of(self.codec.unpack(packed)), self.rules.learners
-        if not isinstance(entry, OverEntry) and len(entry.labels) != learners:
+        waited = entry
+        if isinstance(entry, SettledEntry):
+            waited = entry_of(self.codec.unpack(entry.diagnosed))
+        if isinstance(waited, OpenEntry | DiagnosedEntry) and len(waited.labels) != learners:
             raise LearnerError(
-                f"ledger: an entry was written for {len(entry.labels)} local learners, "
+                f"ledger: an entry was written for {len(waited.labels)} local learners, "
                 f"and the settings name {learners}"
             )
         return entry
@@ -758,6 +994,9 @@ class Ledger:
             self._diagnosed[name] = packed
         else:
             self._over[name] = packed
+            if isinstance(entry, SettledEntry):
+                self._amendable[name] = size = self.codec.size(entry.diagnosed)
+                self.amendable_bytes += size
 
 
 def _after(last: int, time: int) -> int:

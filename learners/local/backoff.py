@@ -50,16 +50,23 @@ class Backoff:
         return np.asarray((successes[:F] + self._k * mean) / (trials + self._k))
 
     def count(
-        self, cubes: Ints, rules: Ints, correct: Bools, tried: Bools | None, bandit: bool
+        self,
+        cubes: Ints,
+        rules: Ints,
+        correct: Bools,
+        tried: Bools | None,
+        bandit: bool,
+        *,
+        sign: int = 1,
     ) -> None:
-        """Add labels, as in `Iup.learn`."""
+        """Add labels, or take them back, as in `Iup.learn`."""
         if not self._levels:
             return
         used = np.ones_like(correct) if tried is None else tried
         if bandit:
             used = used & (np.arange(self._rules) == rules[:, None])
         deltas = np.concatenate([used, used & correct], axis=1).astype(np.int64)
-        self.add(cubes, deltas)
+        self.add(cubes, sign * deltas)
 
     def rebuild(self, table: CellTable) -> None:
         """Recompute the coarse counts from the cubes' counts."""

@@ -274,40 +274,51 @@ class Iup:
         rules: Ints,
         correct: Bools,
         tried: Bools | None = None,
+        *,
+        sign: int = 1,
     ) -> None:
         """Take in labels: `correct` (n, F) tells for each rule whether it was right.
+
+        With `sign` -1 they are taken back.
 
         `tried` (n, F) tells which rules had an opinion, all unless given: the others were not
         tried. Under bandit feedback only the chosen rule's column is read. `phase` may be an array,
         because labels come late and may belong to a phase that is over.
         """
-        self.labelled += len(cubes)
+        self.labelled += sign * len(cubes)
         if isinstance(phase, int):
-            self._count(self.phase(phase), cubes, rules, correct, tried)
+            self._count(self.phase(phase), cubes, rules, correct, tried, sign=sign)
             return
         for number in np.unique(phase).tolist():
             of = np.flatnonzero(phase == number)
             had = None if tried is None else tried[of]
-            self._count(self.phase(number), cubes[of], rules[of], correct[of], had)
+            self._count(self.phase(number), cubes[of], rules[of], correct[of], had, sign=sign)
 
     def _count(
-        self, phase: _Phase, cubes: Ints, rules: Ints, correct: Bools, tried: Bools | None
+        self,
+        phase: _Phase,
+        cubes: Ints,
+        rules: Ints,
+        correct: Bools,
+        tried: Bools | None,
+        *,
+        sign: int,
     ) -> None:
         F = self.config.rules
         bandit = self.config.feedback is Feedback.BANDIT
         places = phase.table.claim(cubes)
         # Integers, because adding booleans in place would cast them one by one.
         chosen = np.arange(0, correct.size, F) + rules
-        hits = correct.take(chosen).astype(np.int64)
+        hits = correct.take(chosen) * sign
         if bandit:
-            phase.table.bump(places, rules, 1 if tried is None else tried.take(chosen) * 1)
+            phase.table.bump(places, rules, sign if tried is None else tried.take(chosen) * sign)
             phase.table.bump(places, rules + F, hits)
         else:
             for f in range(F):
-                phase.table.bump(places, f, 1 if tried is None else tried[:, f] * 1)
-                phase.table.bump(places, F + f, correct[:, f].astype(np.int64))
+                phase.table.bump(places, f, sign if tried is None else tried[:, f] * sign)
+                phase.table.bump(places, F + f, correct[:, f] * sign)
             phase.table.bump(places, 2 * F, hits)
-        phase.backoff.count(cubes, rules, correct, tried, bandit)
+        phase.backoff.count(cubes, rules, correct, tried, bandit, sign=sign)
 
     def merge(self, other: "Iup") -> None:
         """Add the counts of another learner of the same configuration: exact."""

@@ -238,8 +238,8 @@ class LocalLearner:
         elif self.learns:
             raise LearnerError("a rule that learns needs the features with the label")
 
-    def count(self, labelled: Labelled) -> None:
-        """Count which rules were right: the first half of `learn`."""
+    def count(self, labelled: Labelled, sign: int = 1) -> None:
+        """Count which rules were right, the first half of `learn`; with `sign` -1, take it back."""
         correct: Bools = labelled.votes == labelled.truth[:, None]
         tried: Bools = labelled.votes != MISSING
         self.iup.learn(
@@ -248,6 +248,7 @@ class LocalLearner:
             labelled.rules,
             correct,
             None if tried.all() else tried,
+            sign=sign,
         )
 
     def teach(self, lessons: Lessons) -> None:

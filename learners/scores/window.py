@@ -56,6 +56,20 @@ class Window:
         self._rows[slots] = np.column_stack([at[kept], truth[kept], predicted[kept]])
         self.pushed += n
 
+    def amend(self, serials: Ints, truth: Ints) -> None:
+        """Change the labels of instances that were pushed as number `serials`; MISSING for none.
+
+        Of those that are no longer in the window nothing changes; of one that comes twice, the last
+        label counts.
+        """
+        for serial, label in zip(serials.tolist(), truth.tolist(), strict=True):
+            if self.pushed - len(self) <= serial < self.pushed:
+                self._rows[serial % self.size, 1] = label
+
+    def pages_of(self, serials: Ints) -> Ints:
+        """Return the pages that some instances are on, or were."""
+        return np.unique(serials % self.size // self.page)
+
     def slots(self, n: int) -> Ints:
         """Return where the next `n` instances go; of more than `size`, the last ones stay.
 

@@ -6,8 +6,9 @@ that there is none, and then none is shown. docs/theory.md has the theorems.
 The ensemble learner (EL): Hedge's regret against each expert over the instances on which it took
 part, for fusion rules that follow Hedge's weights (`ah`, `wm`, `ch`, `ch-vote`, `committee`) at the
 paper's rate. Labels may be late or never come, experts silent, partitions several; it takes that
-every label was learned with what its decision rested on. `odds` adds up log-odds and `stack` fits a
-model: neither follows the weights, so neither has a bound, unless a committee hedges over it.
+every label was learned with what its decision rested on, and that none was corrected afterwards.
+`odds` adds up log-odds and `stack` fits a model: neither follows the weights, so neither has a
+bound, unless a committee hedges over it.
 
 A local learner (LL): Theorem 1 and Corollary 1, for the paper's own IUP (c = 1, no weights, no
 back-off) over rules that do not learn, with each label learned before the next decision, phase by
@@ -78,15 +79,17 @@ def delays_table(fusion: Fusion) -> str | None:
 
 
 def regret_bound(
-    fusion: Fusion, labelled: Ints, delays: Ints, *, partitions: int = 1
+    fusion: Fusion, labelled: Ints, delays: Ints, *, partitions: int = 1, corrected: bool = False
 ) -> float | None:
     """Bound the EL's regret against the best expert of each context cube, summed over the cubes.
 
     labelled   (P,)   labels learned in each cube
     delays     (P, 6) the rows of `delays_table`, summed over partitions
+    corrected  whether a label was amended or withdrawn: until then decisions rested on losses that
+               were not the true ones, which the theorem does not cover
     """
     weights = hedge_weights(fusion)
-    if weights is None:
+    if weights is None or corrected:
         return None
     bounds = regret_bounds(delays, labelled, weights.experts, alone=partitions == 1)
     return None if np.isnan(bounds).any() else float(bounds.sum())

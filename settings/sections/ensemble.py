@@ -89,6 +89,17 @@ class EnsembleSettings(Section):
         description="How many settled instances to remember per partition, so that a second label"
         " for one of them is recognised.",
     )
+    amend_ttl: Duration = Field(
+        default=parse_duration("7d"),
+        description="How long after its first label an instance's label can be amended or"
+        " withdrawn. Until then what it takes to count anew is kept.",
+    )
+    max_amendable: int = Field(
+        default=100_000,
+        ge=0,
+        description="The largest number of labelled instances whose label can be amended, per"
+        " partition; of more, and of more than 64 MiB, the oldest become final. 0: none.",
+    )
     fnr_target: float | None = Field(
         default=None, gt=0, lt=1, description="The false negative rate to stay below, such as 0.03."
     )

@@ -5,7 +5,18 @@ from itertools import pairwise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from learners.join import Codec, Context, JoinRules, Label, Ledger, Prediction, Reason, Step
+from learners.join import (
+    Amendment,
+    Codec,
+    Context,
+    JoinRules,
+    Label,
+    Ledger,
+    Prediction,
+    Reason,
+    Step,
+    Withdrawal,
+)
 from tests.reference.ledger import SlowLedger
 from tests.strategies import cuts
 
@@ -20,7 +31,10 @@ rules = st.builds(
     contextual=st.booleans(),
     max_pending=st.one_of(few, st.just(1000)),
     max_remembered=st.one_of(st.integers(0, 4), st.just(1000)),
+    amend_ttl=st.sampled_from([0, 3, 30, 1000]),
+    max_amendable=st.one_of(st.integers(0, 3), st.just(1000)),
 )
+KINDS = ("prediction", "prediction", "prediction", "context", "label", "amendment", "withdrawal")
 
 
 @st.composite
@@ -31,11 +45,15 @@ def streams(draw, ids="abcd", learners=3):
         now += draw(st.sampled_from([0, 0, 0, 1, 2, 7, 20]))
         at = max(0, now - draw(st.sampled_from([0, 0, 0, 3])))
         name, value = draw(st.sampled_from(ids)), draw(st.integers(0, 1))
-        kind = draw(st.sampled_from(["prediction", "prediction", "prediction", "context", "label"]))
+        kind = draw(st.sampled_from(KINDS))
         if kind == "prediction":
             events.append(Prediction(at, name, draw(st.integers(0, learners - 1)), value, "p"))
         elif kind == "context":
             events.append(Context(at, name, f"context {value}"))
+        elif kind == "amendment":
+            events.append(Amendment(at, name, value, "raw"))
+        elif kind == "withdrawal":
+            events.append(Withdrawal(at, name, "raw"))
         else:
             events.append(Label(at, name, value, "raw"))
     return events
@@ -71,6 +89,7 @@ class Run:
         self.said.diagnoses += step.diagnoses
         self.said.expiries += step.expiries
         self.said.rejections += step.rejections
+        self.said.corrections += step.corrections
         for name in self.ledger.touched():
             self.disk[name] = self.ledger.dump(name)
             if self.disk[name] is None:
@@ -97,6 +116,7 @@ def test_the_ledger_does_what_the_slow_one_does(case, codec, data):
         assert (step.diagnoses, step.expiries, step.rejections) == slow.apply(batch, now)
         decided = decisions(step.diagnoses)
         assert fast.settle(decided) == slow.settle(decided)
+        assert step.corrections == slow.corrections
         assert fast.counts == {name: slow.counts[name] for name in fast.counts}
         assert fast.clock == slow.clock
         assert fast.sizes() == {state: len(slow.among(state)) for state in fast.sizes()}
@@ -149,7 +169,7 @@ def test_a_backlog_gives_up_no_label_before_its_time_and_survives_crashes(case, 
     awaited = tuple(data.draw(st.sets(st.integers(0, rule.learners - 1))))
     whole, crashing = (Run(rule, codec, live=10**6, awaited=awaited) for _ in range(2))
     numbered = [
-        Label(event.at, event.id, event.label, number) if isinstance(event, Label) else event
+        replace(event, payload=number) if isinstance(event, Label | Amendment) else event
         for number, event in enumerate(events)
     ]
     for batch in batches(numbered, data.draw):
@@ -193,12 +213,14 @@ def test_every_event_is_accounted_for_once(case):
     run = Run(rule)
     run.batch(events)
     counts, sizes = run.ledger.counts, run.ledger.sizes()
-    for kind, event in (("prediction", Prediction), ("context", Context), ("label", Label)):
+    for event in (Prediction, Context, Label, Amendment, Withdrawal):
+        kind = f"{event.__name__.lower()}_"
         counted = sum(n for name, n in counts.items() if name.startswith(kind))
         assert counted == sum(isinstance(each, event) for each in events)
-    rejected = ["conflict", "expired", "evicted", "pending_full"]
+    rejected = ["conflict", "expired", "evicted", "pending_full", "final"]
+    kinds = ["label", "amendment", "withdrawal"]
     assert len(run.said.rejections) == (
-        sum(counts[f"label_{reason}"] for reason in rejected)
+        sum(counts.get(f"{kind}_{reason}", 0) for reason in rejected for kind in kinds)
         + counts["prediction_pending_full"]
         + counts["context_pending_full"]
         + counts["parked_label_unknown"]
@@ -209,7 +231,10 @@ def test_every_event_is_accounted_for_once(case):
     assert len(run.settled) == counts["settled"]
     assert len(run.said.expiries) == counts["expired"] + counts["evicted"]
     assert diagnosed == counts["settled"] + len(run.said.expiries) + sizes["diagnosed"]
-    assert counts["settled"] == counts["label_matched"] + counts["parked_label_settled"]
+    matched = counts["label_matched"] + counts["amendment_matched"]
+    assert counts["settled"] == matched + counts["parked_label_settled"]
+    changes = ("amendment_taken", "withdrawal_taken", "label_again")
+    assert len(run.said.corrections) == sum(counts[name] for name in changes)
     assert sizes["over"] == counts["settled"] + len(run.said.expiries) - counts["forgotten"]
 
 
@@ -221,6 +246,7 @@ def test_sizes_stay_within_their_bounds(case, data):
         run.batch(batch)
         assert run.ledger.pending <= rule.max_pending
         assert run.ledger.sizes()["over"] <= rule.max_remembered
+        assert run.ledger.sizes()["amendable"] <= rule.max_amendable
         assert len(run.disk) <= rule.max_pending + rule.max_remembered
 
 
@@ -262,3 +288,60 @@ def test_a_label_settles_nothing_twice_whatever_comes(case, data):
     settled = [each.id for each in run.settled]
     over = settled + [each.id for each in run.said.expiries]
     assert len(over) == len(set(over))
+
+
+@given(st.data())
+def test_any_interleaving_of_corrections_ends_with_the_last_word(data):
+    """Whatever comes when, taking back and counting anew leaves one count of the last label."""
+    words = st.tuples(st.sampled_from("ab"), st.sampled_from(["label", "amend", "withdraw"]),
+                      st.integers(0, 2))  # fmt: skip
+    said = data.draw(st.lists(words, max_size=12))
+    events = [
+        {"label": Label(1, name, label), "amend": Amendment(1, name, label)}.get(
+            kind, Withdrawal(1, name)
+        )
+        for name, kind, label in said
+    ]
+    for name in "ab":
+        for learner in range(2):
+            at = data.draw(st.integers(0, len(events)))
+            events.insert(at, Prediction(1, name, learner, 0, "p"))
+    run = Run(JoinRules(learners=2, fusion_timeout=5, label_ttl=10))
+    for batch in batches(events, data.draw):
+        run.batch(batch)
+    counted = {"a": [], "b": []}
+    for each in run.settled:
+        counted[each.id].append(each.label)
+    for each in run.said.corrections:
+        if each.was >= 0:
+            counted[each.case.id].remove(each.was)
+        if each.case.label >= 0:
+            counted[each.case.id].append(each.case.label)
+    for name, labels in counted.items():
+        assert labels == last_word([(kind, label) for who, kind, label in said if who == name])
+
+
+def last_word(said):
+    known = []
+    for kind, label in said:
+        if kind == "withdraw":
+            known = []
+        elif kind == "amend" or not known:
+            known = [label]
+    return known
+
+
+SIZED = Codec(pack=json.dumps, unpack=json.loads, size=len)
+
+
+@given(cases, st.integers(0, 600), st.data())
+def test_what_is_kept_for_corrections_never_takes_more_than_its_bytes(case, room, data):
+    rule, events = case
+    run = Run(replace(rule, max_amendable_bytes=room), SIZED)
+    for batch in batches(events, data.draw):
+        run.batch(batch)
+        if data.draw(st.booleans()):
+            run.crash(lambda disk: data.draw(st.permutations(list(disk))))
+        entries = [json.loads(packed) for packed in run.disk.values()]
+        held = sum(len(entry[-1]) for entry in entries if entry[0] == "settled")
+        assert run.ledger.amendable_bytes == held <= room

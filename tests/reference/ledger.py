@@ -1,4 +1,4 @@
-"""The join of predictions and late labels, slow and obvious, to compare the ledger with.
+"""The join of predictions, late labels and corrections, slow and obvious: compare the ledger.
 
 All instances are rows of one list, and every question walks the list. Time moves one millisecond at
 a time. Nothing is packed and there are no queues.
@@ -6,7 +6,21 @@ a time. Nothing is packed and there are no queues.
 
 from collections import Counter
 
-from learners.join import Context, Diagnose, Expire, Label, Prediction, Reason, Reject, Settle
+from learners.join import (
+    Amendment,
+    Context,
+    Correct,
+    Diagnose,
+    Expire,
+    Label,
+    Prediction,
+    Reason,
+    Reject,
+    Settle,
+    Withdrawal,
+)
+
+WITHDRAWN = "withdrawn"
 
 
 class Row:
@@ -17,7 +31,9 @@ class Row:
         self.votes, self.late = {}, []
         self.context = self.label = self.parked_label = self.decision = None
         self.complete = False
-        self.outcome = None  # of an instance that is over: its label, or a reason
+        self.outcome = None  # of an instance that is over: its label, a reason, or WITHDRAWN
+        self.amendable = False
+        self.settled_at = self.serial = self.taught = None
 
 
 class SlowLedger:
@@ -27,10 +43,16 @@ class SlowLedger:
 
     def apply(self, events, now=0):
         self.diagnoses, self.expiries, self.rejections = [], [], []
-        self.undecided, self.settling = [], []
+        self.undecided, self.settling, self.correcting = [], [], []
         for event in events:
             self.pass_time(event.at)
-            takers = {Prediction: self.predict, Context: self.place, Label: self.label}
+            takers = {
+                Prediction: self.predict,
+                Context: self.place,
+                Label: self.label,
+                Amendment: self.amend,
+                Withdrawal: self.withdraw,
+            }
             takers[type(event)](event)
         self.pass_time(now)
         return self.diagnoses, self.expiries, self.rejections
@@ -38,21 +60,25 @@ class SlowLedger:
     def settle(self, decisions):
         for row, decision in zip(self.undecided, decisions, strict=True):
             row.decision = decision
-        return [
-            Settle(
-                id=row.name,
-                at=at,
-                label=label,
-                labels=self.labels(row),
-                payloads=self.payloads(row),
-                late=tuple(row.late),
-                context=row.context,
-                complete=row.complete,
-                decision=row.decision,
-                diagnosed_at=since,
-            )
-            for row, at, label, since in self.settling
+        self.corrections = [
+            Correct(self.settlement(row, at, label), was, row.taught, row.serial)
+            for row, at, label, was in self.correcting
         ]
+        return [self.settlement(row, at, label) for row, at, label in self.settling]
+
+    def settlement(self, row, at, label):
+        return Settle(
+            id=row.name,
+            at=at,
+            label=label,
+            labels=self.labels(row),
+            payloads=self.payloads(row),
+            late=tuple(row.late),
+            context=row.context,
+            complete=row.complete,
+            decision=row.decision,
+            diagnosed_at=row.diagnosed_at,
+        )
 
     # Looking
 
@@ -60,6 +86,8 @@ class SlowLedger:
         return next((row for row in self.rows if row.name == name), None)
 
     def among(self, state):
+        if state == "amendable":
+            return [row for row in self.among("over") if row.amendable]
         rows = [row for row in self.rows if row.state == state]
         return sorted(rows, key=lambda row: row.order)
 
@@ -86,6 +114,9 @@ class SlowLedger:
             for row in self.among("parked"):
                 if row.since + self.rules.label_ttl <= self.clock:
                     self.give_up(row)
+            for row in self.among("amendable"):
+                if row.settled_at + self.rules.amend_ttl <= self.clock:
+                    row.amendable = False
 
     # Moving
 
@@ -118,14 +149,20 @@ class SlowLedger:
         self.undecided.append(row)
         self.counts["diagnosed_complete" if row.complete else "diagnosed_incomplete"] += 1
         self.move(row, "diagnosed")
+        row.diagnosed_at = self.clock
         if row.parked_label:
             self.counts["parked_label_settled"] += 1
             self.close(row, row.parked_label.label)
 
     def close(self, row, label):
+        row.serial, row.taught, row.settled_at = self.counts["settled"], label, self.clock
+        row.amendable = bool(self.rules.amend_ttl and self.rules.max_amendable)
         self.counts["settled"] += 1
-        self.settling.append((row, self.clock, label, row.since))
+        self.settling.append((row, self.clock, label))
         self.end(row, label)
+        while len(self.among("amendable")) > self.rules.max_amendable:
+            self.among("amendable")[0].amendable = False
+            self.counts["amend_given_up"] += 1
 
     def expire(self, row, reason):
         self.counts[str(reason)] += 1
@@ -197,6 +234,13 @@ class SlowLedger:
         row = self.find(event.id) or self.enter(event, "parked")
         if not row:
             self.counts["label_pending_full"] += 1
+        elif row.state == "over" and row.outcome == WITHDRAWN:
+            if row.amendable:
+                self.counts["label_again"] += 1
+                self.change(row, event.label)
+            else:
+                self.counts["label_final"] += 1
+                self.rejections.append(Reject(event, Reason.FINAL))
         elif row.state == "over":
             self.label_again(event, row.outcome)
         elif row.state == "diagnosed":
@@ -216,6 +260,57 @@ class SlowLedger:
             reason = first if isinstance(first, Reason) else Reason.CONFLICT
             self.counts[f"label_{reason}"] += 1
             self.rejections.append(Reject(event, reason))
+
+    def amend(self, event):
+        row = self.find(event.id) or self.enter(event, "parked")
+        if not row:
+            self.counts["amendment_pending_full"] += 1
+        elif row.state == "over":
+            self.amend_over(event, row)
+        elif row.state == "diagnosed":
+            self.counts["amendment_matched"] += 1
+            self.close(row, event.label)
+        elif row.parked_label and row.parked_label.label == event.label:
+            self.counts["amendment_duplicate"] += 1
+        else:
+            self.counts["amendment_replaced" if row.parked_label else "amendment_parked"] += 1
+            row.parked_label = event
+            self.wait_anew(row)
+
+    def amend_over(self, event, row):
+        if isinstance(row.outcome, Reason):
+            self.counts[f"amendment_{row.outcome}"] += 1
+            self.rejections.append(Reject(event, row.outcome))
+        elif event.label == row.outcome:
+            self.counts["amendment_duplicate"] += 1
+        elif row.amendable:
+            self.counts["amendment_taken"] += 1
+            self.change(row, event.label)
+        else:
+            self.counts["amendment_final"] += 1
+            self.rejections.append(Reject(event, Reason.FINAL))
+
+    def withdraw(self, event):
+        row = self.find(event.id)
+        if row and row.parked_label and row.state in {"parked", "open"}:
+            self.counts["withdrawal_parked"] += 1
+            row.parked_label = None
+            if row.state == "parked" and not row.context:
+                self.rows.remove(row)
+        elif not row or row.state != "over" or isinstance(row.outcome, str):
+            self.counts["withdrawal_unmatched"] += 1
+        elif row.amendable:
+            self.counts["withdrawal_taken"] += 1
+            self.change(row, WITHDRAWN)
+        else:
+            self.counts["withdrawal_final"] += 1
+            self.rejections.append(Reject(event, Reason.FINAL))
+
+    def change(self, row, outcome):
+        was, row.outcome = row.outcome, outcome
+        self.counts["unlearned"] += (outcome != row.taught) - (was != row.taught)
+        now, was = (-1 if each == WITHDRAWN else each for each in (outcome, was))
+        self.correcting.append((row, self.clock, now, was))
 
     def wait_anew(self, row):
         if row.state == "parked":

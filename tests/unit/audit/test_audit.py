@@ -13,7 +13,7 @@ from audit.end_to_end import recompute
 from audit.findings import Kind
 from audit.recording.reader import Span
 from audit.settling_order import merged_order
-from learners.join import COUNTERS
+from learners.join import AMENDMENTS, COUNTERS
 from schemas.records import Instance, Label
 from schemas.writing import encode
 from tests.inline_pipeline import JOINT, Inline, configured, lived, with_gaps
@@ -177,6 +177,8 @@ def told(agent, table, width):
     if table == "window":
         return range(0, LABELLED * 5, 7)
     untold = {FORGOTTEN} if (table, agent) in {("totals", "local.a"), ("totals", "local.b")} else {}
+    if table == "amendments":
+        untold = {AMENDMENTS.index("amend_given_up")}
     return [column for column in range(width) if column not in untold]
 
 

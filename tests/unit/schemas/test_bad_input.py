@@ -114,7 +114,8 @@ CASES = [
     ("label", changed("label", at="5"), Reason.WRONG_TYPE, "at"),
     ("label", changed("label", at=5.0), Reason.WRONG_TYPE, "at"),
     ("label", changed("label", at=True), Reason.WRONG_TYPE, "at"),
-    ("label", raw("label", "label", b"null"), Reason.WRONG_TYPE, "label"),
+    ("label", raw("label", "label", b"7"), Reason.WRONG_TYPE, "label"),
+    ("label", changed("label", amends=1), Reason.WRONG_TYPE, "amends"),
     ("instance", changed("instance", x="41.5"), Reason.WRONG_TYPE, "x"),
     ("instance", changed("instance", x=[True, "m"]), Reason.WRONG_TYPE, X),
     ("instance", changed("instance", x=[[1], "m"]), Reason.WRONG_TYPE, X),
@@ -212,6 +213,8 @@ def test_every_reason_for_reading_has_a_case():
         Reason.EXPIRED,
         Reason.EVICTED,
         Reason.PENDING_FULL,
+        Reason.FINAL,
+        Reason.UNDECRYPTABLE,
     }
     assert {case[2] for case in CASES} == set(Reason) - using
 

@@ -12,7 +12,9 @@ import pytest
 
 from learners.errors import LearnerError
 from learners.join import (
+    AMENDMENTS,
     COUNTERS,
+    Amendment,
     Codec,
     Context,
     Diagnose,
@@ -24,6 +26,7 @@ from learners.join import (
     Reason,
     Reject,
     Settle,
+    Withdrawal,
 )
 from learners.join.ledger import TRANSITIONS, WAITS, Arrival, State
 
@@ -457,7 +460,7 @@ def test_touched_names_what_changed_and_dump_what_it_is_now():
     ledger.apply([Label(0, "a", 1)])
     ledger.settle([])
     assert ledger.touched() == ["a"]
-    assert json.loads(ledger.dump("a"))[0] == "over"
+    assert json.loads(ledger.dump("a"))[0] == "settled"
     ledger.apply([said(1, name="b"), Label(0, "b", 1), Label(0, "b", 1)])
     ledger.settle(["d"])
     assert ledger.touched() == ["b", "a"]
@@ -532,6 +535,11 @@ ROWS = {
     "first label": (Label, Arrival.FIRST),
     "the same label again": (Label, Arrival.SAME),
     "a different label": (Label, Arrival.OTHER),
+    "an amendment, where there is no label": (Amendment, Arrival.FIRST),
+    "an amendment to the same label": (Amendment, Arrival.SAME),
+    "an amendment to another label": (Amendment, Arrival.OTHER),
+    "a withdrawal, where there is no label": (Withdrawal, Arrival.FIRST),
+    "a withdrawal of a label": (Withdrawal, Arrival.OTHER),
 }
 
 
@@ -572,7 +580,7 @@ def test_the_table_has_a_move_for_every_event_in_every_state_and_counts_each_kin
         for moves in states.values():
             assert moves
             for move in moves.values():
-                assert move.counter in COUNTERS
+                assert move.counter in (*COUNTERS, *AMENDMENTS)
                 assert move.counter.startswith(event.__name__.lower())
     assert all(wait.rule in JoinRules.__slots__ for wait in WAITS.values())
 
@@ -587,9 +595,9 @@ def test_entries_that_do_not_fit_leave_a_new_ledger_as_it_was():
 
 
 def test_every_counter_is_documented():
-    assert set(re.findall(r"`([a-z_]+)`", PAGE)) >= set(COUNTERS)
+    assert set(re.findall(r"`([a-z_]+)`", PAGE)) >= {*COUNTERS, *AMENDMENTS}
     page = (Path(__file__).parents[4] / "docs" / "join.md").read_text()
-    assert set(re.findall(r"`([a-z_]+)`", page)) >= set(COUNTERS)
+    assert set(re.findall(r"`([a-z_]+)`", page)) >= {*COUNTERS, *AMENDMENTS}
 
 
 @pytest.mark.parametrize("codec", [None, Codec(pack=json.dumps, unpack=json.loads)])
