@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PATIENTS = 1200
 _SHARE = 0.5
 """The share of patients diagnosed when the screenshots are taken."""
+_PATIENCE_MS = 300_000
+"""A busy machine is no reason to give up."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -39,6 +41,7 @@ class Shot:
 SHOTS: Mapping[str, Shot] = {
     "light": Shot(1280, 1500, "light"),
     "dark": Shot(1280, 1500, "dark"),
+    "wide": Shot(1920, 1400, "light"),
     "phone": Shot(360, 1240, "light", 1.5),
 }
 
@@ -87,8 +90,9 @@ def _open(browser: "Browser", shot: Shot, address: str) -> "Page":
         color_scheme=shot.theme,
         device_scale_factor=shot.scale,
     )
+    page.set_default_timeout(_PATIENCE_MS)
     page.goto(address)
-    page.locator("#plot-error .main-svg").first.wait_for()
+    page.locator('body[data-link="live"]').wait_for()
     return page
 
 

@@ -37,6 +37,7 @@ class TopicReader:
 
     since        "end": what is committed after it was entered; "start": everything that is kept
     fetch_bytes  how much of a partition is fetched at a time
+    only         some partitions instead of all
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class TopicReader:
         since: Literal["start", "end"] = "end",
         *,
         fetch_bytes: int = 4 << 20,
+        only: Collection[int] | None = None,
     ) -> None:
         self._fetch_bytes = fetch_bytes
         self._settings = settings
@@ -55,7 +57,7 @@ class TopicReader:
         self._places = [
             TopicPartition(topic, number)
             for topic in topics
-            for number in range(settings.topics.partitions)
+            for number in (range(settings.topics.partitions) if only is None else only)
         ]
         self._consumer: Any = None
 
@@ -103,6 +105,15 @@ class TopicReader:
         with self.explaining():
             ends: dict[Any, int] = await self._consumer.end_offsets([place])
         return ends[place]
+
+    async def since(self, millis: int) -> dict[Any, int]:
+        """Return where each partition has its first record from a time on; its end if none."""
+        with self.explaining():
+            found = await self._consumer.offsets_for_times(dict.fromkeys(self._places, millis))
+        return {
+            place: self.ends[place] if first is None else first.offset
+            for place, first in found.items()
+        }
 
     async def renew(self) -> None:
         """Update where the topics begin and end."""

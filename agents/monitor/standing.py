@@ -29,6 +29,7 @@ from agents.monitor.overview import Overview
 from agents.monitor.recent import Rate, Recent, recent
 from agents.monitor.scores import ENSEMBLE, Scores
 from agents.monitor.system_health import system_verdict
+from learners.scores.wording import percent
 from learners.theory.promises import share_interval, window_interval
 from settings.errors import HbError
 from settings.model import Settings
@@ -124,18 +125,9 @@ def standing(
     return _taught(settings, board)
 
 
-def percent(share: float | None) -> str:
-    """Return a share in percent, or a dash where there is none.
-
-    >>> percent(0.0312), percent(None)
-    ('3.1 %', '-')
-    """
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
 def _taught(settings: Settings, board: Scores) -> Standing:
     """Return the state of an ensemble that nothing is wrong with."""
-    labels, least = board.labelled, settings.ensemble.min_labels
+    labels, least = board.labelled + board.taught, settings.ensemble.min_labels
     if labels == 0:
         what = "every patient is referred" if least else "answers are guesses"
         sentence = f"Untaught: no label has been learned yet, so {what}."
@@ -145,14 +137,19 @@ def _taught(settings: Settings, board: Scores) -> Standing:
             f"Untaught: {labels} of {least} labels learned; until then, patients are referred."
         )
         return Standing(State.UNTAUGHT, Colour.GREY, sentence)
-    if not _known(board):
-        counted = "1 label" if labels == 1 else f"{labels:,} labels"
-        sentence = f"Learning ({counted}: do not rely on it yet)."
-        return Standing(State.LEARNING, Colour.AMBER, sentence)
-    found = recent(settings, board)
-    wrong = percent(found.error.value)
-    sentence = f"Healthy: the error rate of the last {found.labels:,} labels is {wrong}."
-    return Standing(State.HEALTHY, Colour.GREEN, sentence)
+    if _known(board):
+        found = recent(settings, board)
+        wrong = percent(found.error.value)
+        sentence = f"Healthy: the error rate of the last {found.labels:,} labels is {wrong}."
+        return Standing(State.HEALTHY, Colour.GREEN, sentence)
+    if _known_from_history(board):
+        wrong = percent(board.history[ENSEMBLE]["per"])
+        past = f"the error rate of {board.taught:,} labels of history was {wrong}"
+        sentence = f"Healthy: {past}; {board.labelled:,} labels have come since."
+        return Standing(State.HEALTHY, Colour.GREEN, sentence)
+    counted = "1 label" if labels == 1 else f"{labels:,} labels"
+    sentence = f"Learning ({counted}: do not rely on it yet)."
+    return Standing(State.LEARNING, Colour.AMBER, sentence)
 
 
 def _known(board: Scores) -> bool:
@@ -161,6 +158,16 @@ def _known(board: Scores) -> bool:
     if found is None:
         return False
     return max(found.value - found.low, found.high - found.value) <= KNOWN_WITHIN
+
+
+def _known_from_history(board: Scores) -> bool:
+    """Tell whether it was known as well when history had been taught."""
+    share = board.history.get(ENSEMBLE, {}).get("per")
+    if share is None:
+        return False
+    right = round((1.0 - share) * board.taught)
+    low, high = share_interval(np.array([board.taught]), np.array([right]))
+    return max(1.0 - share - float(low[0]), float(high[0]) - 1.0 + share) <= KNOWN_WITHIN
 
 
 def _broken(system: Verdict) -> list[Concern]:

@@ -13,6 +13,8 @@ from settings.errors import InputError
 from streams.broker import EmbeddedBroker
 
 NAME = "demo"
+FAREWELL = "This demo has ended. To keep one running: hb demo --keep"
+"""What open console pages say when the workers have stopped."""
 _MODE = """\
 # The label with most weight behind it decides; learners that err lose weight, and the regret bound
 # holds. (`hb init` proposes "stack", which does slightly better but has no regret bound.)
@@ -81,4 +83,5 @@ class DemoFolder:
         broker = self.broker.settings()
         document["broker"] = broker.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         document["worker"]["state"] = "state"
+        document["worker"]["farewell"] = FAREWELL
         self.settings.write_text(tomlkit.dumps(document))

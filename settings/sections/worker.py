@@ -69,6 +69,11 @@ class WorkerSettings(Section):
         " for a network where everybody may read them.",
     )
     console: bool = Field(default=True, description="Serve the live console page.")
+    farewell: str = Field(
+        default="",
+        max_length=200,
+        description="What open console pages say once this worker has stopped in good order.",
+    )
     metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
     runbook: str = Field(
         default="docs/runbook.md",

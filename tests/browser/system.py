@@ -23,6 +23,7 @@ from streams.broker.plan import free_ports
 
 PAUSE = 0.1
 AT_ONCE = 3
+_OTHER = {"benign": "malignant", "malignant": "benign"}
 
 
 class Worker:
@@ -79,6 +80,7 @@ class Patients:
         self._file = file
         self._over = threading.Event()
         self._flow = threading.Lock()
+        self._wrong = threading.Event()
         self.ids: list[str] = []
         self.labelled = 0
         self._failed: queue.Queue[BaseException] = queue.Queue()
@@ -90,6 +92,15 @@ class Patients:
         """Inside the block nothing comes: `ids` and `labelled` are all there is."""
         with self._flow:
             yield
+
+    @contextlib.contextmanager
+    def wrongly(self) -> Iterator[None]:
+        """Inside the block labels are the wrong ones."""
+        self._wrong.set()
+        try:
+            yield
+        finally:
+            self._wrong.clear()
 
     def end(self) -> None:
         self._over.set()
@@ -122,7 +133,7 @@ class Patients:
         """Send some patients and the labels that are due; return those that still wait."""
         due, waiting = waiting[: -4 * AT_ONCE], waiting[-4 * AT_ONCE :]
         for name, label in due:
-            await publisher.label(name, label)
+            await publisher.label(name, _OTHER[label] if self._wrong.is_set() else label)
             self.labelled += 1
         for _ in range(AT_ONCE):
             patient, label = _patient(random)

@@ -82,7 +82,7 @@ STICKING_OUT = """[...document.querySelectorAll("#picture .topic")].flatMap((top
 
 
 def await_filled(page):
-    expect(page.locator("#link-text")).to_have_text("Live")
+    expect(page.locator("body")).to_have_attribute("data-link", "live")
     expect(page.locator("#learners tbody tr")).to_have_count(3)
     expect(page.locator("#plot-error .main-svg").first).to_be_visible()
 
@@ -118,7 +118,7 @@ def test_the_page_fills_and_its_numbers_are_those_of_metrics(system, opened, pag
     other = opened(address=system.other.page)
     pages = [page, other]
     for page in pages:
-        await_true(page, more_than("#figure-labelled .value", 60))
+        await_true(page, more_than("#figure-waiting .note", 60))
     with system.patients.paused():
         known = await_rest(system)
         for page in pages:
@@ -180,12 +180,9 @@ def check_numbers(page, known):
             assert number(cells[4]) == pytest.approx(of("weight", name), abs=0.00051)
             exploring = 100 * of("exploration_ratio", name)
             assert number(cells[5]) == pytest.approx(exploring, abs=0.051)
-    assert shown(page, "#figure-regret .value") == pytest.approx(
-        of("regret", "best_learner"), abs=0.051
-    )
-    assert shown(page, "#figure-regret .note") == pytest.approx(
-        of("regret_bound", "best_learner"), abs=0.051
-    )
+    regret, bound = re.findall(r"[\d.]+\d", page.locator("#says-regret").text_content())
+    assert float(regret) == pytest.approx(of("regret", "best_learner"), abs=0.051)
+    assert float(bound) == pytest.approx(of("regret_bound", "best_learner"), abs=0.051)
     assert shown(page, "#figure-diagnosed .value") == of("fusions_total", "true")
     settled = page.locator("#labels dd .value").nth(1).inner_text()
     assert number(settled) == of("labels_total", "settled")
@@ -197,9 +194,14 @@ def check_sections(page):
     expect(page.locator("#diagnoses tbody tr")).to_have_count(8)
     expect(page.locator("#diagnoses tbody tr").first.locator(".vote")).to_have_count(2)
     expect(page.locator("#tasks tbody tr")).to_have_count(3)
-    for chart in ("error", "weights", "regret", "exploration"):
-        expect(page.locator(f"#plot-{chart} .trace").first).to_be_attached()
-        expect(page.locator(f"#says-{chart}")).not_to_be_empty()
+    for view, charts in {
+        "theory": ("regret", "exploration"),
+        "overview": ("error", "weights"),
+    }.items():
+        page.get_by_role("link", name=view).click()
+        for chart in charts:
+            expect(page.locator(f"#plot-{chart} .trace").first).to_be_attached()
+            expect(page.locator(f"#says-{chart}")).not_to_be_empty()
 
 
 def test_no_id_leaves_the_worker_in_full(system, page):
@@ -267,9 +269,8 @@ def test_it_can_be_used_by_keyboard_alone(page):
         met.append(focused())
         if met[-1] == "As a table":
             break
-    assert met[0] == "Skip to content"
-    assert met[1] == "theme"
-    assert met[2:4] == list(LEARNERS), "the learners of the picture"
+    assert met[:4] == ["Skip to content", "theme", "Overview", "Theory"]
+    assert all(name.endswith("details") for name in met[4:12]), "the diagnoses"
     page.locator("[data-learner=history]").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#panel-name")).to_have_text("history")
@@ -288,11 +289,13 @@ def test_it_can_be_used_by_keyboard_alone(page):
 
 def test_a_learner_from_near(page):
     page.locator("#learners button", has_text="imaging").click()
+    assert page.url.endswith("#learner=imaging"), "which can be sent to somebody"
     panel = page.locator("#panel-body")
+    expect(panel.locator(".features")).to_have_text("2 features: radius, texture.")
     expect(panel.locator("h3")).to_have_text(
         ["Rules", "Cubes", "Labels in a cube", "Biggest and thinnest"]
     )
-    said = page.request.get(f"{page.url}learner/imaging").json()
+    said = page.request.get(f"{page.url.partition('#')[0]}learner/imaging").json()
     rows = panel.locator("table", has_text="The learner's rules").locator("tbody tr")
     expect(rows).to_have_count(len(said["rules"]))
     assert {rule["name"] for rule in said["rules"]} == {"benign", "malignant"}
@@ -336,21 +339,31 @@ def test_a_learner_that_falls_silent_is_shown(system, page):
     expect(page.locator("#announce")).to_contain_text("well again")
 
 
-def test_a_worker_that_is_killed_and_started_again(system, page, wrong):
-    before = shown(page, "#figure-labelled .value")
+def test_a_worker_that_is_killed_and_started_again(system, opened, page, wrong):
+    before = shown(page, "#figure-waiting .note")
     worker = page.locator("#foot").inner_text()
+    kept = system.file.parent / "ensemble" / "console" / "curves.json"
+    deadline = time.monotonic() + PATIENCE
+    while not kept.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     system.main.end(signal.SIGKILL)
-    expect(page.locator("#banner")).to_contain_text("No connection to this worker")
-    expect(page.locator("#link")).to_contain_text("Lost for")
-    assert shown(page, "#figure-labelled .value") >= before, "what is known stays"
+    expect(page.locator("#sentence")).to_contain_text("No connection to this worker")
+    expect(page.locator("#pill")).to_contain_text("Lost for")
+    assert shown(page, "#figure-waiting .note") >= before, "what is known stays"
     system.main.start()
     # The banner goes after a while, so it is looked for first.
     expect(page.locator("#banner")).to_contain_text("The worker has restarted")
-    expect(page.locator("#link-text")).to_have_text("Live")
+    expect(page.locator("body")).to_have_attribute("data-link", "live")
     expect(page.locator("#foot")).not_to_have_text(worker)
-    assert shown(page, "#figure-labelled .value") >= before, "nothing that was learned is lost"
+    assert shown(page, "#figure-waiting .note") >= before, "nothing that was learned is lost"
     points = page.evaluate("document.querySelector('#plot-error').data[0].x")
     assert points[0] < 20, "the curves go on"
+    late = opened()
+    points = late.evaluate("document.querySelector('#plot-error').data[0].x")
+    assert points[0] < 20, "also on a page that has not seen them before"
+    happened = late.evaluate("document.querySelector('#plot-error').data.at(-1).text")
+    assert any("restarted" in each for each in happened), "and the restart is marked"
     refused = [text for text in wrong if "Failed to load resource" in text]
     assert wrong == refused, "the browser says itself that nobody answers"
     wrong.clear()

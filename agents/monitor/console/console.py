@@ -3,6 +3,7 @@
 read     the watch's overview, the newest diagnoses, the reasons of dead letters
 sample   a point of the curves, even with no page open, so that a page opened late has them all
 frame    everything as one event, built once for all pages
+keep     the curves in a file every few seconds, for the time after a restart
 """
 
 import asyncio
@@ -13,13 +14,15 @@ from typing import Any
 from uuid import uuid4
 
 from agents.monitor.console.activity import Activity
+from agents.monitor.console.curves_file import CurvesFile
+from agents.monitor.console.diagnosis_reader import DiagnosisReader
 from agents.monitor.console.event_stream import EventStream, event
 from agents.monitor.console.history import History, point
 from agents.monitor.console.learner_reader import LearnerReader
 from agents.monitor.console.newest_records import NewestRecords
 from agents.monitor.console.snapshot import about, snapshot
 from agents.monitor.overview import Overview
-from agents.monitor.system_health import system_verdict
+from agents.monitor.standing import Colour, Concern, standing
 from agents.monitor.watch import Watch
 from settings.errors import HbError
 from settings.model import Settings
@@ -27,7 +30,7 @@ from streams.clock import wall
 from streams.engine.health import Cause, Symptom
 from streams.engine.tasks.task import TaskStatus
 from streams.kafka.connection import NotAllowedError
-from streams.kafka.topics import Topics
+from streams.kafka.topics import Topics, local
 
 _PATIENCE = 3.0
 _FRESH = 0.5
@@ -35,6 +38,10 @@ _SAMPLE_EVERY = 0.25
 _FEW_LABELS = 1_000
 """Until then the curves move fast and are sampled more often; there is little load yet."""
 _SLOW = Symptom(Cause.BROKER_SLOW, "the broker is slow to answer")
+_KEEP_EVERY = 10.0
+"""Seconds between two writings of the curves: what a killed worker loses of them at most."""
+_STEADY = 3.0
+"""Seconds after which a change of the workers is one that stays."""
 _REPEATED = 8
 """Points repeated in every frame, because a page may have missed some frames."""
 
@@ -57,33 +64,64 @@ class Console:
         self._newest = NewestRecords(settings)
         self._reading: asyncio.Task[None] | None = None
         self._sampler: asyncio.Task[None] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._members: frozenset[str] | None = None
+        self._seen_members: frozenset[str] | None = None
+        self._seen_since = 0.0
         self._error: HbError | None = None
         self._reads_records = True
         self._resting = True
         self.patience = _PATIENCE
         self.history = History()
+        self._file = CurvesFile(settings)
         self.learners = LearnerReader(settings)
+        self.diagnoses = DiagnosisReader(settings)
         self.events = EventStream(self._frame, idle=self._rest)
 
     def start(self) -> None:
-        """Start sampling the curves."""
+        """Continue the curves of the last worker here, and sample them."""
+        self._file.load(self.history, wall())
         self._sampler = asyncio.create_task(self._sample(), name="console curves")
+        self._keeper = asyncio.create_task(self._keep(), name="console curves file")
 
     async def close(self) -> None:
-        """End the pages' streams and disconnect from the broker."""
-        await self.events.close()
+        """Say goodbye to the pages, keep the curves and disconnect from the broker."""
+        await self.events.close(event("bye", {"farewell": self._settings.worker.farewell}))
         await _end(self._sampler)
+        await _end(self._keeper)
+        self._file.save(self.history)
         await self._rest()
 
     def hello(self) -> bytes:
         """Return the first event of a page: which worker it talks to, and the curves so far."""
-        return event("hello", {**self._about, "history": self.history.points})
+        curves = {"history": self.history.points, "marks": self.history.marks}
+        return event("hello", {**self._about, **curves})
 
     # Reading.
 
     def _take(self, overview: Overview) -> None:
         self._activity.take(overview, time.monotonic())
         self.history.add(point(self._settings, overview.board, _millis(overview)))
+        self._mark_members(overview)
+
+    def _mark_members(self, overview: Overview) -> None:
+        """Mark workers that have come or gone; while partitions move they only seem to."""
+        now = frozenset(overview.members)
+        if now != self._seen_members:
+            self._seen_members, self._seen_since = now, overview.at
+        if now == self._members or overview.at - self._seen_since < _STEADY:
+            return
+        before, self._members = self._members, now
+        if before is None:
+            return
+        counted = {"left": len(before - now), "joined": len(now - before)}
+        said = [f"{n} worker{'s' if n > 1 else ''} {what}" for what, n in counted.items() if n]
+        self.history.mark(_millis(overview), "workers", ", ".join(said))
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(_KEEP_EVERY)
+            await asyncio.to_thread(self._file.save, self.history)
 
     async def _sample(self) -> None:
         """Refresh more often than the watch does by itself while the curves move fast."""
@@ -103,6 +141,8 @@ class Console:
                 await self._newest.read(overview, self._watch.own)
             except NotAllowedError:
                 self._reads_records = False  # the page goes without what this worker may not read
+            for made in reversed(self._newest.latest):
+                self.diagnoses.show(made)
 
     async def _try(self, read: Callable[[], Awaitable[None]]) -> None:
         """Read; an error is kept, and shown on the page."""
@@ -136,14 +176,25 @@ class Console:
             "worker": self._about["worker"],
             "now": wall(),
             "at": None if overview is None else _millis(overview),
-            "verdict": system_verdict(overview, self._error, symptoms).report(),
+            "standing": standing(
+                self._settings, overview, self._error, symptoms, self._stuck()
+            ).report(),
             "points": self.history.points[-_REPEATED:],
+            "marks": self.history.marks,
         }
         if overview is not None:
             shown |= snapshot(
                 self._settings, overview, self._activity, self._newest, self._statuses()
             )
         return shown
+
+    def _stuck(self) -> list[Concern]:
+        """Return the agents that make no progress; one without a worker is known as such."""
+        return [
+            Concern(Colour.AMBER, health.state, f"{agent.removeprefix(local(''))}: {health.text}")
+            for agent, health in self._activity.health().items()
+            if not health.well and health.state != "unheld"
+        ]
 
     async def _rest(self) -> None:
         self._resting = True

@@ -41,6 +41,7 @@ class EventStream:
         self.pages = 0
         self.made = 0
         self.closed = False
+        self._last = b""
 
     @property
     def full(self) -> bool:
@@ -59,6 +60,8 @@ class EventStream:
                     continue
                 seen = self.made
                 yield self._frame
+            if self._last:
+                yield self._last
         finally:
             self.pages -= 1
 
@@ -93,9 +96,9 @@ class EventStream:
         woken, self._fresh = self._fresh, asyncio.Event()
         woken.set()
 
-    async def close(self) -> None:
-        """End all pages' streams."""
-        self.closed = True
+    async def close(self, last: bytes = b"") -> None:
+        """End all pages' streams; `last` is what they are sent at the end."""
+        self.closed, self._last = True, last
         if self._builder is not None:
             self._builder.cancel()
             await asyncio.wait([self._builder])

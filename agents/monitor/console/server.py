@@ -4,6 +4,8 @@
 /console/<file>     its files
 /events             server-sent events
 /learner/<name>     one learner in detail
+/diagnosis/<token>  one diagnosis in detail, with its label once that has come
+/viewers            how many pages are open
 """
 
 import asyncio
@@ -47,6 +49,7 @@ def add_pages(site: web.Application, console: Console, settings: Settings) -> No
     site.router.add_get("/events", pages.events)
     site.router.add_get("/learner/{name}", pages.learner)
     site.router.add_get("/viewers", pages.viewers)
+    site.router.add_get("/diagnosis/{token}", pages.diagnosis)
 
     async def start(_: web.Application) -> None:
         console.start()
@@ -90,11 +93,17 @@ class Pages:
             body = await self._console.learners.of(name)
         except HbError as error:
             return _problem(503, str(error))
-        return web.Response(
-            body=body,
-            content_type="application/json",
-            headers={**HEADERS, "Cache-Control": "no-store"},
-        )
+        return _json(body)
+
+    async def diagnosis(self, request: web.Request) -> web.StreamResponse:
+        """Send a diagnosis and its label."""
+        try:
+            body = await self._console.diagnoses.of(request.match_info["token"])
+        except HbError as error:
+            return _problem(503, str(error))
+        if body is None:
+            return _problem(404, "this diagnosis is no longer among the latest: hb diagnosis ID")
+        return _json(body)
 
     async def viewers(self, _: web.Request) -> web.StreamResponse:
         """Say how many pages are open: `hb demo` waits for their readers."""
@@ -149,6 +158,11 @@ class Pages:
 async def _write(stream: web.StreamResponse, data: bytes) -> None:
     async with asyncio.timeout(_STALLED):
         await stream.write(data)
+
+
+def _json(body: bytes) -> web.Response:
+    headers = {**HEADERS, "Cache-Control": "no-store"}
+    return web.Response(body=body, content_type="application/json", headers=headers)
 
 
 def _problem(status: int, text: str) -> web.Response:

@@ -4,18 +4,32 @@
 """
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from agents.monitor.console.activity import Activity, Health
 from agents.monitor.console.newest_records import DeadLetterReasons, NewestRecords
 from agents.monitor.overview import Overview, TaskView
+from agents.monitor.recent import recent
 from schemas.reasons import Reason
-from schemas.records import Diagnosis, Opinion
+from schemas.records import REFER, Diagnosis, Opinion
 from settings.model import Settings
 from streams.engine.tasks.task import TaskStatus
 from streams.kafka.topics import local
 
 _SHOWN = 4
+_UNTAUGHT = frozenset({"no_labels", "few_labels"})
+WHY = {
+    "no_labels": "No label had been learned when it was made.",
+    "few_labels": "Too few labels had been learned when it was made.",
+    "no_opinion": "No learner had an opinion.",
+    "several_possible": "More than one label cannot be excluded.",
+    "none_fits": "The patient is unlike those of every label.",
+    "learner_missing": "A learner did not answer in time.",
+    "value_missing": "A learner lacked values of this patient.",
+    "new_cube": "A learner's rule had not been tried on patients like this one.",
+}
+"""The codes of docs/confidence.md, as sentences."""
 _MEANINGS = {reason.value: reason.meaning for reason in Reason}
 
 
@@ -26,6 +40,15 @@ def shortened(name: str) -> str:
     ('3f9c…', 'p…', '…')
     """
     return name[: min(_SHOWN, len(name) // 2)] + "…"
+
+
+def token_of(name: str, id_: str) -> str:
+    """Return what stands for an instance id in pages and links of the ensemble of that name.
+
+    >>> token_of("demo", "p17")
+    '3a160b75193c904b'
+    """
+    return blake2b(id_.encode(), key=name.encode()[:64], digest_size=8).hexdigest()
 
 
 def about(settings: Settings, worker: str, started: int, version: str) -> dict[str, Any]:
@@ -41,7 +64,7 @@ def about(settings: Settings, worker: str, started: int, version: str) -> dict[s
         "learners": [
             {
                 "name": name,
-                "features": len(learner.features),
+                "features": [feature.name for feature in learner.features],
                 "rules": list(learner.rules),
                 "feedback": learner.feedback,
             }
@@ -51,6 +74,7 @@ def about(settings: Settings, worker: str, started: int, version: str) -> dict[s
         "contextual": settings.ensemble.context is not None,
         "partitions": settings.topics.partitions,
         "limit": settings.ensemble.max_pending * settings.topics.partitions,
+        "farewell": settings.worker.farewell,
     }
 
 
@@ -68,6 +92,7 @@ def snapshot(
         "workers": len(overview.members),
         "rates": board.rates,
         "recent": board.recent,
+        "last": recent(settings, board).report(),
         "best": board.best,
         "accuracy": {
             name: [each.value, each.low, each.high] for name, each in board.accuracy.items()
@@ -131,25 +156,34 @@ def diagnosis(settings: Settings, record: Diagnosis) -> dict[str, Any]:
     weights = {expert: record.weights.get(expert, 0.0) for expert in votes}
     total = sum(weights.values())
     agreed = sum(weight for expert, weight in weights.items() if votes[expert] == record.label)
+    track = record.track_record
     return {
+        "token": token_of(settings.name, record.id),
         "id": shortened(record.id),
         "at": record.at,
         "label": record.label,
-        "answer": record.answer or record.label,
-        "chance": None if record.chance is None else record.chance.get(record.label),
+        "referred": record.answer == REFER,
+        "untaught": not _UNTAUGHT.isdisjoint(record.why),
+        "chance": record.chance,
+        "cannot_exclude": list(record.cannot_exclude),
+        "track": None if track is None else [track.cases, track.right, track.low, track.high],
+        "why": [WHY.get(code, code.replace("_", " ")) for code in record.why],
+        "learned": record.learned,
         "complete": record.complete,
         "missing": list(record.missing),
         "share": round(agreed / total, 4) if total else None,
         "votes": [
-            _vote(name, record.learners[name])
+            _vote(name, record.learners[name], record.weights.get(name))
             for name in settings.learners
             if name in record.learners
         ],
     }
 
 
-def _vote(name: str, opinion: Opinion) -> dict[str, Any]:
+def _vote(name: str, opinion: Opinion, weight: float | None) -> dict[str, Any]:
     return {
+        "weight": weight,
+        "missing": opinion.missing,
         "learner": name,
         "label": opinion.label,
         "rule": opinion.rule,

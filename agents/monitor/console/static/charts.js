@@ -2,11 +2,12 @@
 
 import { byId, el, table, text } from "./dom.js";
 import { CURVES } from "./curves.js";
-import { count, cut } from "./format.js";
+import { count, cut, time } from "./format.js";
 import { colours } from "./palette.js";
 
 const ROWS = 8;
 const NAMED = 12;
+const WIDE = 1500; // as in base.css
 const SETTLED = 30; // labels after which a rate is more than noise; the axis is scaled by rates from then on
 
 export class Charts {
@@ -14,7 +15,8 @@ export class Charts {
   constructor(store) {
     this.store = store;
     this.span = "e";
-    byId("charts").append(...CURVES.map(frame));
+    for (const chart of CURVES)
+      byId(chart.theory ? "theory-charts" : "charts").append(frame(chart));
     document.addEventListener("hb-theme", () => this.draw(true));
     addEventListener("load", () => this.draw(true)); // the chart library loads last
     byId("span").addEventListener("change", (event) => {
@@ -28,7 +30,8 @@ export class Charts {
     const { store } = this;
     if (!store.now?.rates) return;
     for (const chart of CURVES) text(byId(`says-${chart.id}`), chart.says(store, this.span));
-    const state = `${store.points.length} ${store.points.at(-1)?.t} ${store.now.best}`;
+    const newest = `${store.points.length} ${store.points.at(-1)?.t} ${store.marks.length}`;
+    const state = `${newest} ${store.now.best} ${document.body.dataset.view}`;
     if (!window.Plotly || (!forced && state === this.#drawn)) return;
     this.#drawn = state;
     const ink = colours();
@@ -36,16 +39,23 @@ export class Charts {
   }
 
   #one(chart, ink) {
-    const { points } = this.store;
+    const { points, marks } = this.store;
+    const node = byId(`plot-${chart.id}`);
     const series = chart.series(this.store, this.span, ink);
     const x = points.map((point) => point.n);
     const traces = series.map((each) => trace(each, x, points.map(each.y), chart.unit));
-    const node = byId(`plot-${chart.id}`);
+    const none = traces.every(({ y }) => y.every((value) => value === null));
+    node.hidden = none;
+    byId(`none-${chart.id}`).hidden = !none;
+    if (none || !node.clientWidth) return; // of another view, or nothing to draw
     const shown = series.map((each, i) => ({
       ...each,
       value: traces[i].y.findLast((y) => y !== null),
     }));
-    window.Plotly.react(node, traces, layout(chart, ink, traces, shown, node.clientWidth), {
+    const place = layout(chart, ink, traces, shown, node.clientWidth);
+    place.shapes = marks.filter((mark) => inside(mark, place.xaxis.range)).map((mark) => line(mark, ink));
+    const spots = markers(marks, place.xaxis.range, place.yaxis.range[1], ink);
+    window.Plotly.react(node, [...traces, spots], place, {
       displayModeBar: false,
       responsive: true,
       doubleClick: false,
@@ -53,6 +63,40 @@ export class Charts {
     node.setAttribute("aria-label", `${chart.title}. ${chart.says(this.store, this.span)}`);
     rows(chart, series, points);
   }
+}
+
+const MARKS = { restart: "solid", workers: "dot", settings: "dash" };
+
+const inside = (mark, [from, to]) => mark.n >= from && mark.n <= to;
+
+/** A line where something happened: a restart, other workers, other settings. */
+function line(mark, ink) {
+  return {
+    type: "line",
+    x0: mark.n,
+    x1: mark.n,
+    y0: 0,
+    y1: 1,
+    yref: "paper",
+    layer: "below",
+    line: { color: ink.quiet, width: 1, dash: MARKS[mark.kind] ?? "dot" },
+  };
+}
+
+/** What happened, under the pointer at the top of its line. */
+function markers(marks, range, high, ink) {
+  const shown = marks.filter((mark) => inside(mark, range));
+  return {
+    type: "scatter",
+    mode: "markers",
+    name: "",
+    x: shown.map((mark) => mark.n),
+    y: shown.map(() => high * 0.97),
+    text: shown.map((mark) => `${time(mark.t)} ${mark.text}`),
+    hovertemplate: "%{text}<extra></extra>",
+    marker: { color: ink.quiet, symbol: "triangle-down", size: 9 },
+    cliponaxis: false,
+  };
 }
 
 function frame(chart) {
@@ -65,7 +109,14 @@ function frame(chart) {
       el("h3", {}, chart.title),
       el("p", { id: `says-${chart.id}`, class: "quiet" }),
     ),
-    el("div", { id: `plot-${chart.id}`, class: "plot", role: "img", "aria-label": chart.title }),
+    el("p", { id: `none-${chart.id}`, class: "nothing quiet" }, chart.waits),
+    el("div", {
+      id: `plot-${chart.id}`,
+      class: "plot",
+      role: "img",
+      "aria-label": chart.title,
+      hidden: true,
+    }),
     el(
       "details",
       {},
@@ -82,7 +133,8 @@ function frame(chart) {
 function trace(each, x, y, unit = "") {
   return {
     type: "scatter",
-    mode: x.length === 1 ? "markers" : "lines",
+    mode: y.filter((value) => value !== null).length === 1 ? "markers" : "lines",
+    marker: { color: each.colour, size: 8 },
     name: each.label,
     x,
     y,
@@ -106,7 +158,7 @@ function layout(chart, ink, traces, series, width) {
     tickfont: { size: 11 },
   };
   return {
-    height: 232,
+    height: innerWidth >= WIDE ? 340 : 232,
     margin: { l: 40, r: Math.min(96, Math.max(60, width * 0.18)), t: 10, b: 38 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
@@ -188,7 +240,7 @@ function rows(chart, series, points) {
     .slice(-ROWS)
     .reverse();
   const show = (value) =>
-    value === null ? "–" : chart.unit ? `${value.toFixed(1)} %` : value.toFixed(2);
+    value === null ? "-" : chart.unit ? `${value.toFixed(1)} %` : value.toFixed(2);
   body.replaceChildren(
     ...picked.map((point) =>
       el(

@@ -17,6 +17,7 @@ export const CURVES = [
   {
     id: "error",
     title: "Error rate",
+    waits: "Waiting for the first label.",
     unit: "%",
     series(store, span, ink) {
       const best = store.now.best;
@@ -26,10 +27,11 @@ export const CURVES = [
         y: (point) => percentOf(point[span][i]),
         ...(name === "ensemble"
           ? { colour: ink.accent, width: 3 }
-          : name === best
-            ? { colour: ink.ink, width: 2, dash: "6px,4px" }
-            : { colour: learnerColour(store, name, ink), width: 1.25, faint: true }),
-        label: name === best ? `${name} (best)` : name,
+          : {
+              colour: learnerColour(store, name, ink),
+              ...(name === best ? { width: 2.25, dash: "6px,4px" } : { width: 1.25, faint: true }),
+            }),
+        label: name,
       }));
       return [
         ...made.slice(1).filter((each) => each.name !== best),
@@ -48,6 +50,7 @@ export const CURVES = [
   {
     id: "weights",
     title: "Weights",
+    waits: "Waiting for the first diagnosis.",
     series: (store, _span, ink) =>
       experts(store).map((name) => ({
         name,
@@ -68,6 +71,8 @@ export const CURVES = [
   {
     id: "regret",
     title: "Regret and its bound",
+    waits: "Waiting for the first label.",
+    theory: true,
     series: (store, _span, ink) => [
       {
         name: "bound",
@@ -84,13 +89,15 @@ export const CURVES = [
       const { regret, bound } = store.now;
       if (regret === null) return "No labels learned yet.";
       const allowed =
-        bound === null ? "this fusion rule has no bound" : `the bound is ${decimal(bound, 1)}`;
+        bound === null ? "no theorem bounds it here" : `the bound is ${decimal(bound, 1)}`;
       return `${decimal(regret, 1)} expected errors more than the best expert; ${allowed}.`;
     },
   },
   {
     id: "exploration",
     title: "Exploration",
+    waits: "Waiting for the first instance.",
+    theory: true,
     unit: "%",
     series: (store, _span, ink) =>
       store.about.learners.map(({ name }, i) => ({

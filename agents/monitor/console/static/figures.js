@@ -1,84 +1,105 @@
-// The figures that matter most, and the same in words.
+// The figures that matter most, and the run so far in words.
 
 import { byId, el, list, set, text } from "./dom.js";
-import { count, decimal, listed, percent, perSecond } from "./format.js";
+import { count, decimal, interval, listed, percent, perSecond } from "./format.js";
 
 const ENSEMBLE = "ensemble";
 
+/** Which figure a cause is about: that figure takes its colour. */
+const ABOUT = {
+  per_target: "error",
+  below_baseline: "error",
+  error_risen: "error",
+  fnr_target: "miss",
+  miss_target: "miss",
+  guessing: "miss",
+  join_filling: "waiting",
+};
+
 export function figures(store) {
   const now = store.now;
-  list(byId("figures"), entries(now), (each) => each.id, make, update);
+  const colours = {};
+  for (const { cause, colour } of now.standing.concerns) colours[ABOUT[cause]] ??= colour;
+  list(byId("figures"), entries(store), (each) => each.id, make, (node, entry) =>
+    update(node, entry, colours[entry.id]),
+  );
   text(byId("words"), words(store));
 }
 
-function entries(now) {
-  const ours = now.rates[ENSEMBLE] ?? {};
-  const best = now.best === null ? null : now.rates[now.best].per;
+function entries({ now, about }) {
+  const { last, answers } = now;
+  const [errors, error, low, high] = last.error;
+  const [ill, miss, least, most] = last.miss;
+  const asked = (answers.given ?? 0) + (answers.referred ?? 0);
+  const over = `last ${count(errors)} label${errors === 1 ? "" : "s"}`;
   return [
     {
       id: "error",
       name: "Error rate",
-      value: percent(ours.per),
-      note:
-        best === null
-          ? "no labels learned yet"
-          : `${goal(now, "per")}best learner, ${now.best}: ${percent(best)}`,
+      value: percent(error),
+      note: errors ? `${over}, ${interval(low, high, 1)}` : "waiting for the first label",
+      more: [goal(now.targets.per), errors ? `all labels ${percent(now.rates[ENSEMBLE]?.per)}` : ""],
       main: true,
     },
     {
-      id: "missed",
-      name: "Missed (FNR)",
-      value: percent(ours.fnr),
-      note: `${goal(now, "fnr")}false alarms (FPR) ${percent(ours.fpr)}`,
+      id: "miss",
+      name: "Miss rate",
+      value: percent(miss),
+      note: ill ? `of ${count(ill)} ${about.positive}, ${interval(least, most)}` : `no ${about.positive} yet`,
+      more: [
+        goal(now.targets.fnr ?? now.miss_targets[about.positive]),
+        errors ? `false alarms ${percent(last.alarm[1])}` : "",
+      ],
+    },
+    {
+      id: "usual",
+      name: "Baseline",
+      value: percent(last.usual_error),
+      note: last.usual === null ? "" : `error rate of always answering ${last.usual}`,
+    },
+    {
+      id: "referred",
+      name: "Referred",
+      value: percent(asked ? answers.referred / asked : null),
+      note: asked ? `${count(answers.referred)} of ${count(asked)} patients` : "",
+    },
+    {
+      id: "waiting",
+      name: "Waiting for a label",
+      value: count(now.labels.waiting),
+      note: `${count(now.labelled)} labels learned`,
     },
     {
       id: "diagnosed",
       name: "Diagnosed",
       value: count(now.diagnosed),
-      note: `${perSecond(now.flows.diagnoses)}, ${count(now.answers.referred ?? 0)} referred, ${count(now.incomplete)} incomplete`,
-    },
-    {
-      id: "labelled",
-      name: "Labels learned",
-      value: count(now.labelled),
-      note: `${count(now.labels.waiting)} awaited`,
-    },
-    {
-      id: "regret",
-      name: "Regret",
-      value: decimal(now.regret, 1),
-      note:
-        now.bound === null
-          ? "no bound for this fusion rule"
-          : `at most ${decimal(now.bound, 1)} by theory`,
-      share: now.bound ? now.regret / now.bound : null,
+      note: `${perSecond(now.flows.diagnoses)}, ${count(now.incomplete)} incomplete`,
     },
   ];
 }
 
-/** The target rate in the settings, if there is one. */
-const goal = (now, rate) => (rate in now.targets ? `target ${percent(now.targets[rate])}, ` : "");
+const goal = (target) => (target === undefined ? "" : `target ${percent(target)}`);
 
 function make(entry) {
   return el(
     "div",
     { class: entry.main ? "figure main" : "figure", id: `figure-${entry.id}` },
     el("dt", {}, entry.name),
-    el("dd", {}, el("span", { class: "value" }), el("span", { class: "note" })),
-    el("span", { class: "gauge", "aria-hidden": "true" }, el("span")),
+    el(
+      "dd",
+      {},
+      el("span", { class: "value" }),
+      el("span", { class: "note" }),
+      el("span", { class: "more" }),
+    ),
   );
 }
 
-function update(node, entry) {
+function update(node, entry, colour) {
   text(node.querySelector(".value"), entry.value);
   text(node.querySelector(".note"), entry.note);
-  const gauge = node.querySelector(".gauge");
-  gauge.hidden = entry.share === null || entry.share === undefined;
-  if (!gauge.hidden) {
-    const share = Math.min(Math.max(entry.share, 0), 1);
-    gauge.firstChild.style.width = `${(100 * share).toFixed(1)}%`;
-    set(gauge, "data-over", String(entry.share > 1));
-  }
+  text(node.querySelector(".more"), (entry.more ?? []).filter(Boolean).join(", "));
+  set(node, "data-colour", colour ?? "");
 }
 
 /** The run so far, in plain sentences. */
@@ -90,7 +111,7 @@ export function words(store) {
     const said = `${count(now.diagnosed)} patients have been diagnosed;`;
     return `${said} no labels have arrived yet, so nothing has been learned.`;
   }
-  return [errors(now), course(points), trust(now, points), regret(now)].filter(Boolean).join(" ");
+  return [errors(now), course(points), trust(now, points)].filter(Boolean).join(" ");
 }
 
 function errors(now) {
@@ -122,10 +143,4 @@ function trust(now, points) {
   const shown = experts.slice(0, 4).map(([name, weight]) => `${name} has ${decimal(weight)}`);
   const rest = experts.length > 4 ? `, ${experts.length - 4} others share the rest` : "";
   return `${began} ${listed(shown)}${rest}.`;
-}
-
-function regret(now) {
-  if (now.regret === null || now.bound === null) return "";
-  const held = now.regret <= now.bound ? "below" : "above";
-  return `Regret is ${decimal(now.regret, 1)} errors, ${held} its bound of ${decimal(now.bound, 1)}.`;
 }

@@ -6,8 +6,9 @@ const clock = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
   second: "2-digit",
 });
-const DASH = "–";
+const DASH = "-";
 const STICK = "\u00a0"; // keeps a sign on the line of its number
+const JOIN = "\u2060"; // keeps an interval on one line
 
 export const count = (n) => (n === null || n === undefined ? DASH : whole.format(n));
 
@@ -29,10 +30,10 @@ export function perSecond(rate) {
 
 export const time = (ms) => clock.format(new Date(ms));
 
-export function interval(low, high) {
+export function interval(low, high, digits = 0) {
   return low === null || low === undefined
     ? ""
-    : `${(100 * low).toFixed(0)}–${(100 * high).toFixed(0)}${STICK}%`;
+    : `${(100 * low).toFixed(digits)}${JOIN}–${JOIN}${(100 * high).toFixed(digits)}${STICK}%`;
 }
 
 export function duration(seconds) {

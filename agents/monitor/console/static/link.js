@@ -3,7 +3,7 @@
 const SILENCE = 5000;
 const RETRY = 2000;
 
-/** Calls receive("hello" | "snapshot", data) and report(state, since): connecting, live, stalled, lost. */
+/** Calls receive("hello" | "snapshot" | "bye", data) and report(state, since): connecting, live, stalled, lost. */
 export function connect(receive, report) {
   let source = null;
   let last = null;
@@ -25,6 +25,7 @@ export function connect(receive, report) {
     source = new EventSource("events");
     source.addEventListener("hello", (message) => take("hello", message));
     source.addEventListener("snapshot", (message) => take("snapshot", message));
+    source.addEventListener("bye", (message) => receive("bye", JSON.parse(message.data)));
     source.addEventListener("error", () => {
       become("lost");
       // After a response that is not a stream the browser gives up, so the page reconnects itself.

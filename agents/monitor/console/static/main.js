@@ -1,108 +1,87 @@
 // Puts the page together.
 
 import { Charts } from "./charts.js";
-import { byId, set, text } from "./dom.js";
+import { byId, text } from "./dom.js";
 import { figures } from "./figures.js";
-import { count, duration, time } from "./format.js";
+import { count, time } from "./format.js";
 import { connect } from "./link.js";
 import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
+import { Route, goTo } from "./route.js";
 import { Store } from "./store.js";
 import * as tables from "./tables.js";
+import { verdict } from "./verdict.js";
 
 const store = new Store();
-const panel = new Panel(store);
-const choose = (name) => panel.open(name);
-const picture = new Picture(store, choose);
+const panel = new Panel(store, () => route.leave());
+const picture = new Picture(store, (name) => goTo("learner", name));
 const charts = new Charts(store);
+const route = new Route(
+  () => charts.draw(true),
+  (kind, name) => panel.open(kind, name),
+  () => panel.close(),
+);
 
 let link = "connecting";
 let since = null;
-let note = "";
+let farewell = null;
+let judged = null;
 let unwell = "";
-let judged = "";
-
-const STATES = {
-  connecting: "Connecting",
-  live: "Live",
-  starting: "Starting",
-  trouble: "Trouble",
-  stalled: "No news",
-  lost: "Connection lost",
-};
 
 function announce(message) {
   text(byId("announce"), message);
 }
 
-function banner() {
-  const node = byId("banner");
-  const verdict = store.now?.verdict;
-  const seen = since ? ` The figures shown are from ${time(since)}.` : "";
-  let said = note;
-  if (link === "lost")
-    said = `No connection to this worker.${seen} The page keeps trying to reconnect.`;
-  else if (link === "stalled") said = `The worker is connected but sends nothing.${seen}`;
-  else if (verdict?.text)
-    said = [`${sentence(verdict.text)}${dated(store.now.at)}`, note].filter(Boolean).join(" ");
-  node.hidden = !said;
-  set(node, "data-kind", said === note ? "note" : "trouble");
-  text(node, said);
-  set(document.body, "data-link", link);
-}
-
-/** What the pill says: how the link is, and while it is live, how the system is. */
-function pill() {
-  const level = store.now?.verdict.level;
-  const state = link === "live" && level && level !== "well" ? level : link;
-  set(byId("link"), "data-state", state);
-  if (link !== "lost") text(byId("link-text"), STATES[state]);
-}
-
-const sentence = (said) => `${said[0].toUpperCase()}${said.slice(1)}.`;
-const dated = (at) => (at ? ` Figures are from ${time(at)}.` : "");
+const show = () => verdict(link, since, store.now?.standing, farewell);
 
 function hello(about) {
   const restarted = store.hello(about);
+  farewell = null;
   text(byId("name"), about.name);
   document.title = `${about.name} · hb console`;
   byId("metrics").hidden = !about.metrics;
   text(byId("foot"), `hb ${about.version}, worker ${about.worker}, since ${time(about.started)}`);
-  if (!restarted) return;
-  note = `The worker has restarted, at ${time(about.started)}. Nothing that was learned is lost.`;
+  if (restarted) tell(`The worker has restarted, at ${time(about.started)}. Nothing that was learned is lost.`);
+}
+
+/** Show a note for a while. */
+function tell(note) {
+  const node = byId("banner");
+  text(node, note);
+  node.hidden = false;
   announce(note);
   setTimeout(() => {
-    note = "";
-    banner();
+    if (node.textContent === note) node.hidden = true;
   }, 15000);
 }
 
 function snapshot(now) {
   store.snapshot(now);
-  pill();
-  banner();
-  judge(now.verdict);
+  show();
+  judge(now.standing);
   if (!now.rates) return;
   const about = store.about;
   const learners = `${count(about.learners.length)} learner${about.learners.length === 1 ? "" : "s"}`;
   const workers = `${count(now.workers)} worker${now.workers === 1 ? "" : "s"}`;
-  text(byId("about"), `fusion ${about.mode} · ${learners} · ${workers}`);
+  text(byId("about"), `fusion ${about.mode} · ${learners} · ${workers} · ${time(now.at)}`);
   figures(store);
   picture.draw();
   charts.draw();
-  tables.learners(store, choose);
+  tables.learners(store);
   tables.diagnoses(store);
   tables.labels(store);
   tables.dead(store);
   tables.tasks(store);
   health(now);
+  route.begin();
 }
 
-/** Say aloud when the system gets into trouble or out of it, and only then. */
-function judge(verdict) {
-  if (verdict.text === judged) return;
-  announce(verdict.text ? sentence(verdict.text) : "All is well again.");
-  judged = verdict.text;
+/** Say aloud when the verdict changes, and only then. */
+function judge(standing) {
+  const said = `${standing.state} ${standing.cause}`;
+  if (said === judged) return;
+  if (judged !== null) announce(standing.sentence);
+  judged = said;
 }
 
 /** Announce to screen readers when an agent falls silent or recovers, and only then. */
@@ -118,22 +97,24 @@ function health(now) {
   unwell = names;
 }
 
+function bye(last) {
+  farewell = last.farewell;
+  announce(farewell || "This worker has stopped.");
+}
+
 connect(
-  (kind, data) => (kind === "hello" ? hello(data) : snapshot(data)),
+  (kind, data) => ({ hello, snapshot, bye })[kind](data),
   (state, last) => {
     const healed = link === "lost" && state === "live";
     link = state;
     since = last;
-    pill();
-    if (state === "lost") text(byId("link-text"), STATES.lost);
-    if (state !== "live")
-      announce(state === "lost" ? "Connection lost." : "No news from the worker.");
-    else if (healed && !note) announce("Connected again.");
-    banner();
+    show();
+    if (state === "lost" && farewell === null) announce("Connection lost.");
+    else if (state === "stalled") announce("No news from the worker.");
+    else if (healed && byId("banner").hidden) announce("Connected again.");
   },
 );
 
 setInterval(() => {
-  if (link === "lost" && since)
-    text(byId("link-text"), `Lost for ${duration((Date.now() - since) / 1000)}`);
+  if (link === "lost") show();
 }, 1000);

@@ -1,17 +1,26 @@
-// Details of one learner: requested when the panel opens, and every few seconds while it is open.
+// Details of one learner or one diagnosis: requested when the panel opens, and every few seconds
+// while it is open.
 
+import { diagnosis } from "./diagnosis.js";
 import { byId, el } from "./dom.js";
 import { count, decimal, percent } from "./format.js";
 
-const EVERY = 5000;
+const EVERY = { learner: 5000, diagnosis: 2000 };
+const READING = {
+  learner: "Reading the learner's counts from the broker.",
+  diagnosis: "Reading the diagnosis and looking for its label.",
+};
 
 export class Panel {
+  #kind = null;
   #name = null;
   #timer = null;
   #opener = null;
 
-  constructor(store) {
+  /** `left()` is called when the panel is closed. */
+  constructor(store, left) {
     this.store = store;
+    this.left = left;
     this.dialog = byId("panel");
     byId("panel-close").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("close", () => this.#closed());
@@ -20,21 +29,29 @@ export class Panel {
     });
   }
 
-  open(name) {
+  open(kind, name) {
+    if (!(kind in EVERY)) return;
+    clearTimeout(this.#timer);
+    this.#kind = kind;
     this.#name = name;
-    this.#opener = document.activeElement;
-    byId("panel-name").textContent = name;
-    byId("panel-body").replaceChildren(
-      el("p", { class: "quiet" }, "Reading the learner's counts from the broker."),
-    );
-    this.dialog.showModal();
+    byId("panel-name").textContent = kind === "learner" ? name : "Diagnosis";
+    byId("panel-body").replaceChildren(el("p", { class: "quiet" }, READING[kind]));
+    if (!this.dialog.open) {
+      this.#opener = document.activeElement;
+      this.dialog.showModal();
+    }
     this.#ask();
+  }
+
+  close() {
+    if (this.dialog.open) this.dialog.close();
   }
 
   #closed() {
     clearTimeout(this.#timer);
     const name = this.#name;
     this.#name = null;
+    this.left();
     const opener = this.#opener?.isConnected
       ? this.#opener
       : document.querySelector(`[data-learner="${CSS.escape(name)}"]`);
@@ -42,18 +59,19 @@ export class Panel {
   }
 
   async #ask() {
-    const name = this.#name;
+    const [kind, name] = [this.#kind, this.#name];
     let shown;
     try {
-      const answer = await fetch(`learner/${encodeURIComponent(name)}`);
+      const answer = await fetch(`${kind}/${encodeURIComponent(name)}`);
       const said = await answer.json();
-      shown = answer.ok ? this.#show(said) : [trouble(said.error)];
+      if (!answer.ok) shown = [trouble(said.error)];
+      else shown = kind === "learner" ? this.#show(said) : diagnosis(said, this.store.about);
     } catch {
       shown = [trouble("The worker does not answer.")];
     }
-    if (this.#name !== name) return;
+    if (this.#name !== name || this.#kind !== kind) return;
     byId("panel-body").replaceChildren(...shown);
-    this.#timer = setTimeout(() => this.#ask(), EVERY);
+    this.#timer = setTimeout(() => this.#ask(), EVERY[kind]);
   }
 
   #show(learner) {
@@ -71,11 +89,11 @@ export class Panel {
     const name = learner.name;
     const rates = now?.rates?.[name] ?? {};
     const health = now?.health?.[name];
-    const features = about.learners.find((each) => each.name === name)?.features;
+    const features = about.learners.find((each) => each.name === name)?.features ?? [];
     const pairs = [
-      ["Error", percent(rates.per)],
-      ["FNR", percent(rates.fnr)],
-      ["FPR", percent(rates.fpr)],
+      ["Error rate", percent(rates.per)],
+      ["Miss rate", percent(rates.fnr)],
+      ["False alarms", percent(rates.fpr)],
       ["Weight", decimal(now?.weights?.[name], 3)],
       ["Exploring", percent(now?.exploration?.[name])],
       ["Labels", count(learner.labelled)],
@@ -86,13 +104,18 @@ export class Panel {
       el(
         "p",
         { class: health && !health.well ? "unwell" : "quiet" },
-        `${health?.text ?? "unknown"}; uses ${count(features)} features, ${learner.feedback} feedback.`,
+        `${health?.text ?? "unknown"}; ${learner.feedback} feedback.`,
       ),
       accuracy(overall(now, name)),
       el(
         "dl",
         { class: "tiles" },
         ...pairs.map(([title, value]) => el("div", {}, el("dt", {}, title), el("dd", {}, value))),
+      ),
+      el(
+        "p",
+        { class: "quiet features" },
+        `${count(features.length)} feature${features.length === 1 ? "" : "s"}: ${features.join(", ")}.`,
       ),
     );
   }

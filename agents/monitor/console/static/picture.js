@@ -14,6 +14,8 @@ export const STATES = {
   unheld: "no worker",
 };
 
+const NARROWEST = 240;
+
 export class Picture {
   #made = "";
   #nodes = {};
@@ -28,7 +30,7 @@ export class Picture {
 
   draw() {
     const { about, now } = this.store;
-    if (!now?.rates || !this.place.clientWidth) return;
+    if (!now?.rates || this.place.clientWidth < NARROWEST) return; // not shown, or without styles yet
     const learners = about.learners.map((learner) => learner.name);
     const state = JSON.stringify([this.place.clientWidth, learners, about.contextual]);
     if (state !== this.#made)

@@ -10,6 +10,7 @@ export class Store {
     this.about = null;
     this.now = null;
     this.points = [];
+    this.marks = [];
   }
 
   /** Store the first event of a worker; return whether it is a different worker than before. */
@@ -21,6 +22,7 @@ export class Store {
     const fits = !first || !earlier.length || earlier.at(-1).n <= first.n;
     this.about = about;
     this.points = fits ? [...earlier, ...about.history] : about.history;
+    this.marks = about.marks;
     const restarted = before !== null && before.worker !== about.worker;
     if (restarted) this.now = null;
     return restarted;
@@ -29,6 +31,7 @@ export class Store {
   /** Store a snapshot; return whether the curves have moved. */
   snapshot(now) {
     this.now = now;
+    this.marks = now.marks;
     const newest = this.points.at(-1)?.t ?? 0;
     const fresh = now.points.filter((point) => point.t > newest);
     for (const point of fresh) {

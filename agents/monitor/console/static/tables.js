@@ -4,17 +4,18 @@ import { byId, el, list, set, table, text } from "./dom.js";
 import { count, decimal, interval, percent, perSecond, time } from "./format.js";
 import { hue } from "./palette.js";
 import { STATES } from "./picture.js";
+import { goTo } from "./route.js";
 
 const MANY = 12;
 
-export function learners(store, choose) {
+export function learners(store) {
   const { about, now } = store;
   const body = table(byId("learners"), [
     ["Learner"],
-    ["Error", "number"],
+    ["Error rate", "number"],
     ["Last 1,000", "number"],
-    ["FNR", "number"],
-    ["FPR", "number"],
+    ["Miss rate", "number"],
+    ["False alarms", "number"],
     ["Weight", "number"],
     ["Exploring", "number"],
     ["Learned", "number"],
@@ -25,7 +26,7 @@ export function learners(store, choose) {
     body,
     names,
     (name) => name,
-    (name) => learnerRow(name, names.indexOf(name) - 1, choose),
+    (name) => learnerRow(name, names.indexOf(name) - 1),
     (row, name) => {
       const rates = now.rates[name] ?? {};
       const own = name !== "ensemble";
@@ -49,12 +50,12 @@ export function learners(store, choose) {
   );
 }
 
-function learnerRow(name, index, choose) {
+function learnerRow(name, index) {
   const own = name !== "ensemble";
   const head = own
     ? el(
         "button",
-        { type: "button", class: "name", onclick: () => choose(name) },
+        { type: "button", class: "name", onclick: () => goTo("learner", name) },
         el("span", { class: `swatch ${hue(index)}`, "aria-hidden": "true" }),
         name,
       )
@@ -71,44 +72,54 @@ function learnerRow(name, index, choose) {
 
 export function diagnoses(store) {
   const { about, now } = store;
-  const body = table(byId("diagnoses"), [["Patient"], ["Diagnosis"], ["Votes of the learners"]]);
+  const columns = [["Patient"], ["Diagnosis"], ["Chance"], ["Votes of the learners"]];
+  const node = byId("diagnoses");
+  const body = table(node, columns);
+  const held = isHeld(node) && body.rows.length === now.diagnoses.length;
+  text(byId("diagnoses-note"), held ? HELD : SELECT);
+  if (held) return;
   const order = new Map(about.learners.map((learner, i) => [learner.name, i]));
   const rows = now.diagnoses.length ? now.diagnoses : [null];
   list(
     body,
     rows,
-    (each) => (each ? `${each.id}${each.at}${each.votes.map((vote) => vote.trials)}` : "none"),
-    (each) => (each ? diagnosisRow(each, order, about.positive) : empty(3, "None yet.")),
+    (each) => (each ? `${each.token}${each.at}` : "none"),
+    (each) => (each ? diagnosisRow(each, order, about.positive) : empty(4, "None yet.")),
   );
 }
+
+const SELECT = "Select one for its reasons and, once it has come, its label. Ids are shortened.";
+const HELD = "Held while you are on one; newer ones follow when you leave.";
+
+/** Rows must not move away under the pointer, nor take the focus with them. */
+const isHeld = (node) => node.contains(document.activeElement) || node.matches(":hover");
 
 function empty(span, said) {
   return el("tr", { role: "row" }, el("td", { colspan: span, class: "quiet", role: "cell" }, said));
 }
 
 function diagnosisRow(each, order, positive) {
-  const weight = each.share === null ? "" : `${percent(each.share, 0)} of the weight`;
-  const sure = each.chance === null ? weight : `chance ${percent(each.chance, 0)}`;
-  const share = each.answer === each.label ? sure : `refer: ${sure}`;
-  const heard = each.complete
-    ? null
-    : el("span", { class: "note unwell" }, `without ${each.missing.join(", ")}`);
   return el(
     "tr",
     { role: "row" },
     el(
       "th",
       { scope: "row", role: "rowheader" },
-      el("span", { class: "id" }, each.id),
+      el(
+        "button",
+        { type: "button", class: "name", onclick: () => goTo("diagnosis", each.token) },
+        el("span", { class: "id" }, each.id),
+        el("span", { class: "sr" }, "details"),
+      ),
       el("span", { class: "note" }, time(each.at)),
     ),
     el(
       "td",
       { role: "cell" },
       el("span", { class: each.label === positive ? "label positive" : "label" }, each.label),
-      el("span", { class: "note" }, share),
-      heard,
+      ...badges(each),
     ),
+    el("td", { role: "cell" }, chance(each)),
     el(
       "td",
       { role: "cell" },
@@ -118,6 +129,33 @@ function diagnosisRow(each, order, positive) {
         ...each.votes.map((vote) => chip(vote, each.label, order.get(vote.learner))),
       ),
     ),
+  );
+}
+
+/** What to know before relying on a diagnosis. */
+export function badges(each) {
+  const shown = [
+    each.untaught && ["untaught", "made before enough labels were learned"],
+    each.referred && ["referred", "no answer: the patient needs a second look"],
+    !each.complete && ["incomplete", `without ${each.missing.join(", ")}`],
+  ];
+  return shown
+    .filter(Boolean)
+    .map(([kind, title]) => el("span", { class: `badge ${kind}`, title }, kind));
+}
+
+/** The chance of the label as a bar; the share of the weight where there is no chance. */
+export function chance(each, label = each.label) {
+  const share = each.chance?.[label] ?? null;
+  if (share === null)
+    return el("span", { class: "note" }, each.share === null ? "" : `${percent(each.share, 0)} of the weight`);
+  const bar = el("span", { class: "bar" });
+  bar.style.width = `${(100 * share).toFixed(1)}%`;
+  return el(
+    "span",
+    { class: "chance" },
+    el("span", { class: "rail", "aria-hidden": "true" }, bar),
+    el("span", { class: "number" }, percent(share)),
   );
 }
 
@@ -144,7 +182,7 @@ function chip(vote, decided, index) {
 export function labels(store) {
   const now = store.now.labels;
   const entries = [
-    ["Awaited", count(now.waiting), `limit ${count(now.limit)}`],
+    ["Waiting", count(now.waiting), `limit ${count(now.limit)}`],
     ["Settled", count(now.settled), perSecond(store.now.flows.labels)],
     ["Before their patient", count(now.parked), "parked"],
     ["Repeated", count(now.duplicate), "ignored"],

@@ -46,6 +46,22 @@ def test_it_is_untaught_then_learning_then_healthy():
     assert all(each.cause is None for each in states)
 
 
+def test_history_teaches_until_the_present_is_known():
+    plain = seen([[2, 0], [0, 1]])
+
+    def taught(labels):
+        past = {ENSEMBLE: {"per": 0.05, "fnr": 0.05, "fpr": 0.05}}
+        return replace(plain, board=replace(plain.board, taught=labels, history=past))
+
+    assert standing(SETTINGS, taught(4)).state == "untaught"
+    assert standing(SETTINGS, taught(17)).sentence == (
+        "Learning (20 labels: do not rely on it yet)."
+    )
+    assert standing(SETTINGS, taught(2000)).sentence == (
+        "Healthy: the error rate of 2,000 labels of history was 5.0 %; 3 labels have come since."
+    )
+
+
 def test_who_answers_from_the_first_patient_on_is_said_to_guess():
     assert "answers are guesses" in standing(settings(min_labels=0), seen()).sentence
 

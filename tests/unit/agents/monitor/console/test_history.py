@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.monitor.console.history import History, point
+from agents.monitor.console.history import MARKS, History, point
 from agents.monitor.scores import Scores
 from tests.unit.agents.toy import SETTINGS
 
@@ -53,3 +53,25 @@ def test_a_point_holds_what_the_curves_show():
         "g": 1.5,
         "b": None,
     }
+
+
+def test_where_nobody_had_an_opinion_there_are_no_weights():
+    board = Scores(weights={"left": 0.0, "right": 0.0})
+    assert point(SETTINGS, board, 7)["w"] == {}
+
+
+def test_a_count_that_falls_is_another_system():
+    history = History()
+    for n in (5, 6, 2):
+        history.add({"t": n, "n": n})
+    assert history.points == [{"t": 2, "n": 2}]
+
+
+def test_the_latest_marks_are_kept_where_they_happened():
+    history = History()
+    history.mark(0, "restart", "at the start")
+    history.add({"t": 1, "n": 7})
+    for t in range(2, 2 + MARKS):
+        history.mark(t, "workers", "1 worker left")
+    assert len(history.marks) == MARKS
+    assert history.marks[0] == {"t": 2, "n": 7, "kind": "workers", "text": "1 worker left"}

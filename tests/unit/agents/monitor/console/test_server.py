@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import gzip
+import tempfile
+from pathlib import Path
 
 import orjson
 import pytest
@@ -11,10 +13,13 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from agents.monitor.console import server
 from agents.monitor.console.console import Console
+from agents.monitor.console.diagnosis_reader import FOLLOWED, DiagnosisReader
 from agents.monitor.console.event_stream import MOST_PAGES, event
 from agents.monitor.console.server import CONSOLE, add_pages
+from agents.monitor.console.snapshot import token_of
 from agents.monitor.page_guard import guard
 from agents.monitor.watch import Watch
+from schemas.records import Diagnosis, Label
 from tests.unit.agents.monitor.console.looks import overview
 from tests.unit.agents.toy import SETTINGS
 
@@ -24,10 +29,19 @@ NOWHERE = SETTINGS.model_copy(
 
 
 @contextlib.asynccontextmanager
-async def served():
+async def served(farewell=""):
     site = web.Application(middlewares=[guard(NOWHERE.worker)])
-    watch = Watch(NOWHERE)
-    add_pages(site, Console(NOWHERE, watch), NOWHERE)
+    with tempfile.TemporaryDirectory() as folder:
+        worker = NOWHERE.worker.model_copy(update={"state": Path(folder), "farewell": farewell})
+        settings = NOWHERE.model_copy(update={"worker": worker})
+        watch = Watch(settings)
+        add_pages(site, Console(settings, watch), settings)
+        async with serving(site, watch) as client:
+            yield client
+
+
+@contextlib.asynccontextmanager
+async def serving(site, watch):
     async with TestClient(TestServer(site)) as client:
         client.watch, client.console = watch, site[CONSOLE]
         yield client
@@ -102,7 +116,9 @@ async def test_without_a_broker_a_page_hears_what_is_wrong():
         assert kind == "snapshot"
         assert frame["worker"] == hello["worker"]
         assert "rates" not in frame
-        assert frame["verdict"]["level"] == "trouble"
+        standing = frame["standing"]
+        assert (standing["state"], standing["colour"]) == ("degraded", "amber")
+        assert standing["cause"] == "broker_slow"
 
 
 async def test_what_is_known_is_shown_at_once_and_the_curves_from_the_start():
@@ -172,10 +188,34 @@ async def test_one_client_cannot_take_all_pages(monkeypatch):
                 await asyncio.sleep(0.05)
 
 
-async def test_stopping_ends_the_streams_at_once():
-    async with served() as client:
+async def test_stopping_ends_the_streams_at_once_and_says_goodbye():
+    async with served(farewell="This demo has ended.") as client:
+        client.console.patience = 0.1
         stream = await client.get("/events")
         await one(stream)
         began = asyncio.get_running_loop().time()
         await client.server.close()
         assert asyncio.get_running_loop().time() - began < 5
+        while (last := await one(stream)) and last[0] != "bye":
+            pass
+        assert last == ("bye", {"farewell": "This demo has ended."})
+        assert await one(stream) is None
+
+
+async def test_a_diagnosis_is_found_by_its_token_only():
+    made = Diagnosis("patient-17", "yes", True, (), "wm", {}, {}, 1)
+    async with served() as client:
+        client.console.diagnoses.show(made)
+        client.console.diagnoses._followed[token_of("toy", made.id)].label = Label(made.id, "no", 2)
+        answer = await client.get(f"/diagnosis/{token_of('toy', made.id)}")
+        shown = await answer.json()
+        assert (shown["label"], shown["truth"]) == ("yes", {"label": "no", "at": 2})
+        assert made.id not in await answer.text()
+
+
+def test_only_so_many_diagnoses_are_remembered():
+    reader = DiagnosisReader(SETTINGS)
+    for n in range(3 * FOLLOWED):
+        reader.show(Diagnosis(f"p{n}", "yes", True, (), "wm", {}, {}, 1))
+    assert len(reader._followed) == FOLLOWED
+    assert token_of("toy", f"p{3 * FOLLOWED - 1}") in reader._followed

@@ -1,5 +1,9 @@
 """What a page gets to see: figures as they are on the board, no id in full."""
 
+import re
+from pathlib import Path
+
+import msgspec
 import orjson
 import pytest
 from hypothesis import given
@@ -7,9 +11,9 @@ from hypothesis import strategies as st
 
 from agents.monitor.console.activity import Activity
 from agents.monitor.console.newest_records import DeadLetterReasons, NewestRecords
-from agents.monitor.console.snapshot import about, diagnosis, shortened, snapshot
+from agents.monitor.console.snapshot import WHY, about, diagnosis, shortened, snapshot, token_of
 from agents.monitor.scores import Accuracy
-from schemas.records import Diagnosis, Opinion
+from schemas.records import Diagnosis, Opinion, TrackRecord
 from streams.engine.tasks.task import Phase, TaskStatus
 from streams.kafka.topics import Topics
 from tests.unit.agents.monitor.console.looks import overview
@@ -49,6 +53,45 @@ def test_a_diagnosis_shows_votes_and_confidence():
     left, right = shown["votes"]
     assert (left["label"], left["accuracy"], left["low"], left["high"]) == ("yes", 0.9, 0.8, 0.97)
     assert (right["exploring"], right["trials"], right["accuracy"]) == (True, 0, None)
+
+
+def test_a_diagnosis_says_what_to_know_before_relying_on_it():
+    plain = diagnosis(SETTINGS, made())
+    assert (plain["untaught"], plain["referred"], plain["complete"]) == (False, False, True)
+    assert (plain["chance"], plain["track"], plain["why"]) == (None, None, [])
+    record = msgspec.structs.replace(
+        made(),
+        answer="refer",
+        cannot_exclude=("no", "yes"),
+        chance={"no": 0.4, "yes": 0.6},
+        track_record=TrackRecord(40, 30, 0.6, 0.9),
+        why=("few_labels", "learner_missing", "something_new"),
+        complete=False,
+        missing=("right",),
+        learned=7,
+    )
+    shown = diagnosis(SETTINGS, record)
+    assert (shown["untaught"], shown["referred"], shown["complete"]) == (True, True, False)
+    assert shown["chance"] == {"no": 0.4, "yes": 0.6}
+    assert shown["track"] == [40, 30, 0.6, 0.9]
+    assert shown["why"] == [
+        "Too few labels had been learned when it was made.",
+        "A learner did not answer in time.",
+        "something new",
+    ]
+
+
+def test_every_code_of_the_documentation_has_a_sentence():
+    page = (Path(__file__).parents[5] / "docs" / "confidence.md").read_text()
+    table = page.partition("## Untaught")[2].partition("## ")[0]
+    codes = re.findall(r"`([a-z]+_[a-z]+)`", table)
+    assert set(codes) - {"min_labels"} == set(WHY)
+
+
+def test_a_token_tells_diagnoses_apart_and_not_their_ids():
+    assert token_of("a", ID) != token_of("a", ID + "x")
+    assert token_of("a", ID) != token_of("b", ID)
+    assert token_of("n" * 200, ID)
 
 
 def test_a_snapshot_can_be_encoded_and_holds_the_board():

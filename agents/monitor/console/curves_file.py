@@ -1,0 +1,118 @@
+"""Keeps the curves in the worker's state folder, so that they survive its restart.
+
+The file holds what the curves show and nothing else: rates, weights and counts of the whole
+ensemble, no patient and no label of one. It is bounded like the curves, is written every few
+seconds at most and only if they have moved, and may be deleted at any time: then they begin anew.
+It belongs to the machine. Workers that share a state folder share it, and as all of them see the
+same system, it does not matter which of them wrote last.
+
+It also holds a digest of each section of the settings, by which a restart with other settings is
+told from one with the same.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from agents.monitor.console.history import History
+from settings.model import Settings
+
+_VERSION = 1
+_log = logging.getLogger(__name__)
+
+
+class CurvesFile:
+    """The file of one worker's curves."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._file = settings.worker.state / "console" / "curves.json"
+        self._written = 0
+
+    def load(self, history: History, now: int) -> None:
+        """Continue the curves of the last worker, if they fit, and mark the restart."""
+        try:
+            kept = orjson.loads(self._file.read_bytes())
+            if (kept["v"], kept["name"]) != (_VERSION, self._settings.name):
+                return
+            history.restore(
+                {**kept, "points": _renamed(kept["points"], kept["learners"], self._learners)}
+            )
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _log.warning("the curves of %s cannot be read and begin anew: %s", self._file, error)
+            return
+        changed = _changed(kept["settings"], _digests(self._settings))
+        if changed:
+            history.mark(now, "settings", f"settings changed: {', '.join(changed)}")
+        else:
+            history.mark(now, "restart", "the worker that serves this page restarted")
+
+    def save(self, history: History) -> None:
+        """Write the curves if they have moved; a reader never sees half of them."""
+        if history.version == self._written:
+            return
+        version = history.version
+        kept = {
+            "v": _VERSION,
+            "name": self._settings.name,
+            "learners": self._learners,
+            "settings": _digests(self._settings),
+            **history.state(),
+        }
+        fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.write_bytes(orjson.dumps(kept))
+            fresh.replace(self._file)
+        except OSError as error:
+            _log.warning("the curves cannot be kept at %s: %s", self._file, error)
+        self._written = version
+
+    @property
+    def _learners(self) -> list[str]:
+        return list(self._settings.learners)
+
+
+def _renamed(points: list[Any], before: list[str], now: list[str]) -> list[Any]:
+    """Return points with their learners in today's order; those that are new have no past."""
+    if before == now:
+        return points
+    at = [before.index(name) if name in before else None for name in now]
+
+    def moved(values: list[Any]) -> list[Any]:
+        return [None if k is None else values[k] for k in at]
+
+    return [
+        {
+            **point,
+            **{key: [point[key][0], *moved(point[key][1:])] for key in ("e", "r")},
+            "x": moved(point["x"]),
+        }
+        for point in points
+    ]
+
+
+def _digests(settings: Settings) -> dict[str, str]:
+    """Return a digest of each section that decides what is learned and answered."""
+    ensemble = settings.ensemble.model_dump(mode="json")
+    parts: dict[str, Any] = {f"ensemble.{key}": value for key, value in ensemble.items()}
+    for name, learner in settings.learners.items():
+        parts[f"learners.{name}"] = learner.model_dump(mode="json")
+    parts["labels"] = [*settings.labels, settings.positive]
+    return {
+        key: hashlib.blake2b(
+            orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=8
+        ).hexdigest()
+        for key, value in parts.items()
+    }
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the names of the sections that differ."""
+    return sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
