@@ -31,6 +31,7 @@ class Duel:
     never       how often a label never comes; such a decision counts for nothing
     gullible    what silent learners do: the first one speaks on 3 % and is always wrong then, the
                 others err on 10 %, whatever the adversary would like
+    gifted      the same, but the first one is always right
     """
 
     rounds: int = 10_000
@@ -40,6 +41,7 @@ class Duel:
     exploring: float = 0.0
     never: float = 0.0
     gullible: bool = False
+    gifted: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,9 @@ class _Match:
     def _ballot(self, parts: Ints) -> tuple[Ballot, Bools]:
         """Return what learners say, and where the truth is fixed to label 0."""
         shape, duel, rng = parts.shape, self.duel, self.rng
-        if duel.gullible:
+        if duel.gullible or duel.gifted:
             votes = (rng.random(shape) < 0.1).astype(np.int64)
-            votes[:, 0] = np.where(rng.random(shape[0]) < 0.03, 1, MISSING)
+            votes[:, 0] = np.where(rng.random(shape[0]) < 0.03, int(duel.gullible), MISSING)
             return self._asked(votes, None), np.ones(self.runs, np.bool_)
         # The heaviest stands against all others, or everybody guesses.
         heaviest = np.arange(shape[1]) == parts.argmax(axis=1)[:, None]

@@ -151,6 +151,13 @@ CATALOGUE: dict[str, Experiment] = {
     "drift": Experiment(
         "experiments.drift:drift", "Drift: labels swap, or the best expert changes", 36, 220
     ),
+    "sleeping": Experiment(
+        "experiments.sleeping:sleeping",
+        "Learners that are often silent: Hedge, AdaNormalHedge, Squint",
+        60,
+        30,
+        steps=False,
+    ),
     "theory": Experiment(
         "experiments.theory:theory", "Regret and its bounds, coverage, the doubling trick", 30, 90
     ),
