@@ -44,10 +44,14 @@ def test(context: typer.Context) -> None:
 
 
 def check() -> None:
-    """Run everything that must hold before a commit: ruff, mypy, import-linter, tests, coverage."""
+    """Run everything that must hold before a commit: ruff, mypy, import-linter, tests, coverage.
+
+    Also whether weaknesses of a locked package are known, if the package index can be asked.
+    """
     _need_checkout("check")
     steps = {
         **CHECKS,
+        "weaknesses": ["python", "-m", "cli.supply_chain"],
         "tests": ["pytest", *SPREAD, "-m", "not checks", "--cov", "--cov-report=term"],
     }
     failed = [name for name, step in steps.items() if not _passes(name, step)]

@@ -29,6 +29,7 @@ from cli import (
     screenshots,
     settings,
     status,
+    supply_chain,
     teach,
     topics,
     worker,
@@ -76,6 +77,7 @@ bench.register(app)
 fuzz.register(app)
 screenshots.register(app)
 dev.register(app)
+supply_chain.register(app)
 
 
 def _print_version(wanted: bool) -> None:
