@@ -41,15 +41,16 @@ def line_of_each(
 
     from agents.monitor.scores import ENSEMBLE
 
-    numbers = (*RATES.values(), "labelled", "waiting", "behind", "workers")
+    numbers = (*RATES.values(), "labelled", "behind", "workers")
     shown = _plain("ensemble", "", *numbers, right=numbers)
-    shown.columns[0].no_wrap = True
+    for column in shown.columns[:2]:
+        column.no_wrap = True
     for name, (standing, overview) in found.items():
         row = ["-"] * len(numbers)
         if overview is not None:
             board = overview.board
             rates = board.rates.get(ENSEMBLE, {})
-            counts = board.labelled, overview.waiting, sum(t.behind for t in overview.tasks)
+            counts = board.labelled, sum(t.behind for t in overview.tasks)
             row = [percent(rates.get(rate)) for rate in RATES]
             row += [f"{count:,}" for count in (*counts, len(overview.members))]
         shown.add_row(name, str(standing.state), *row, style=_STYLES[str(standing.colour)])

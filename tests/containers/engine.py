@@ -104,6 +104,9 @@ def _dockerd(folder: Path) -> Iterator[dict[str, str]]:
         finally:
             daemon.terminate()
             daemon.wait()
+            # It leaves this behind, and then its folder cannot be removed.
+            network = folder / "exec/netns/default"
+            subprocess.run(["umount", network], capture_output=True, check=False)
 
 
 def _await_answer(daemon: subprocess.Popen[bytes], environment: dict[str, str], log: Path) -> None:
