@@ -138,6 +138,20 @@ def pending(
 
 
 @group.command()
+def teach(
+    patients: Annotated[int, typer.Option(min=100, help="How many patients of the past.")] = 2_000,
+    seed: Seed = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """History paced by what is learned, published at once, one by one, and as a backlog."""
+    from bench.teaching import run, steps
+
+    with progress("teach", steps()) as tick:
+        report = run(patients, seed, tick)
+    show("Teaching", report, as_json)
+
+
+@group.command()
 def faults(
     *,
     seed: Annotated[int | None, typer.Option(help="Repeat the run of this seed.")] = None,

@@ -126,6 +126,13 @@ CATALOGUE: dict[str, Experiment] = {
         240,
         steps=False,
     ),
+    "messy": Experiment(
+        "experiments.messy:messy",
+        "Files with holes: hb evaluate beside River's best",
+        200,
+        2,
+        steps=False,
+    ),
     "adaptive": Experiment(
         "experiments.paper.adaptive:adaptive",
         "An adaptive partition compared with IUP's cubes",
