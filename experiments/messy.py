@@ -9,7 +9,7 @@ of them on a data set is chosen in hindsight. Both are asked before each label, 
 
 import csv
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from experiments.process_pool import spread
 from experiments.report.result import Result, Row, Table
 from experiments.single_pass.bootstrap import Gap, gap
 from experiments.single_pass.orders import REPORTED
-from learners.arrays.types import Bools, Ints
+from learners.arrays.types import Bools, Floats, Ints
 from settings.proposing.from_csv import Wishes, propose
 
 Tick = Callable[[], object]
@@ -98,10 +98,8 @@ def messy(
 
 
 def _compare(name: str, passed: list[Passed], figures: dict[str, float], rows: list[Row]) -> Gap:
-    ours = np.stack([each.ours for each in passed], axis=1) * 100.0
-    river = {
-        who: np.stack([each.river[who] for each in passed], axis=1) * 100.0 for who in CANDIDATES
-    }
+    ours = _percent([each.ours for each in passed])
+    river = {who: _percent([each.river[who] for each in passed]) for who in CANDIDATES}
     best = min(river, key=lambda who: float(river[who].mean()))
     apart = gap(ours, river[best])
     figures |= {
@@ -116,6 +114,11 @@ def _compare(name: str, passed: list[Passed], figures: dict[str, float], rows: l
          best.removeprefix("River "), apart.mean, apart.patients_se, apart.low, apart.high]
     )  # fmt: skip
     return apart
+
+
+def _percent(wrong: Sequence[Bools]) -> Floats:
+    """Return errors in percent, patients by orders."""
+    return np.asarray(np.stack(wrong, axis=1) * 100.0, np.float64)
 
 
 def run(task: Task) -> Passed:
