@@ -5,7 +5,8 @@
     3. workers   one process for the learners and one for the ensemble, supervised
     4. patients  one after another, some with a missing value; each label comes a little later
     5. a crash   with half of the patients published, the learners' worker is killed (kill -9)
-    6. the end   wait until every label is learned and no console is open, then recount everything
+    6. the end   wait until every label is learned; one was wrong, and is amended; wait while a
+                 console is open, then recount everything
 
 Figures come from the ensemble's own state; the recount at the end uses what is on the topics.
 """
@@ -24,6 +25,7 @@ from itertools import takewhile
 
 import orjson
 
+from agents.clients.client import Publisher
 from agents.clients.patient_files import Source
 from agents.clients.produce import Production, Published, Trial
 from agents.clients.topic_reader import TopicReader
@@ -81,6 +83,10 @@ class Progress:
     """What has happened, in sentences for those who watch."""
     gaps: frozenset[str] = frozenset()
     """Patients of whom a value is missing, by id; those who come again have a suffix."""
+    mislabelled: str = ""
+    """The patient whose label is wrong until it is amended."""
+    before: Scores | None = None
+    """The scores before that: no bound covers labels that were corrected."""
     away: float | None = None
     """Seconds until the worker that was killed was back."""
 
@@ -192,6 +198,8 @@ class Demo:
             await self._stream(settings, source)
             progress.step = "learning the last labels"
             await self._await_learned(settings)
+            if progress.mislabelled:
+                await self._amend(settings)
             await self._await_viewers(settings)
         progress.step = "done"
         return settings
@@ -269,7 +277,15 @@ class Demo:
                 for record in await topic.read():
                     diagnosis = reader.one(record.value)
                     self.progress.take(diagnosis)
-                    labels.expect(diagnosis.id, self.progress.truth[diagnosis.id])
+                    labels.expect(diagnosis.id, self._label(settings, diagnosis.id))
+
+    def _label(self, settings: Settings, patient: str) -> str:
+        """Return the label that a patient gets at first: for one of them a wrong one."""
+        truth, progress = self.progress.truth[patient], self.progress
+        if not self._crash or len(progress.diagnoses) != self._patients // 4:
+            return truth
+        progress.mislabelled = patient
+        return next(label for label in settings.labels if label != truth)
 
     async def _follow_state(self, settings: Settings) -> None:
         # Only the ensemble's state: the learners' state is large, and changes with every label.
@@ -279,6 +295,21 @@ class Demo:
             while True:
                 if view.take(await topic.read()):
                     self.progress.board = scorer.board(sums(settings, view))
+
+    async def _amend(self, settings: Settings) -> None:
+        """Correct the label that was wrong, and wait until it is counted anew."""
+        progress, patient = self.progress, self.progress.mislabelled
+        progress.step, progress.before = "amending a label", progress.board
+        progress.told.append("one label was wrong: it is amended, and counted anew")
+        async with Publisher(settings) as publisher:
+            await publisher.label(patient, progress.truth[patient], amends=True)
+
+        async def counted() -> bool:
+            found = await look(settings)
+            progress.board = found.board
+            return found.counts["amendment_taken"] > 0
+
+        await self._until(counted, _LEARNED_WITHIN, "the amended label is not counted")
 
     # The crash.
 

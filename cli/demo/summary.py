@@ -35,7 +35,8 @@ def figures(progress: Progress) -> dict[str, Any]:
         "weights": board.weights,
         "exploration": {name: _percent(share) for name, share in board.exploration.items()},
         "regret": board.regret,
-        "bound": board.bound,
+        "bound": _bound(progress),
+        "amended_labels": int(progress.before is not None),
         "seconds": round(progress.seconds, 2),
         "referred_at_first": progress.untaught,
         "with_missing_values": progress.with_gaps,
@@ -91,6 +92,7 @@ def story(settings: Settings, progress: Progress) -> list[str]:
         *_beginning(progress),
         *_gaps(progress),
         *_crash(progress),
+        *_amended(progress),
         _errors(settings, progress),
         _comparison(progress),
         _learning(progress),
@@ -130,6 +132,17 @@ def _crash(progress: Progress) -> list[str]:
     later = f"Another took over {progress.away:.0f} s later"
     kept = "no patient was lost, and none was diagnosed or learned from twice"
     return [f"Midway the learners' worker was killed (kill -9). {later}: {kept}."]
+
+
+def _amended(progress: Progress) -> list[str]:
+    said = "was amended at the end: what it had counted was taken back and counted anew, exactly"
+    rules = "Rules that learn keep what they had learned from it."
+    return [f"One label was wrong at first and {said}. {rules}"] if progress.before else []
+
+
+def _bound(progress: Progress) -> float | None:
+    """Return the bound on regret; after a correction, the one from before it."""
+    return (progress.before or progress.board).bound
 
 
 def _errors(settings: Settings, progress: Progress) -> str:
@@ -177,7 +190,8 @@ def _learning(progress: Progress) -> str:
 def _weights(progress: Progress) -> str:
     board = progress.board
     now = ", ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
-    bound = "" if board.bound is None else f"; the bound is {board.bound:.1f}"
+    known, when = _bound(progress), " (before the correction)" if progress.before else ""
+    bound = "" if known is None else f"; the bound{when} is {known:.1f}"
     regret = 0.0 if board.regret is None else board.regret
     return (
         f"The learners' weights started equal and are now {now}. Following one learner drawn by"

@@ -29,6 +29,7 @@ def test_the_newcomers_walk(tmp_path):
     for said in (
         "It began untaught and said so",
         "no patient was lost",
+        "One label was wrong at first and was amended at the end",
         "error rate",
         "A recount of every figure from the diagnoses and labels found no difference.",
         "To leave it running, with its console: hb demo --keep",
