@@ -11,7 +11,7 @@ from cli.demo.view import Lines, Picture
 from cli.diagnoses import View
 from cli.status_screen import report, screen
 from learners.arrays.shares import UNIT
-from learners.join import COUNTERS
+from learners.join import AMENDMENTS, COUNTERS
 from schemas.records import Diagnosis, Opinion
 from tests.unit.agents.toy import SETTINGS
 
@@ -67,7 +67,7 @@ def test_many_learners_share_a_column():
 
 def overview(partitions=1, holder="here 1"):
     board = score(PLAIN, Sums(SCORES, {0: ROW}, delays=ON_TIME))
-    counts = dict.fromkeys(COUNTERS, 0)
+    counts = dict.fromkeys((*COUNTERS, *AMENDMENTS), 0)
     counts |= {"diagnosed_complete": 130, "diagnosed_incomplete": 5, "settled": 120, "expired": 4}
     counts |= {"label_parked": 3, "parked_label_settled": 1}
     counts |= {"label_duplicate": 2, "label_matched": 115}
