@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.features import reading
-from cli.init import IdOption, LabelOption, LearnerOption, PositiveOption, show_data
+from cli.init import IdOption, LabelOption, LearnerOption, PositiveOption, SubjectOption, show_data
 from cli.output import JsonOption, err, out, print_json, table
 from learners.scores.wording import RATES, percent
 
@@ -31,6 +31,7 @@ def evaluate(
     label: LabelOption = None,
     positive: PositiveOption = None,
     id_column: IdOption = None,
+    subject: SubjectOption = None,
     learner: LearnerOption = None,
     learners: Annotated[
         int | None,
@@ -61,7 +62,7 @@ def evaluate(
 
     if learner and learners:
         raise typer.BadParameter("--learner and --learners cannot be combined")
-    wishes = Wishes(label, positive, id_column, learners, learner or ())
+    wishes = Wishes(label, positive, id_column, learners, learner or (), subject=subject)
     with reading(file.stat().st_size if file.exists() else 0, f"reading {file.name}") as advance:
         found = propose(file, wishes, advance)
     if not json:
@@ -107,6 +108,12 @@ def _show(result: "Evaluation") -> None:
         shares = [percent(rates[name]) for name in ("PER", "PER_se", "FNR", "FPR")]
         shown.add_row(tried.name, *shares, useful)
     out.print(shown)
+    if result.again:
+        out.print(
+            f"{result.again:,} rows are later visits of people who had come before: learned from,"
+            " and not judged by",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
     if result.refused:
         out.print(f"{result.refused:,} rows could not be used", markup=False)
     gain, error = lead(result.best.outcome, result.logistic.outcome)

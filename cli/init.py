@@ -27,6 +27,13 @@ IdOption = Annotated[
     str | None,
     typer.Option("--id", metavar="COLUMN", help="The column of ids.  [default: guessed]"),
 ]
+SubjectOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that says whose visit a row is.  [default: ids that come again]",
+    ),
+]
 LearnerOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,6 +69,7 @@ def init(
     label: LabelOption = None,
     positive: PositiveOption = None,
     id_column: IdOption = None,
+    subject: SubjectOption = None,
     learner: LearnerOption = None,
     learners: Annotated[
         int | None,
@@ -115,14 +123,19 @@ def init(
     data, found = file or csv, None
     if data is None:
         _refuse_csv_options(
-            label=label, positive=positive, id=id_column, learner=learner, scale=scale
+            label=label,
+            positive=positive,
+            id=id_column,
+            subject=subject,
+            learner=learner,
+            scale=scale,
         )
         proposal = for_wdbc(learners, seed, paper)
     elif dataset is not None:
         raise typer.BadParameter("--dataset and a FILE cannot be combined")
     else:
         scaled = scale or ("zlog" if paper else "online")
-        wishes = Wishes(label, positive, id_column, learners, learner or (), scaled)
+        wishes = Wishes(label, positive, id_column, learners, learner or (), scaled, subject)
         with reading(data.stat().st_size if data.exists() else 0, f"reading {data.name}") as step:
             found = propose(data, wishes, step)
         proposal = replace(found.proposal, paper=paper)

@@ -4,7 +4,7 @@ Rows take the way of a real patient: they are split into records as `hb produce`
 workers do, so what would be refused is refused here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from agents.clients.patient_files import CsvPatients, gathered
 from agents.clients.splitting import Splitter
 from agents.local_learner import readable
-from learners.arrays.types import MISSING, Floats, Ints
+from learners.arrays.types import MISSING, Bools, Floats, Ints
 from learners.local.features import FeatureSpace
 from schemas.rows import RowReader
 from settings.errors import InputError
@@ -28,12 +28,23 @@ class Cases:
     rows     (n, d) by learner; nan where a value is missing
     truth    (n,) label indices, MISSING where there is no label
     faults   rows that could not be used
+    again    (n,) later visits of a person who had come before; None if the file does not tell
     """
 
     spaces: Mapping[str, FeatureSpace]
     rows: Mapping[str, Floats]
     truth: Ints
     faults: int
+    again: Bools | None = None
+
+    @property
+    def judged(self) -> Ints:
+        """The labels that answers are held against: of each person, that of the first visit.
+
+        Later visits are learned from. Judged by them, a learner would be praised for knowing again
+        whom it has seen.
+        """
+        return self.truth if self.again is None else np.where(self.again, MISSING, self.truth)
 
     def __len__(self) -> int:
         return len(self.truth)
@@ -62,4 +73,19 @@ def read_cases(source: CsvPatients, settings: Settings, limit: int | None = None
         spaces[name] = build_space(learner.features)
         read = RowReader(readable(spaces[name])).read(split.values[topics.instances(name)])
         rows[name] = np.array(read.rows, np.float64).reshape(-1, spaces[name].d)
-    return Cases(spaces, rows, truth, len(split.faults))
+    again = None if whole.subjects is None else _again([whole.subjects[row] for row in split.rows])
+    return Cases(spaces, rows, truth, len(split.faults), again)
+
+
+def _again(subjects: Sequence[str | None]) -> Bools:
+    """Mark the visits of people who had come before.
+
+    >>> _again(["a", "b", "a", None, None]).tolist()
+    [False, False, True, False, False]
+    """
+    seen, again = set[str](), np.zeros(len(subjects), np.bool_)
+    for place, subject in enumerate(subjects):
+        if subject is not None:
+            again[place] = subject in seen
+            seen.add(subject)
+    return again

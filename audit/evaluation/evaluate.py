@@ -61,6 +61,7 @@ class Evaluation:
     tried      the candidates, the proposed one first
     used       how many patients were in the passes
     refused    rows that could not be used
+    again      later visits of people who had come before: learned from, and not judged by
     """
 
     file: Path
@@ -71,6 +72,7 @@ class Evaluation:
     used: int
     refused: int
     delay: int
+    again: int = 0
 
     @property
     def best(self) -> Tried:
@@ -88,6 +90,7 @@ class Evaluation:
         """The command that writes the best settings."""
         proposal, guessed = self.found.proposal, ["hb", "init", str(self.file)]
         guessed += ["--label", str(proposal.label_column), "--positive", proposal.positive]
+        guessed += ["--subject", proposal.subject_column] if proposal.subject_column else []
         return shlex.join([*guessed, *(self.best.options or ())])
 
     def report(self) -> dict[str, Any]:
@@ -105,6 +108,7 @@ class Evaluation:
                 "rows": data["rows"],
                 "used": self.used,
                 "refused": self.refused,
+                "later_visits": self.again,
                 "missing_values": data["missing_values"],
                 "repeated_ids": data["repeated_ids"],
                 "label_delay": self.delay,
@@ -133,7 +137,7 @@ def evaluate(
     classes, positive = len(first.labels), first.labels.index(first.positive)
 
     def outcome(said: Any) -> Outcome:
-        return Outcome(said, cases.truth, classes, positive)
+        return Outcome(said, cases.judged, classes, positive)
 
     majority = outcome(majority_pass(cases, classes, delay))
     tried = []
@@ -152,6 +156,7 @@ def evaluate(
         len(cases),
         cases.faults,
         delay,
+        0 if cases.again is None else int(cases.again.sum()),
     )
 
 

@@ -551,7 +551,9 @@ class Ledger:
 
     def _settled_since(self, name: str) -> int:
         """Return when the first label of an instance was learned; these times never decrease."""
-        over = self._over[name]
+        over = self._over.get(name)
+        if over is None:
+            return 0  # it was erased meanwhile
         since: int = over.at if isinstance(over, Settled) else self.codec.unpack(over)[3]
         return since
 
@@ -782,6 +784,7 @@ class Ledger:
         if self.rules.amend_ttl and self.rules.max_amendable:
             serial = self.counts["settled"]
             settled = Settled(self._stamp(), label, self._settled_at, label, serial, entry)
+            self.amendable_bytes -= self._amendable.pop(name, 0)
             self._amendable[name], self._unpacked[name] = 0, None
             self._remember(name, settled)
             while len(self._amendable) > self.rules.max_amendable:
@@ -805,7 +808,9 @@ class Ledger:
         """Keep no more of a settled instance than its label."""
         self.amendable_bytes -= size
         self._touched[name] = None
-        over = self._over[name]
+        over = self._over.get(name)
+        if over is None:
+            return
         if isinstance(over, Settled):
             stamp, outcome = over.stamp, over.outcome
         else:

@@ -114,6 +114,7 @@ class Profile:
     sources     features that are missing in exactly the same rows
     unlabelled  rows without a label
     repeated    rows whose id came before
+    subject     the column that says whose visit a row is: named, or ids that come more than once
     """
 
     rows: int
@@ -126,6 +127,7 @@ class Profile:
     sources: Sequence[Sequence[str]]
     unlabelled: int
     repeated: int
+    subject: str | None = None
 
 
 def profile(
@@ -133,6 +135,7 @@ def profile(
     label: str,
     *,
     id_column: str | None = None,
+    subject: str | None = None,
     scale: Scale = "online",
     advance: Callable[[int], None] = lambda _: None,
 ) -> Profile:
@@ -141,10 +144,10 @@ def profile(
     A column that looks like ids is used as such only if each comes once: where a person comes
     again, an id would name two cases.
     """
-    data.need([label, *([id_column] if id_column else [])])
+    data.need([label, *filter(None, (id_column, subject))])
     ids = id_column or guess_id(data.header, label)
     named = [name for name in data.header if name]
-    columns = [Column(name, scale) for name in named if name not in (label, ids)]
+    columns = [Column(name, scale) for name in named if name not in (label, ids, subject)]
     labels: Counter[str] = Counter()
     rows, seen = 0, set[int]()
     for chunk in data.chunks(named, advance):
@@ -173,6 +176,7 @@ def profile(
         sources=_sources([c for c in columns if not c.left_out]),
         unlabelled=sum(count for text, count in labels.items() if not is_label(text)),
         repeated=repeated,
+        subject=subject or (ids if repeated and not id_column else None),
     )
 
 

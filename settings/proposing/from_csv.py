@@ -30,6 +30,7 @@ class Wishes:
     learners: int | None = None
     named: Sequence[str] = ()
     scale: Scale = "online"
+    subject: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,14 @@ def propose(
         )
     if wishes.label is None:
         guessed["label"] = label
-    found = profile(data, label, id_column=wishes.id_column, scale=wishes.scale, advance=advance)
+    found = profile(
+        data,
+        label,
+        id_column=wishes.id_column,
+        subject=wishes.subject,
+        scale=wishes.scale,
+        advance=advance,
+    )
     labels = list(found.labels)
     positive = wishes.positive or guess_positive(labels, list(found.labels.values()))
     if wishes.positive is None:
@@ -78,6 +86,7 @@ def propose(
         id_column=found.id,
         label_column=label,
         left_out=found.left_out,
+        subject_column=found.subject,
     )
     return CsvProposal(proposal, data_report(data, found), chosen.reason, guessed)
 

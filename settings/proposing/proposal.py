@@ -38,6 +38,7 @@ class Proposal:
     horizon: int = 10_000
     paper: bool = False
     bound: bool = False
+    subject_column: str | None = None
 
 
 def split(features: Sequence[Any], learners: int) -> dict[str, list[Any]]:
@@ -83,6 +84,8 @@ def _columns(proposal: Proposal) -> Iterator[str]:
     else:
         yield '# id = "…"  # without such a column, ids are made up'
     yield f"label = {inline(proposal.label_column)}" if proposal.label_column else '# label = "…"'
+    if proposal.subject_column:
+        yield f"subject = {inline(proposal.subject_column)}  # whose visit a row is"
     for name, reason in proposal.left_out.items():
         yield f"# left out: {inline(name)}: {reason}"
 

@@ -92,3 +92,27 @@ def test_a_column_that_gives_the_label_away_is_pointed_out(hb, tmp_path):
     warnings = hb("evaluate", file, "--json", "--limit", 20).json["warnings"]
     assert len(warnings) == 1
     assert "'discharge' alone tells the label" in warnings[0]
+
+
+def test_nobody_is_on_both_sides(hb, tmp_path):
+    """Of people who come again only the first visit is judged; the column is no feature."""
+    rng = np.random.default_rng(4)
+    people = [(k % 40, rng.random(), "ill" if k % 40 % 2 else "well") for k in range(120)]
+    lines = ["person,x,class", *(f"{who},{x:.3f},{label}" for who, x, label in people)]
+    file = tmp_path / "visits.csv"
+    file.write_text("\n".join(lines) + "\n")
+    run = hb("evaluate", file, "--label", "class", "--subject", "person", "--json")
+    assert run.code == 0, run.err
+    figures = run.json["figures"]
+    assert (figures["used"], figures["later_visits"]) == (120, 80)
+    assert figures["PER"] > 0.2, "x tells nothing, and nobody is known again"
+    assert "--subject person" in run.json["command"]
+    assert "later visits" in hb("evaluate", file, "--label", "class", "--subject", "person").out
+
+
+def test_ids_that_come_again_are_people(hb, tmp_path):
+    write("biopsy", tmp_path)
+    file = tmp_path / "biopsy.csv"
+    figures = hb("evaluate", file, "--limit", "100", "--json").json["figures"]
+    ids = [line.split(",")[0] for line in file.read_text().splitlines()[1:101]]
+    assert figures["later_visits"] == len(ids) - len(set(ids))
