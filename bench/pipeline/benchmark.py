@@ -79,9 +79,10 @@ def run(
     rates: dict[str, list[float]] = {}
     with ExitStack() as stack:
         broker = stack.enter_context(temporary_broker())
-        places = {rival: broker.settings() for rival in RIVALS}
-        if secure:
+        places = {OURS: broker.settings()}
+        if secure:  # right after ours, so that both see the same machine
             places[SECURE] = stack.enter_context(temporary_broker(users=(USER,))).settings()
+        places |= {rival: broker.settings() for rival in RIVALS}
         for number in range(rounds):
             for rival, place in places.items():
                 found = asyncio.run(_one(place, rival, quick, seed + number))
