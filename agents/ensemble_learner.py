@@ -13,6 +13,7 @@ import numpy as np
 from agents.agent_metrics import ARRIVED, COMPLETE, DELAYS, INCOMPLETE, SHRUNK
 from agents.contexts import ContextReader
 from agents.ensemble_outputs import EnsembleOutputs
+from agents.erasures import PASSED_ON, TABLE, Erased, erasure
 from agents.live_learners import LiveLearners, Liveness
 from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
@@ -20,7 +21,7 @@ from agents.state_encoding import ENTRIES, pack, unpack
 from agents.totals import AmendmentTotals, EnsembleTotals
 from learners.arrays.types import ABSTAINED, MISSING, Ints
 from learners.ensemble import EnsembleLearner, Outcome
-from learners.join import Codec, Context, Event, JoinRules, Prediction, Reject, label_event
+from learners.join import Codec, Context, Erase, Event, JoinRules, Prediction, Reject, label_event
 from learners.payloads import ContextPayload, LabelPayload, PredictionPayload
 from schemas.deadletters import Digest, kept
 from schemas.errors import RecordError
@@ -87,6 +88,7 @@ def spec(settings: Settings) -> AgentSpec:
         return [
             JournalTable("pending", version=2),
             EntriesTable("head"),
+            EntriesTable(TABLE),
             *(
                 CountsTable(
                     _fused(name),
@@ -110,7 +112,7 @@ def spec(settings: Settings) -> AgentSpec:
 
     return AgentSpec(
         ENSEMBLE,
-        (topics.predictions, topics.labels, *contexts),
+        (topics.predictions, topics.labels, *contexts, topics.erasures),
         tables,
         lambda context: EnsembleProcessor(settings, context),
         follow=settings.topics.partitions > 1,
@@ -147,6 +149,7 @@ class EnsembleProcessor(Processor):
         )
         self._read_labels = LabelReader(settings.labels, [home])
         self._contexts = ContextReader(settings, home) if settings.ensemble.context else None
+        self._erased = Erased(context.tables[TABLE])
         self._live = LiveLearners(len(self._names))
         self._batch: Batch | None = None
         self._moved = self._diagnosed = False
@@ -240,7 +243,10 @@ class EnsembleProcessor(Processor):
     # Work.
 
     def process(self, batch: Batch, out: Outbox) -> None:
-        """Handle predictions, labels or contexts."""
+        """Handle predictions, labels, contexts or erasures."""
+        if batch.topic == self._topics.erasures:
+            self._erase(batch, out)
+            return
         if batch.topic == self._topics.predictions:
             events, errors = self._predicted(batch)
         elif batch.topic == self._topics.labels:
@@ -250,10 +256,31 @@ class EnsembleProcessor(Processor):
             events, errors = self._contexts.read(batch)
         for position, error in errors:
             out.dead(batch, position, error)
+        events, overlooked = self._erased.without(events)
+        self.learner.ledger.overlook(overlooked)
         self._batch = batch
         self._check_clock()
         self._take(events, 0, out, self._live.note(events))
         self._batch = None
+
+    def _erase(self, batch: Batch, out: Outbox) -> None:
+        """Erase patients, and pass it on to every learner; noted is whether a label was parked."""
+        digests, errors = self._erased.read(batch, range(len(batch)))
+        for position, error in errors:
+            out.dead(batch, position, error)
+        if not digests:
+            return
+        ledger, at = self.learner.ledger, batch.timestamps[-1]
+        names = Erased.named(digests, ledger.ids())
+        out.scrub |= bool(names)
+        for digest in digests:
+            self._erased.note(digest, digest in names and ledger.holds_label(names[digest]))
+        self._check_clock()
+        self._take([Erase(at, name) for name in names.values()], 0, out)
+        values = [erasure(digest, at) for digest in digests]
+        for learner in self._names:
+            keys = [PASSED_ON] * len(values)
+            out.emit_many(self._topics.feedback(learner), keys, values, [at] * len(values))
 
     def tick(self, now: int, out: Outbox) -> None:
         """Let time pass: fusion time-outs, and labels that did not come in time."""
@@ -270,7 +297,9 @@ class EnsembleProcessor(Processor):
             ledger.set_back(now)
             self._moved = True
 
-    def _take(self, events: list[Event], now: int, out: Outbox, present: Liveness = _ALL) -> None:
+    def _take(
+        self, events: Sequence[Event | Erase], now: int, out: Outbox, present: Liveness = _ALL
+    ) -> None:
         outcome = self.learner.take(events, now, live=present.live, awaited=present.awaited)
         self._note(outcome, events, out)
         self._moved = True
@@ -289,7 +318,7 @@ class EnsembleProcessor(Processor):
             self._amended += [each.serial for each in outcome.corrected]
             self._learned.append(outcome.cells)
 
-    def _note(self, outcome: Outcome, events: Sequence[Event], out: Outbox) -> None:
+    def _note(self, outcome: Outcome, events: Sequence[Event | Erase], out: Outbox) -> None:
         """Note what will be measured once it is committed."""
         diagnoses, settled, notes = outcome.diagnoses, outcome.settled, out.notes
         if diagnoses:

@@ -2,7 +2,7 @@
 
     instances.<ll>   decode, decide, keep the features if a rule will learn from them, emit (also
                      the reasons, if switched on)
-    feedback.<ll>    decode, learn, drop the features
+    feedback.<ll>    decode, learn, drop the features; among it, erasures: drop the features
 
 Everything about learning is in `learners.local.learner`; this module moves it between topics and
 tables.
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from agents.agent_metrics import READ, SAID
+from agents.erasures import PASSED_ON, TABLE, Erased
 from agents.log_odds import LogOddsFormat
 from agents.pooling import FILLING, LEARNED, OtherCounts, PhaseIds, RulePool
 from agents.prediction_records import PredictionRecords
@@ -71,6 +72,7 @@ def spec(settings: Settings, name: str) -> AgentSpec:
         made: list[Table] = [
             CountsTable("counts", width),
             CountsTable("totals", local_width(settings), cells=1),
+            EntriesTable(TABLE),
         ]
         if probe.learns:
             made += [EntriesTable("features"), EntriesTable("models", shared=True)]
@@ -113,6 +115,7 @@ class LocalProcessor(Processor):
         self._counts: CountsTable = context.tables["counts"]
         self._totals = LocalTotals(context.tables["totals"], len(self._rules))
         self._features = WaitingFeatures(context.tables.get("features"), settings, name)
+        self._erased = Erased(context.tables[TABLE])
         self._models: EntriesTable | None = context.tables.get("models")
         self._ids = PhaseIds(self.learner)
         self._counted: list[Any] = []
@@ -179,6 +182,8 @@ class LocalProcessor(Processor):
         read = self._instances.read(batch.values)
         for position, error in read.errors:
             out.dead(batch, position, error)
+        if len(self._erased):
+            read = read.only([k for k, name in enumerate(read.ids) if name not in self._erased])
         if not read.ids:
             return
         count, d = len(read.ids), self.learner.space.d
@@ -230,10 +235,32 @@ class LocalProcessor(Processor):
     # Feedback.
 
     def _learn(self, batch: Batch, out: Outbox) -> None:
+        passed_on = [i for i, key in enumerate(batch.keys) if key == PASSED_ON]
         read = self._feedback.read(batch.values)
         for position, error in read.errors:
-            out.dead(batch, position, error)
+            if position not in passed_on:
+                out.dead(batch, position, error)
         positions, records = self._usable(batch, read, out)
+        if records:
+            self._learn_from(batch, positions, records, out)
+        # What was to be learned from an erased patient has come before.
+        self._erase(batch, passed_on, out)
+
+    def _erase(self, batch: Batch, positions: Sequence[int], out: Outbox) -> None:
+        """Drop the features of erased patients; noted is whether any were waiting."""
+        digests, errors = self._erased.read(batch, positions)
+        for position, error in errors:
+            out.dead(batch, position, error)
+        names = Erased.named(digests, self._features.ids()) if digests else {}
+        out.scrub |= bool(names)
+        for digest in digests:
+            waited = digest in names and self._features.drop(names[digest])
+            self._erased.note(digest, waited)
+            self._totals.count(FORGOTTEN, waited)
+
+    def _learn_from(
+        self, batch: Batch, positions: list[int], records: list[Feedback], out: Outbox
+    ) -> None:
         first = [k for k, r in enumerate(records) if not r.amends]
         self._correct([r for r in records if r.amends])
         if not first:

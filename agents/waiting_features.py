@@ -6,7 +6,7 @@ keys were set are read as well.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -120,6 +120,14 @@ class WaitingFeatures:
         found = self._table.get(name.encode())
         self._table.delete(name.encode())
         return found
+
+    def ids(self) -> Iterator[str]:
+        """Return the ids of all instances that wait."""
+        return iter(self._at)
+
+    def drop(self, name: str) -> bool:
+        """Drop the row of an instance unread; tell whether there was one."""
+        return self._take(name) is not None
 
     def expire(self, now: int) -> int:
         """Drop what is too old or too much; return how many."""

@@ -92,7 +92,9 @@ def _inputs(observed: Observed) -> dict[str, int]:
         read = observed.within(topic, observed.log(topic).columns)
         expected[_sum_of(kind)] = int(read.sum())
         expected[f"{kind}pending_full"] = len(_read(observed, topic, "pending_full"))
-    expected["parked_label_unknown"] = len(_read(observed, topics.labels, "unknown"))
+    # A parked label of an erased patient waited in vain too, and is handed back to nobody.
+    erased = int((observed.erased(ENSEMBLE) > 0).sum())
+    expected["parked_label_unknown"] = len(_read(observed, topics.labels, "unknown")) + erased
     return expected | _labels(observed)
 
 

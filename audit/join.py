@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agents.erasures import TABLE
 from audit.findings import Findings
 from audit.observed import (
     DIAGNOSED,
@@ -79,6 +80,13 @@ class JoinAudit:
         self.size, self.scope = observed.size, observed.scope
         self.status = observed.pending.status
         self.forgets = bool(observed.head.get("forgotten"))
+        erased = len(observed.state(ENSEMBLE).entries[TABLE])
+        findings.count("patients_erased", erased)
+        if erased:
+            findings.note(
+                "Patients were erased: nothing is kept of them but a digest of their ids, and what"
+                " the topics still hold of them is not compared."
+            )
         predictions, labels = self.logs.predictions.columns, self.logs.labels.columns
         self.heard = observed.usable(self.topics.predictions)
         self.read_predictions = self.heard & observed.within(self.topics.predictions, predictions)

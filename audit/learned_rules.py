@@ -43,6 +43,8 @@ def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
         return Taught(Lessons(np.zeros((0, d)), np.zeros(0, np.int64), np.zeros((0, K))), unknown)
     # Feedback that a rule failed on is counted, and teaches nothing.
     learned = learned & audit.observed.usable(audit.observed.topics.feedback(audit.name))
+    # The features of an erased patient who was still waiting for the label taught nothing.
+    learned = learned & (audit.erased[audit.feedback["id"]] <= 0)
     first = firsts(audit.instances["id"], audit.observed.size)
     at = first[audit.feedback["id"][learned]]
     truth = audit.feedback["label"][learned].astype(np.int64)

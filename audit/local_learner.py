@@ -53,9 +53,16 @@ class LocalAudit:
         predictions = observed.logs.predictions.columns
         mine = predictions["learner"] == list(observed.settings.learners).index(name)
         self.said = {key: predictions[key][mine] for key in _SAID}
-        decided = observed.usable(self.topic)
+        self.erased = observed.erased(local(name))
+        decided = observed.usable(self.topic) & ~self._after_erasure()
         self.read = decided & observed.within(self.topic, self.instances)
         self.later = decided & ~observed.within(self.topic, self.instances)
+
+    def _after_erasure(self) -> Bools:
+        """Mark the instances of erased patients that were dropped: they have no prediction."""
+        ids = self.instances["id"]
+        said = count(self.said["id"], self.observed.size)
+        return np.asarray((self.erased[ids] >= 0) & (occurrences(ids) >= said[ids]))
 
     def run(self) -> Ints:
         """Check everything; return the totals as they should be."""

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from agents.erasures import TABLE, digest_of
 from agents.state_encoding import unpack
 from agents.totals import AmendmentTotals, EnsembleTotals
 from audit.live_state import LiveState
@@ -150,15 +151,25 @@ class Observed:
         self.logs.names.ids.of(self._entries)
         return len(self.logs.names.ids)
 
+    def erased(self, agent: str) -> Ints:
+        """Return what an agent noted of each instance when it was erased; -1: it was not."""
+        noted, made = self.state(agent).entries[TABLE], np.full(self.size, -1, np.int64)
+        if noted:
+            digests = (digest_of(name).encode() for name in self.logs.names.ids.names())
+            made[:] = [int.from_bytes(noted[d]) if d in noted else -1 for d in digests]
+        return made
+
     @cached_property
     def scope(self) -> Bools:
-        """Mark the instances whose whole history is in the topics.
+        """Mark the instances whose whole history is in the topics, and who were not erased.
 
         If the start of some topics is gone, these are the instances that reached every learner
         after the last of the gaps.
         """
         since = self.logs.vouched_from
         scope = np.ones(self.size, np.bool_)
+        for agent in self.states:
+            scope &= self.erased(agent) < 0
         if since is not None:
             for log in self.logs.instances.values():
                 first = firsts(log.columns["id"], self.size)

@@ -34,8 +34,10 @@ def diagnosis(
     import msgspec
 
     from agents.clients.one_patient import find_patient
+    from agents.clients.pseudonyms import Pseudonyms
 
-    found = asyncio.run(find_patient(load(settings, set_), id))
+    loaded = load(settings, set_)
+    found = asyncio.run(find_patient(loaded, Pseudonyms(loaded).id(id)))
     if found.diagnosis is None:
         raise InputError("no diagnosis of this patient is on the topic: none yet, or none any more")
     if json:

@@ -18,6 +18,7 @@ from cli import (
     evaluate,
     experiments,
     features,
+    forget,
     fuzz,
     init,
     label,
@@ -71,6 +72,7 @@ produce.register(app)
 label.register(app)
 diagnoses.register(app)
 diagnosis.register(app)
+forget.register(app)
 deadletters.register(app)
 experiments.register(app)
 bench.register(app)

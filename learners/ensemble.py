@@ -28,7 +28,18 @@ from learners.assessment.assessment import Assessed, Assessment
 from learners.assessment.fusion import guessed
 from learners.fusion.ballot_log_odds import log_odds_of_others
 from learners.fusion.base import UNKNOWN, Ballot, Fusion, Verdict
-from learners.join import Codec, Correct, Diagnose, Event, Expire, JoinRules, Ledger, Reject, Settle
+from learners.join import (
+    Codec,
+    Correct,
+    Diagnose,
+    Erase,
+    Event,
+    Expire,
+    JoinRules,
+    Ledger,
+    Reject,
+    Settle,
+)
 from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, PredictionPayload
 from learners.scores.error_rates import confusion
 from learners.scores.window import Window
@@ -95,7 +106,12 @@ class EnsembleLearner:
         self.window = Window(scopes, K)
 
     def take(
-        self, events: Iterable[Event], now: int = 0, *, live: int = 0, awaited: Sequence[int] = ()
+        self,
+        events: Iterable[Event | Erase],
+        now: int = 0,
+        *,
+        live: int = 0,
+        awaited: Sequence[int] = (),
     ) -> Outcome:
         """Take in a batch of events, then move the clock to `now`; see `Ledger.apply`."""
         step = self.ledger.apply(events, now, live=live, awaited=awaited)

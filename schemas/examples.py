@@ -7,6 +7,7 @@ from schemas.records import (
     Context,
     DeadLetter,
     Diagnosis,
+    Erasure,
     Feedback,
     Instance,
     Label,
@@ -83,6 +84,7 @@ EXAMPLES: dict[type[Struct], Struct] = {
         rest=(0.25,),
         at=_AT + 20,
     ),
+    Erasure: Erasure("27ddb7a63f4ca2da098b172fc60de1c7", _AT),
     DeadLetter: DeadLetter(
         reason=Reason.UNKNOWN_LABEL.value,
         topic="labels",

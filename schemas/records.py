@@ -309,6 +309,15 @@ class Reasons(Record, frozen=True):
     at: At
 
 
+class Erasure(Record, frozen=True):
+    """A patient is to be erased. Topic `erasures`, and among the feedback, where it is passed on.
+
+    Its `id` is a digest of the instance id, so that erasing a patient writes the id nowhere.
+    """
+
+    at: At
+
+
 class DeadLetter(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=VERSION):
     """A record that could not be used. Topics `deadletter` and `deadletter.<ll>`.
 
@@ -341,6 +350,7 @@ TOPICS: dict[str, type[Struct]] = {
     "diagnoses": Diagnosis,
     "feedback.<learner>": Feedback,
     "reasons.<learner>": Reasons,
+    "erasures": Erasure,
     "deadletter": DeadLetter,
 }
 """Every topic that users see, with its record."""

@@ -12,7 +12,7 @@ value of a feature that is `required`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from math import nan
 from typing import Any, Literal, get_args
 
@@ -79,6 +79,15 @@ class RowBatch:
     rows: list[Sequence[float]]
     positions: list[int]
     errors: Errors
+
+    def only(self, places: Sequence[int]) -> "RowBatch":
+        """Return some of the rows."""
+        columns = {
+            field.name: [getattr(self, field.name)[k] for k in places]
+            for field in fields(self)
+            if field.name != "errors"
+        }
+        return replace(self, **columns)
 
 
 class RowReader(BatchReader[Any]):

@@ -55,7 +55,7 @@ class Settings(Section):
         default=EnsembleSettings(), description="The ensemble learner."
     )
     privacy: PrivacySettings = Field(
-        default=PrivacySettings(), description="Encryption of features."
+        default=PrivacySettings(), description="Encryption of features, and pseudonyms."
     )
     topics: TopicSettings = Field(default=TopicSettings(), description="Kafka topics.")
     broker: BrokerSettings = Field(default=BrokerSettings(), description="Which Kafka.")

@@ -94,7 +94,10 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
     ContextSettings: ("`[ensemble.context]`", "One set of weights per cube of a context."),
     PrivacySettings: (
         "`[privacy]`",
-        "Encryption of features; docs/privacy.md has how to begin and how to change keys.",
+        (
+            "Encryption of features, and pseudonyms; docs/privacy.md has how to begin and how to"
+            " change keys."
+        ),
     ),
     KeySettings: (
         "A key",

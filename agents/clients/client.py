@@ -19,6 +19,9 @@ from contextlib import AsyncExitStack
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
+import msgspec
+
+from agents.clients.pseudonyms import Pseudonyms
 from agents.clients.sender import Sender
 from agents.clients.splitting import PatientError, Splitter, label_value
 from agents.clients.topic_reader import TopicReader
@@ -100,6 +103,7 @@ class Publisher:
     def __init__(self, settings: SettingsLike = None) -> None:
         self.settings = read_settings(settings)
         self._splitter = Splitter(self.settings)
+        self._pseudonyms = Pseudonyms(self.settings)
         self._labels = Topics.of(self.settings).labels
         self._sender = Sender(self.settings, [*self._splitter.topics, self._labels])
         self._answers: TopicReader | None = None
@@ -135,9 +139,10 @@ class Publisher:
         """
         _need(self._open, "Publisher")
         name = id or new_id()
-        values = self._splitter.one(name, features, wall(), subject)
-        after = 0 if id is None else await self._end(name)
-        await self._sender.send(name.encode(), values, wall())
+        sent = self._pseudonyms.id(name)
+        values = self._splitter.one(sent, features, wall(), self._pseudonyms.subject(subject))
+        after = 0 if id is None else await self._end(sent)
+        await self._sender.send(sent.encode(), values, wall())
         return Published.of(name, after)
 
     async def publish_many(
@@ -161,12 +166,13 @@ class Publisher:
         columns = {
             column: [each.get(column) for each in patients] for column in self._splitter.columns
         }
-        split = self._splitter.many(names, columns, at, subjects)
+        sent, whose = self._pseudonyms.ids(names), self._pseudonyms.subjects(subjects)
+        split = self._splitter.many(sent, columns, at, whose)
         for fault in split.faults:
             raise PatientError(f"patient {fault.row + 1} of {len(patients)}: {fault}")
-        after = [0] * len(names) if ids is None else await self._ends(names)
+        after = [0] * len(names) if ids is None else await self._ends(sent)
         async with self._sending:  # what is flushed is this call's own, and its errors too
-            await self._sender.send_many([name.encode() for name in names], split.values, at)
+            await self._sender.send_many([name.encode() for name in sent], split.values, at)
             await self._sender.flush()
         return [Published.of(name, end) for name, end in zip(names, after, strict=True)]
 
@@ -196,8 +202,9 @@ class Publisher:
         _need(self._open, "Publisher")
         at = wall()
         # The encoder takes plain text only, and `publish` returns a kind of its own.
-        value = label_value(str(id), label, at, self.settings.labels, amends=amends)
-        await self._sender.send(id.encode(), {self._labels: value}, at)
+        sent = str(self._pseudonyms.id(id))
+        value = label_value(sent, label, at, self.settings.labels, amends=amends)
+        await self._sender.send(sent.encode(), {self._labels: value}, at)
 
 
 class Diagnoses:
@@ -213,6 +220,7 @@ class Diagnoses:
     ) -> None:
         self.settings = read_settings(settings)
         self._reader = TopicReader(self.settings, [Topics.of(self.settings).diagnoses], since)
+        self._pseudonyms = Pseudonyms(self.settings)
         self._decode = Reader(Diagnosis).one
         self._recent: OrderedDict[str, _Answer] = OrderedDict()
         self._waiting: dict[str, list[_Waiter]] = {}
@@ -265,20 +273,25 @@ class Diagnoses:
             raise InputError("these diagnoses are being iterated over; wait for others")
         if self._pump is None:
             self._pump = asyncio.create_task(self._run(), name="diagnoses")
-        after = getattr(id, "after", 0)
-        known = self._recent.get(id)
+        found = await self._await(self._pseudonyms.id(id), getattr(id, "after", 0), timeout)
+        return msgspec.structs.replace(found, id=str(id)) if self._pseudonyms else found
+
+    async def _await(self, name: str, after: int, seconds: float) -> Diagnosis:
+        """Wait for the diagnosis of an id as it travels, from some offset on."""
+        assert self._pump is not None  # noqa: S101 - `of` has started it
+        known = self._recent.get(name)
         if known is not None and known.offset >= after:
             return known.diagnosis
         if self._pump.done():
             self._pump.result()
         waiter = _Waiter(after, asyncio.get_running_loop().create_future())
-        self._waiting.setdefault(id, []).append(waiter)
+        self._waiting.setdefault(name, []).append(waiter)
         try:
-            return await asyncio.wait_for(waiter.future, timeout)
+            return await asyncio.wait_for(waiter.future, seconds)
         except TimeoutError:
-            raise self._no_diagnosis(id, timeout) from None
+            raise self._no_diagnosis(name, seconds) from None
         finally:
-            self._forget(id, waiter)
+            self._forget(name, waiter)
 
     def _no_diagnosis(self, name: str, seconds: float) -> NoDiagnosisError:
         if name in self._recent:

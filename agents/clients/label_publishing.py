@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
+from agents.clients.pseudonyms import Pseudonyms
 from agents.clients.sender import Sender
 from agents.clients.splitting import PatientError, label_value
 from settings.errors import InputError
@@ -87,14 +88,15 @@ async def publish_labels(
     If they amend, they count whatever was said before.
     """
     at, values = wall(), []
-    for pair in pairs:
+    names = Pseudonyms(settings).ids([pair.id for pair in pairs])
+    for pair, name in zip(pairs, names, strict=True):
         try:
-            value = label_value(pair.id, pair.label, at, settings.labels, amends=amends)
+            value = label_value(name, pair.label, at, settings.labels, amends=amends)
             values.append(value)
         except PatientError as error:
             raise InputError(f"{pair.where}: {error}") from None
     topic = Topics.of(settings).labels
     async with Sender(settings, [topic]) as sender:
-        await sender.send_many([pair.id.encode() for pair in pairs], {topic: values}, at)
+        await sender.send_many([name.encode() for name in names], {topic: values}, at)
         await sender.flush()
     return len(values)

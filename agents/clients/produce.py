@@ -24,6 +24,7 @@ import numpy as np
 from agents.clients.client import new_id
 from agents.clients.label_delays import Delay, fixed
 from agents.clients.patient_files import Patients, Source, gathered
+from agents.clients.pseudonyms import Pseudonyms
 from agents.clients.sender import Sender
 from agents.clients.splitting import ID, SUBJECT, Fault, Split, Splitter
 from schemas.records import Label
@@ -140,6 +141,7 @@ class Production:
         self._notice, self._gate, self._room = notice, gate, room
         self._run = trial.run or new_id()[:8]
         self._splitter = Splitter(settings, texts=source.texts, history=trial.history)
+        self._pseudonyms = Pseudonyms(settings)
         self._topic = Topics.of(settings).labels
         self._labelled = trial.labels and source.labelled
         self._random = np.random.default_rng(trial.seed)
@@ -242,7 +244,9 @@ class Production:
             ids = [f"{self._run}-{taken + k}" for k in range(len(piece))]
         elif turn:
             ids = [f"{name}~{turn + 1}" for name in ids]
-        return replace(piece, ids=ids)
+        pseudonyms = self._pseudonyms
+        subjects = pseudonyms.subjects(piece.subjects)
+        return replace(piece, ids=pseudonyms.ids(ids), subjects=subjects)
 
     async def _wait_for_turn(self, sender: Sender, start: float, tick: Callable[[], None]) -> None:
         """Wait until the next patients are due; meanwhile send the labels that are."""

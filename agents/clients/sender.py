@@ -57,9 +57,15 @@ class Sender:
         except (KafkaError, TimeoutError) as error:
             raise explained(error, self._broker) from error
 
-    async def send(self, key: bytes, values: Mapping[str, bytes], at: int) -> None:
-        """Send one record to each topic, and wait until the broker has them."""
-        partition = partition_of(key, self._partitions)
+    async def send(
+        self, key: bytes, values: Mapping[str, bytes], at: int, partition: int | None = None
+    ) -> None:
+        """Send one record to each topic, and wait until the broker has them.
+
+        They go to the partition of the key, unless another is named.
+        """
+        if partition is None:
+            partition = partition_of(key, self._partitions)
         with self.explaining():
             sent = [
                 await self._producer.send(topic, value, key, partition, timestamp_ms=at)

@@ -115,6 +115,13 @@ class TopicReader:
             for place, first in found.items()
         }
 
+    async def offset_at(self, topic: str, partition: int, at: int) -> int | None:
+        """Return the offset of the first record of a time or later; None if there is none."""
+        place = TopicPartition(topic, partition)
+        with self.explaining():
+            found = await self._consumer.offsets_for_times({place: at})
+        return None if found[place] is None else int(found[place].offset)
+
     async def renew(self) -> None:
         """Update where the topics begin and end."""
         with self.explaining():

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.erasures import PASSED_ON
 from agents.local_learner import readable
 from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
@@ -413,7 +414,7 @@ class FeedbackLog(Log):
             others=self._log_odds.hear([r.others for r in records]),
             odds=self._log_odds.hear([r.log_odds for r in records]),
         )
-        return read.errors
+        return [error for error in read.errors if batch.keys[error[0]] != PASSED_ON]
 
 
 class ReasonLog(Log):

@@ -21,6 +21,7 @@ from learners.join.entries import Codec
 from learners.join.events import (
     Amendment,
     Context,
+    Erase,
     Event,
     Label,
     Prediction,
@@ -37,6 +38,7 @@ __all__ = [
     "Context",
     "Correct",
     "Diagnose",
+    "Erase",
     "Event",
     "Expire",
     "JoinRules",

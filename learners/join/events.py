@@ -61,6 +61,14 @@ class Label:
 
 
 @record
+class Erase:
+    """The patient is to be erased: whatever is kept of the instance goes, and nothing follows."""
+
+    at: int
+    id: str
+
+
+@record
 class Amendment:
     """The true label of the instance, whatever was said of it before; otherwise like a label."""
 

@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from learners.arrays.types import MISSING
@@ -44,6 +45,7 @@ from learners.join.entries import (
 from learners.join.events import (
     Amendment,
     Context,
+    Erase,
     Event,
     Label,
     LabelEvent,
@@ -338,6 +340,15 @@ class JoinRules:
                 raise LearnerError(f"join: {name} must be 0 or greater")
 
 
+_OVERLOOKED: dict[type[Event], str] = {
+    Prediction: "prediction_expired",
+    Context: "context_late",
+    Label: "label_duplicate",
+    Amendment: "amendment_duplicate",
+    Withdrawal: "withdrawal_unmatched",
+}
+"""How records of an erased instance are counted."""
+
 _Queue: TypeAlias = OrderedDict[str, Any]
 _PREDICTIONS, _CONTEXTS = TRANSITIONS[Prediction], TRANSITIONS[Context]
 _OUTCOMES = {EXPIRED: State.EXPIRED, EVICTED: State.EVICTED, WITHDRAWN: State.LAPSED}
@@ -413,7 +424,12 @@ class Ledger:
     # One batch.
 
     def apply(
-        self, events: Iterable[Event], now: int = 0, *, live: int = 0, awaited: Sequence[int] = ()
+        self,
+        events: Iterable[Event | Erase],
+        now: int = 0,
+        *,
+        live: int = 0,
+        awaited: Sequence[int] = (),
     ) -> Step:
         """Take a batch of events, then move the clock to `now` if it is behind.
 
@@ -435,7 +451,9 @@ class Ledger:
                 continue
             if event.at > self.clock and event.at >= live:
                 self._move_clock(event.at)
-            if isinstance(event, Context):
+            if isinstance(event, Erase):
+                self._erase(event.id)
+            elif isinstance(event, Context):
                 self._place(event)
             else:
                 self._label(event)
@@ -831,6 +849,37 @@ class Ledger:
         self.counts[reason] += 1
         self._step.expiries.append(Expire(name, self.clock, reason))
         self._end(name, EXPIRED if reason is Reason.EXPIRED else EVICTED)
+
+    def _erase(self, name: str) -> None:
+        """Drop whatever is kept of an instance; a diagnosis without its label has expired by that.
+
+        What was parked is counted as waiting in vain and, unlike that, handed back to nobody.
+        """
+        self._touched[name] = None
+        case = self._parked.pop(name, None) or self._open.pop(name, None)
+        if case is not None:
+            self.early_bytes -= self._early_size(case)
+            self.counts["parked_context_unknown"] += case.context is not None
+            self.counts["parked_label_unknown"] += case.label != MISSING
+        if self._diagnosed.pop(name, None) is not None:
+            self._expire(name, Reason.EXPIRED)
+        if self._over.pop(name, None) is not None:
+            self.amendable_bytes -= self._amendable.pop(name, 0)
+            self.counts["forgotten"] += 1
+
+    def overlook(self, events: Iterable[Event]) -> None:
+        """Count events of erased instances, which change nothing."""
+        for event in events:
+            self.counts[_OVERLOOKED[type(event)]] += 1
+
+    def ids(self) -> Iterator[str]:
+        """Return the ids of all instances of which anything is kept."""
+        return chain(self._parked, self._open, self._diagnosed, self._over)
+
+    def holds_label(self, name: str) -> bool:
+        """Tell whether a label waits for the diagnosis of an instance."""
+        case = self._open.get(name) or self._parked.get(name)
+        return case is not None and case.label != MISSING
 
     def _give_up(self, name: str, case: Case) -> None:
         """Reject what was parked for an instance for which no prediction came."""

@@ -33,6 +33,18 @@ class PrivacySettings(Section):
         " in its state. The first one encrypts, all of them decrypt. Without keys, features are in"
         " the clear.",
     )
+    min_cube: int = Field(
+        default=5,
+        ge=1,
+        description="Cubes with fewer labels than this are not shown one by one in the console:"
+        " they may be a single patient's.",
+    )
+    id_key: Secret | None = Field(
+        default=None,
+        description="Send a keyed hash (HMAC-SHA256) in place of ids and subjects. All who publish"
+        " patients or labels, wait for diagnoses by id or erase patients need the same key; workers"
+        " do not. Changing it separates patients from labels that come later.",
+    )
     context_keys: Keys = Field(
         default=(), description="The same for the features of contexts, on `contexts`."
     )

@@ -45,6 +45,11 @@ class RetentionSettings(Section):
     diagnoses: Retention = Field(
         default=parse_duration("90d"), description="The ensemble's answers. `hb audit` reads them."
     )
+    erasures: Retention = Field(
+        default=parse_duration("90d"),
+        description="Which patients were erased, by a digest of the id. Keep it long enough for"
+        " workers to catch up after a break.",
+    )
     deadletters: Retention = Field(
         default=parse_duration("14d"),
         description="Records that could not be used, unchanged; they may hold features.",

@@ -43,6 +43,8 @@ class Outbox:
         self.records = 0
         self.urgent = False
         """Whether any of its outputs is urgent."""
+        self.scrub = False
+        """Whether what it deletes from the state must be gone from the disk too, and soon."""
         self.dead_reasons: dict[str, int] = {}
         self.notes = Notes()
         """What to measure once this is committed."""

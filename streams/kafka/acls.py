@@ -12,7 +12,8 @@ from streams.kafka.rights import Right, Role
 
 _RESOURCES = {"topic": 2, "group": 3, "transactional-id": 5}
 OPERATIONS = {
-    "read": 3, "write": 4, "create": 5, "describe": 8, "describe-configs": 10, "alter-configs": 11,
+    "read": 3, "write": 4, "create": 5, "delete": 6, "describe": 8, "describe-configs": 10,
+    "alter-configs": 11,
 }  # fmt: skip
 _LITERAL, _PREFIXED = 3, 4
 _ANY, _ALLOW = 1, 3

@@ -13,7 +13,8 @@ granted is denied. Reading or writing a topic includes describing it.
 | `reader`       | who uses the diagnoses              | read diagnoses                       |
 | `reasons-<ll>` | who may see one learner's reasons   | read diagnoses and its reasons       |
 | `monitor`      | who watches (`hb status`)           | read sums over patients              |
-| `operator`     | who runs it (`hb topics, hb audit`) | read all, create and configure topics|
+| `operator`     | who runs it (`hb topics, hb audit,  | read all, create and configure       |
+|                | hb forget`)                         | topics, erase patients               |
 
 Nobody but its own task writes a changelog, and nobody but a learner and the operator reads what the
 learner sees. Every worker watches the system, and so has what `monitor` has.
@@ -27,7 +28,9 @@ from settings.model import Settings
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 Resource = Literal["topic", "group", "transactional-id"]
-Operation = Literal["read", "write", "create", "describe", "describe-configs", "alter-configs"]
+Operation = Literal[
+    "read", "write", "create", "delete", "describe", "describe-configs", "alter-configs"
+]
 
 
 @dataclass(frozen=True, order=True)
@@ -89,7 +92,7 @@ def _reading(settings: Settings, topics: Topics) -> list[Right]:
 
 
 def _ensemble(settings: Settings, topics: Topics) -> Iterator[Right]:
-    yield from _on("read", topics.predictions, topics.labels, *_contexts(topics))
+    yield from _on("read", topics.predictions, topics.labels, *_contexts(topics), topics.erasures)
     yield from _on("write", topics.diagnoses, topics.deadletter)
     yield from _on("write", *map(topics.feedback, topics.learners))
     yield from _working(settings, topics, ENSEMBLE)
@@ -115,6 +118,8 @@ def _operating(settings: Settings, topics: Topics) -> Iterator[Right]:
     yield from _watching(settings, topics)
     for operation in ("read", "create", "alter-configs"):
         yield from _on(operation, *_all(topics))
+    yield from _on("write", topics.erasures)
+    yield from _on("delete", *topics.kinds)
 
 
 def _all(topics: Topics) -> list[str]:

@@ -9,6 +9,7 @@
 | `labels`           | the truth, late or never                  | `retention.labels`        |
 | `feedback.<ll>`    | what one local learner learns from        | `retention.feedback`      |
 | `reasons.<ll>`     | why it says what it says, if switched on  | `retention.reasons`       |
+| `erasures`         | digests of patients to be erased          | `retention.erasures`      |
 | `deadletter.<ll>`  | what one local learner could not use      | `retention.deadletters`   |
 | `deadletter`       | what the ensemble learner could not use   | `retention.deadletters`   |
 | `<agent>.changelog`| an agent's state that only it reads       | the last of each key      |
@@ -40,7 +41,7 @@ _LARGE_RECORD = 2 * 2**20
 # What was deleted is gone from a changelog after this, as soon as anything is written to it.
 ERASED_WITHIN = timedelta(days=1)
 # A worker that was away for less than this still learns which keys were deleted.
-_TOMBSTONES = timedelta(days=30)
+TOMBSTONES = timedelta(days=30)
 _CHANGELOG_SEGMENT = 64 * 2**20
 # A learner's model is one record; settings whose models are larger are refused (hb settings check).
 CHANGELOG_RECORD = 16 * 2**20
@@ -111,6 +112,11 @@ class Topics:
         return f"{self.prefix}labels"
 
     @property
+    def erasures(self) -> str:
+        """Which patients are to be erased."""
+        return f"{self.prefix}erasures"
+
+    @property
     def deadletter(self) -> str:
         """What the ensemble learner could not use."""
         return f"{self.prefix}deadletter"
@@ -154,6 +160,7 @@ class Topics:
             self.predictions: "predictions",
             self.diagnoses: "diagnoses",
             self.labels: "labels",
+            self.erasures: "erasures",
             **dict.fromkeys(self.deadletters, "deadletters"),
         }
 
@@ -185,7 +192,7 @@ def _kept(retention: timedelta) -> dict[str, str]:
 def _compacted() -> dict[str, str]:
     return {
         "cleanup.policy": "compact",
-        "delete.retention.ms": str(milliseconds(_TOMBSTONES)),
+        "delete.retention.ms": str(milliseconds(TOMBSTONES)),
         "max.compaction.lag.ms": str(milliseconds(ERASED_WITHIN)),
         "segment.bytes": str(_CHANGELOG_SEGMENT),
         "max.message.bytes": str(CHANGELOG_RECORD),

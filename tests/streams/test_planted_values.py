@@ -62,7 +62,7 @@ class Search:
         found = set()
         for file in self._broker.rglob("*.log"):
             topic = file.parent.name.rpartition("-")[0]
-            if topic and any(needle in file.read_bytes() for needle in needles):
+            if topic and any(needle in _bytes(file) for needle in needles):
                 found.add(topic.removeprefix(self._prefix))
         return found
 
@@ -76,7 +76,7 @@ class Search:
 
 
 def _bytes(file: Path) -> bytes:
-    with contextlib.suppress(FileNotFoundError):  # RocksDB cleans up
+    with contextlib.suppress(FileNotFoundError):  # RocksDB and the broker clean up
         return file.read_bytes()
     return b""
 

@@ -195,3 +195,18 @@ def test_changelog_keys_split_at_the_table(tmp_path):
 def test_table_names_are_plain_words(name):
     with pytest.raises(ValueError, match="lower-case"):
         EntriesTable(name)
+
+
+def test_what_was_deleted_is_in_no_file_after_a_scrub(tmp_path):
+    folder = tmp_path / "store"
+    with Store(folder, ["features", "pending"]) as store:
+        write(store, {"features": [(b"patient", b"planted-value")], "pending": [(b"z", b"kept")]})
+        store.scrub()
+        write(store, {"features": [(b"patient", None)]})
+        store.scrub()
+        files = [file.read_bytes() for file in folder.iterdir() if file.is_file()]
+        assert not [file for file in files if b"planted-value" in file]
+        assert store.get("pending", b"z") == b"kept"
+    with Store(folder, ["features", "pending"]) as store:
+        assert not [file for file in folder.iterdir() if b"patient" in file.read_bytes()]
+        assert store.get("pending", b"z") == b"kept"

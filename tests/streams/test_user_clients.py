@@ -17,6 +17,7 @@ from agents.clients.client import (
     Publisher,
     ReusedIdError,
 )
+from agents.clients.pseudonyms import Pseudonyms
 from agents.clients.topic_reader import TopicReader
 from schemas.examples import EXAMPLES
 from schemas.reading import Reader
@@ -248,3 +249,18 @@ async def test_an_earlier_patients_diagnosis_is_no_answer_to_a_reused_id(live, b
         await produce(broker_address, topic, [b"no diagnosis", None])
         assert (await diagnoses.of(await publisher.publish(PATIENT))).label
         assert diagnoses.unreadable == 2
+
+
+def test_answers_are_found_by_the_original_id_when_pseudonyms_travel(live, monkeypatch):
+    monkeypatch.setenv("ID_KEY", "a key of the producer's")
+    config = load_settings(live, ['privacy.id_key={env="ID_KEY"}'])
+    with Client(config) as client:
+        answer = client.diagnose(PATIENT, id="person-7-visit-1")
+        client.label("person-7-visit-1", "malignant")
+        assert answer.id == "person-7-visit-1"
+    topics = Topics.of(config)
+    for topic in (topics.instances("imaging"), topics.diagnoses, topics.labels):
+        records = asyncio.run(committed(config.broker.bootstrap, topic))
+        held = b"".join((record.key or b"") + (record.value or b"") for record in records)
+        assert b"person-7-visit-1" not in held
+        assert Pseudonyms(config).id("person-7-visit-1").encode() in held

@@ -4,7 +4,8 @@
     p_i       a cube; N_{f,p}, S_{f,p} its trials and successes per rule
     F_i       the rules; a rule's accuracy is its successes over its trials, in all cubes together
 
-A cube is shown by its number only, never by what lies inside it.
+A cube is shown by its number only, never by what lies inside it; one with fewer labels than
+`privacy.min_cube` not at all, because it may be a single patient's.
 """
 
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ def learner_details(
             _phase(learner, number, by_phase.get(number), full) for number in range(1, phase + 1)
         ],
         "thin_below": FEW,
-        **_cubes(learner, cubes, counts, full),
+        **_cubes(learner, cubes, counts, full, settings.privacy.min_cube),
         "rules": _rules(settings, name, learner, table),
     }
 
@@ -76,12 +77,15 @@ def _visits(counts: Ints, rules: int, full: bool) -> Ints:
     return counts[:, 0] if full else counts[:, :rules].sum(axis=1)
 
 
-def _cubes(learner: LocalLearner, cubes: Ints, counts: Ints, full: bool) -> dict[str, Any]:
+def _cubes(
+    learner: LocalLearner, cubes: Ints, counts: Ints, full: bool, fewest: int
+) -> dict[str, Any]:
     F = len(learner.rules)
     visits = _visits(counts, F, full)
     hits = counts[:, 2 * F] if full else counts[:, F : 2 * F].sum(axis=1)
     # Ties go by number, so that the order does not depend on how the counts were read.
     order = np.lexsort((cubes, visits))
+    order = order[visits[order] >= fewest]
     low, high = share_interval(visits, hits)
 
     def one(i: int) -> dict[str, Any]:
@@ -98,6 +102,8 @@ def _cubes(learner: LocalLearner, cubes: Ints, counts: Ints, full: bool) -> dict
     return {
         "visited": len(cubes),
         "thin": int((visits < FEW).sum()),
+        "withheld": int((visits < fewest).sum()),
+        "shown_from": fewest,
         "sizes": _sizes(visits),
         "biggest": [one(i) for i in order[::-1][:_SHOWN].tolist()],
         "thinnest": [one(i) for i in order[:_SHOWN].tolist()],

@@ -173,14 +173,16 @@ def diagnosis(settings: Settings, record: Diagnosis) -> dict[str, Any]:
         "missing": list(record.missing),
         "share": round(agreed / total, 4) if total else None,
         "votes": [
-            _vote(name, record.learners[name], record.weights.get(name))
+            _vote(name, record.learners[name], record.weights.get(name), settings.privacy.min_cube)
             for name in settings.learners
             if name in record.learners
         ],
     }
 
 
-def _vote(name: str, opinion: Opinion, weight: float | None) -> dict[str, Any]:
+def _vote(name: str, opinion: Opinion, weight: float | None, fewest: int) -> dict[str, Any]:
+    """Return an opinion; what few patients of the cube led to is withheld."""
+    few = 0 < opinion.trials < fewest
     return {
         "weight": weight,
         "missing": opinion.missing,
@@ -188,10 +190,10 @@ def _vote(name: str, opinion: Opinion, weight: float | None) -> dict[str, Any]:
         "label": opinion.label,
         "rule": opinion.rule,
         "exploring": opinion.exploring,
-        "trials": opinion.trials,
-        "accuracy": opinion.accuracy,
-        "low": opinion.low,
-        "high": opinion.high,
+        "trials": None if few else opinion.trials,
+        "accuracy": None if few else opinion.accuracy,
+        "low": None if few else opinion.low,
+        "high": None if few else opinion.high,
     }
 
 

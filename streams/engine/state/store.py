@@ -25,7 +25,15 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import orjson
-from rocksdict import BlockBasedOptions, DBRecoveryMode, Options, Rdict, WriteBatch
+from rocksdict import (
+    BlockBasedOptions,
+    BottommostLevelCompaction,
+    CompactOptions,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    WriteBatch,
+)
 
 from settings.errors import HbError
 from streams.clock import wall
@@ -200,6 +208,22 @@ class Store:
         spans = {name: list(self._span) for name in self._handles}
         batch.put(_GENERATIONS_KEY, orjson.dumps(spans))
         self._write(batch)
+
+    def scrub(self) -> None:
+        """Rewrite the files, so that what was deleted or replaced is in none of them.
+
+        Only the manifest may still name a deleted key, as the first or last of a former file; the
+        next opening writes it anew.
+        """
+        all_levels = CompactOptions()
+        all_levels.set_bottommost_level_compaction(BottommostLevelCompaction.force())
+        try:
+            for family in (self._db, *self._families.values()):
+                family.flush()
+            for family in self._families.values():
+                family.compact_range(None, None, all_levels)
+        except Exception as error:
+            raise self._noted(_explained(self.folder, error, "write")) from error
 
     # Closing.
 

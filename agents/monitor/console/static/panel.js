@@ -250,7 +250,7 @@ function extremes(learner) {
     );
   return section(
     "Biggest and thinnest",
-    "Cubes are shown by number only.",
+    `Cubes are shown by number only; ${count(learner.withheld)} with fewer than ${learner.shown_from} labels are not.`,
     part("Biggest cubes", learner.biggest),
     part("Thinnest cubes", learner.thinnest),
   );

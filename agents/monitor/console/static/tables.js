@@ -162,7 +162,8 @@ export function chance(each, label = each.label) {
 function chip(vote, decided, index) {
   const sure = vote.accuracy === null ? "" : percent(vote.accuracy, 0);
   const range = interval(vote.low, vote.high);
-  const tried = `${count(vote.trials)} trials of rule ${vote.rule}`;
+  const trials = vote.trials === null ? "few" : count(vote.trials);
+  const tried = `${trials} trials of rule ${vote.rule}`;
   const right = sure ? `, right ${sure} of the time in this cube${range && ` (${range})`}` : "";
   const trying = vote.exploring ? "; exploring" : "";
   const label = vote.label ?? "no opinion";
@@ -174,7 +175,7 @@ function chip(vote, decided, index) {
     el("span", {}, `${vote.learner} `, el("b", {}, label)),
     sure
       ? el("span", { class: "sure" }, `${sure} `, el("small", {}, range))
-      : el("span", { class: "sure" }, "new cube"),
+      : el("span", { class: "sure" }, vote.trials === null ? "thin cube" : "new cube"),
     vote.exploring ? el("span", { class: "trying" }, "exploring") : null,
   );
 }

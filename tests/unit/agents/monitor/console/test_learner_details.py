@@ -39,7 +39,8 @@ def test_full_feedback_counts_every_label_for_every_rule():
     }
     shown = learner_details(FULL, "one", rows, 23)
     assert (shown["visited"], shown["thin"], shown["labelled"]) == (2, 1, 23)
-    assert [(cube["cube"], cube["labels"]) for cube in shown["biggest"]] == [("0", 20), ("4", 3)]
+    assert [(cube["cube"], cube["labels"]) for cube in shown["biggest"]] == [("0", 20)]
+    assert (shown["withheld"], shown["shown_from"]) == (1, 5), "the other may be one patient's"
     biggest = shown["biggest"][0]
     assert biggest["accuracy"] == pytest.approx(14 / 20)
     assert biggest["best"] == "no"
@@ -61,12 +62,12 @@ def test_bandit_feedback_counts_what_was_chosen():
 
 def test_each_phase_of_the_doubling_trick_has_cubes_of_its_own():
     learner = settings(doubling=10, cuts=2, horizon=None)
-    rows = {1: np.array([5, 5, 5, 0]), 4: np.array([1, 2, 1, 2]), 6: np.array([0, 1, 0, 1])}
-    shown = learner_details(learner, "one", rows, 14)
+    rows = {1: np.array([5, 5, 5, 0]), 4: np.array([3, 2, 1, 2]), 6: np.array([0, 5, 0, 1])}
+    shown = learner_details(learner, "one", rows, 20)
     assert shown["phase"] == 2
     first, second = shown["phases"]
     assert (first["visited"], first["labels"], first["horizon"]) == (1, 10, 10)
-    assert (second["visited"], second["labels"], second["horizon"]) == (2, 4, 20)
+    assert (second["visited"], second["labels"], second["horizon"]) == (2, 10, 20)
     assert shown["visited"] == 2, "of the present phase"
     assert {cube["cube"] for cube in shown["biggest"]} == {"0", "2"}
 
@@ -87,5 +88,7 @@ def test_sizes_and_order(rows):
     for size in shown["sizes"]:
         inside = [v for v in visits if v >= size["from"] and v < (size["below"] or 10**9)]
         assert size["cubes"] == len(inside)
-    assert [cube["labels"] for cube in shown["thinnest"]] == visits[:5]
-    assert [cube["labels"] for cube in shown["biggest"]] == visits[::-1][:5]
+    shared = [v for v in visits if v >= 5]
+    assert [cube["labels"] for cube in shown["thinnest"]] == shared[:5]
+    assert [cube["labels"] for cube in shown["biggest"]] == shared[::-1][:5]
+    assert shown["withheld"] == len(visits) - len(shared)

@@ -1,0 +1,169 @@
+"""`hb forget`: erase patients, and say what was where and when it is gone."""
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import EXIT_FOUND, JsonOption, out, print_json, table
+from cli.settings import SetOption, SettingsOption, load
+
+if TYPE_CHECKING:
+    from agents.clients.forgetting import Forgotten
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `hb`."""
+    app.command(rich_help_panel="Patients")(forget)
+
+
+def forget(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID…",
+            help="The patients' ids; `-` reads them from standard input, one on a line, so that"
+            " they are not kept in the shell's history.",
+        ),
+    ] = None,
+    *,
+    subject: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="All visits of this person, by the subject of the records."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what is kept, and where.")
+    ] = False,
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge",
+            help="Do not wait for retention: remove the records from the topics as soon as their"
+            " file is closed (a tenth of the retention, at most a day), and with them everything"
+            " of everybody up to the end of that file. `hb audit` and `hb replay` see only what is"
+            " left.",
+        ),
+    ] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for the workers to drop what they keep.")
+    ] = 60.0,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Erase patients: `hb forget ID`, or `hb forget --subject S` for all visits of a person.
+
+    Workers drop what they keep of them, and whatever still comes about them. Records on topics go
+    by retention, or at once with `--purge`. What was learned stays: it is sums over patients. Exit
+    code 1 if a worker has not done its part; it will as soon as it runs.
+    """
+    from agents.clients.forgetting import forget as run
+    from agents.clients.forgetting import ids_of
+    from agents.clients.pseudonyms import Pseudonyms
+    from cli.audit import reading
+
+    if not ids and subject is None:
+        raise typer.BadParameter("give an ID, or --subject")
+    loaded = load(settings, set_)
+    pseudonyms = Pseudonyms(loaded)
+    names = list(pseudonyms.ids(_names(ids or ())))
+    with reading(shown=not json) as progress:
+        if subject is not None:
+            person = pseudonyms.subject(subject) or ""
+            names += asyncio.run(ids_of(loaded, person, progress))
+        done = asyncio.run(
+            run(
+                loaded, dict.fromkeys(names),
+                progress=progress, look_only=dry_run, purge=purge, patience=wait,
+            )
+        )  # fmt: skip
+    if json:
+        print_json(_report(done))
+    else:
+        _print(done, dry_run=dry_run)
+    if done.missing or done.left:
+        sys.exit(EXIT_FOUND)
+
+
+def _names(given: "list[str] | tuple[str, ...]") -> list[str]:
+    names = [name for name in given if name != "-"]
+    if len(names) < len(given):
+        names += [line.strip() for line in sys.stdin if line.strip()]
+    return names
+
+
+def _report(done: "Forgotten") -> dict[str, Any]:
+    from agents.clients.forgetting import compacted_by
+    from streams.clock import wall
+
+    purged = {(place.topic, place.partition) for place in done.purged}
+    values, keys = compacted_by(wall())
+    left = {(place.topic, place.partition) for place in done.left}
+    return {
+        "patients": done.patients,
+        "erased_before": done.again,
+        "erasure_sent": done.sent,
+        "not_yet_erased_by": list(done.missing),
+        "topics": [
+            {
+                "topic": place.topic, "partition": place.partition, "records": place.records,
+                "purged": where in purged, "cannot_be_purged_yet": where in left,
+                "gone_by_ms": None if where in purged else done.gone_by(place),
+                "purge_from_ms": done.closed_from(place),
+                "records_of_others": place.others,
+            }
+            for where, place in sorted(done.kept.places.items())
+        ],
+        "state": [
+            {"changelog": name, "patients": count, "gone_by_ms": values, "id_gone_by_ms": keys}
+            for name, count in done.waiting.items()
+        ],
+    }  # fmt: skip
+
+
+def _print(done: "Forgotten", *, dry_run: bool) -> None:
+    report = _report(done)
+    if not report["topics"] and not done.sent:
+        out.print("nothing is kept of this patient" if not done.again else "erased before")
+        return
+    shown = table("", "where", "records", "gone", right=("records",))
+    for place in report["topics"]:
+        where = f"{place['topic']}/{place['partition']}"
+        shown.add_row(where, f"{place['records']:,}", _when(place))
+    for state in report["state"]:
+        when = f"{_by(state['gone_by_ms'])}, the id itself {_by(state['id_gone_by_ms'])}"
+        if dry_run:
+            when = "with the label, or when its time is over"
+        shown.add_row(state["changelog"], f"{state['patients']:,}", when)
+    out.print(shown)
+    if dry_run:
+        return
+    if done.missing:
+        out.print(
+            f"erasure sent; not confirmed yet by {', '.join(done.missing)}: it is done as soon as"
+            " their workers run; run this again to see",
+            style="yellow",
+        )
+    else:
+        out.print("erased: no agent keeps anything but a digest of the id", style="green")
+
+
+def _when(place: dict[str, Any]) -> str:
+    if place["purged"]:
+        others = place["records_of_others"]
+        return f"now, with about {others:,} records of others; the file within minutes"
+    if place["cannot_be_purged_yet"]:
+        moment = datetime.fromtimestamp(place["purge_from_ms"] / 1000, UTC)
+        return (
+            f"{_by(place['gone_by_ms'])}; it can be purged once something newer than"
+            f" {moment:%Y-%m-%d %H:%M} UTC is there and read: run this again then"
+        )
+    return _by(place["gone_by_ms"])
+
+
+def _by(moment: int | None) -> str:
+    if moment is None:
+        return "never: its retention is forever; see --purge"
+    return f"by {datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%d %H:%M} UTC"

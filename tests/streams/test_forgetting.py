@@ -1,0 +1,170 @@
+"""A patient is erased on a real broker: afterwards no byte is left, and the audit passes.
+
+Segments, compaction and deletion are hurried, so that what takes days takes seconds here.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+from dataclasses import replace
+
+import pytest
+from engine_kit import PATIENCE
+from pipeline_kit import (
+    arrive,
+    await_count,
+    await_letters,
+    create_topics,
+    label,
+    patients,
+    publish,
+    running,
+    settings,
+)
+from test_planted_values import Search, forms
+
+from agents.clients.client import Publisher
+from agents.clients.forgetting import forget
+from audit import audit
+from streams.broker.reaper import temporary_broker
+from streams.kafka.admin import alter
+from streams.kafka.connection import admin_client
+from streams.kafka.topics import Topics, declared
+from tests.cli_runs import Hb
+
+VALUE = 0.7364519283641
+VISITS = ("planted-5519", "planted-5520")
+PERSON = "person-77120"
+BYTES = [name.encode() for name in (*VISITS, PERSON)] + forms(VALUE)
+HURRIED = {
+    "log.cleaner.backoff.ms": "500",
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "100",
+}
+
+
+async def hurry(config):
+    """Let segments end and be compacted within a second of the next write."""
+    kinds = Topics.of(config).kinds
+    sooner = {"max.compaction.lag.ms": "1000", "delete.retention.ms": "1000"}
+    hurried = [
+        replace(t, config={**t.config, **({"segment.ms": "4000"} if t.name in kinds else sooner)})
+        for t in declared(config)
+    ]
+    async with admin_client(config.broker) as admin:
+        await alter(admin, hurried)
+
+
+async def plant(config):
+    """Let patients come, two of them visits of one person; the first visit is labelled."""
+    topics = Topics.of(config)
+    ids, features, truth = patients(10)
+    await arrive(config, ids, features)
+    async with Publisher(config) as publisher:
+        for name in VISITS:
+            row = {"x": 0.4, "y": 0.5, "z": VALUE}
+            await publisher.publish(row, id=name, subject=PERSON)
+    broken = {"v": 1, "id": VISITS[0], "x": [VALUE, VALUE, VALUE], "at": 1}
+    await publish(config.broker.bootstrap, topics.instances("a"), [(VISITS[0], broken)])
+    await await_count(config, topics.diagnoses, 12)
+    await label(config, [*ids[:5], VISITS[0]], [*truth[:5], "malignant"])
+    await await_count(config, topics.feedback("c"), 6)
+    await await_letters(config, 1)
+
+
+async def more(config, number):
+    """Let something come on every topic."""
+    _, features, truth = patients(1, number)
+    await arrive(config, [f"later-{number}"], features)
+    await label(config, [f"later-{number}"], truth)
+    broken = [("later", {"v": 1, "id": "later", "x": [], "at": 1})]
+    await publish(config.broker.bootstrap, Topics.of(config).instances("a"), broken)
+    await asyncio.sleep(1)
+
+
+async def purged(config, search):
+    """Purge until it is done, and let more come until the broker has removed every byte."""
+    numbers = itertools.count()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            while (done := await forget(config, VISITS, purge=True)).left or done.missing:
+                await more(config, next(numbers))
+            while search.segments(BYTES):
+                await more(config, next(numbers))
+    assert search.segments(BYTES) == set()
+    return done
+
+
+async def test_no_byte_is_left_and_the_audit_passes(prefix, tmp_path):
+    with temporary_broker(changes=HURRIED) as broker:
+        config = settings(tmp_path, broker.address, prefix.strip("."))
+        await create_topics(config)
+        await hurry(config)
+        search = Search(broker.data, config.topics.prefix, tmp_path / "state")
+        async with running(config):
+            await plant(config)
+            assert search.folders(BYTES) == {"local.c", "ensemble"}
+            found = await forget(config, VISITS, look_only=True)
+            assert {place.topic.removeprefix(config.topics.prefix): place.records
+                    for place in found.kept.places.values()} == {
+                "instances.a": 3, "instances.b": 2, "instances.c": 2, "predictions": 6,
+                "diagnoses": 2, "labels": 1, "deadletter.a": 1,
+                "feedback.a": 1, "feedback.b": 1, "feedback.c": 1,
+            }  # fmt: skip
+            done = await forget(config, VISITS)
+            assert (done.missing, done.again) == ((), 0)
+            report = await audit(config)
+            assert report.findings.list() == []
+            assert report.figures()["patients_erased"] == 2
+            async with asyncio.timeout(PATIENCE):
+                while search.folders(forms(VALUE)):  # noqa: ASYNC110 - the files are rewritten
+                    await asyncio.sleep(0.1)
+        async with running(config):
+            assert (await purged(config, search)).again == 2
+            assert search.folders(forms(VALUE)) == set()
+            assert not (await forget(config, VISITS)).sent, "nothing is left to erase"
+            report = await audit(config)
+            assert report.findings.list() == []
+            assert report.figures()["patients_erased"] == 2
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    return Hb(monkeypatch, capsys)
+
+
+def test_the_command_finds_all_visits_and_says_what_is_gone_when(
+    broker_address, prefix, tmp_path, hb
+):
+    config = settings(tmp_path, broker_address, prefix.strip("."))
+    chosen = ("--settings", tmp_path / "ensemble.toml")
+
+    async def come():
+        await create_topics(config)
+        async with running(config):
+            await plant(config)
+
+    asyncio.run(come())
+    shown = hb("forget", "nobody-knows", *chosen)
+    assert "nothing is kept" in shown.out
+    shown = hb("forget", "--subject", PERSON, "--dry-run", "--json", *chosen)
+    report = json.loads(shown.out)
+    assert (report["patients"], report["erasure_sent"]) == (2, False)
+    assert {row["changelog"].removeprefix(prefix) for row in report["state"]} == {
+        "local.c.changelog",
+        "ensemble.changelog",
+    }
+    shown = hb("forget", "--subject", PERSON, "--wait", "0.1", *chosen)
+    assert shown.code == 1
+    assert "not confirmed yet by local.a, local.b, local.c, ensemble" in shown.out.replace("\n", "")
+    assert not any(name in shown.out + shown.err for name in (*VISITS, PERSON))
+
+    async def work():
+        async with running(config):
+            return await forget(config, VISITS)
+
+    assert asyncio.run(work()).missing == ()
+    shown = hb("forget", VISITS[1], *chosen)
+    assert "erased: no agent keeps anything but a digest" in shown.out
