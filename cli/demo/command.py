@@ -166,7 +166,13 @@ def _print_kept(place: "DemoFolder", address: str, progress: "Progress") -> None
     out.print()
     out.print(f"Still running: Kafka at {address}, console at {progress.page}", markup=False)
     file = place.settings
-    for command in ("status --watch", "produce --dataset wdbc --rate 20", "diagnoses --follow"):
+    for command in (
+        "console",
+        "status --watch",
+        "produce --dataset wdbc --rate 20",
+        "diagnoses --follow",
+        "logs --follow",
+    ):
         out.print(f"  hb {command} --settings {file}", markup=False, soft_wrap=True)
     out.print("To stop it: hb demo --stop")
 
