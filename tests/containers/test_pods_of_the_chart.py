@@ -14,7 +14,8 @@ from tests.containers.pods import Release
 from tests.containers.system import System, until
 from tests.deploy.files import DEPLOY, ROOT
 
-pytestmark = pytest.mark.timeout(900)
+# Without the time that engine, images and system take, whoever of the tests comes first.
+pytestmark = pytest.mark.timeout(900, func_only=True)
 NAME = "pods"
 RUN = 569
 
@@ -58,7 +59,7 @@ class Flow:
 
     def _run(self) -> None:
         while not self._over.is_set():
-            self.hb("produce", "--dataset=wdbc", "--rate=60", "--label-delay=500ms")
+            self.hb("produce", "--dataset=wdbc", "--rate=30", "--label-delay=500ms")
             self.sent += RUN
 
     def hb(self, *arguments: str, codes: tuple[int, ...] = (0,)):
