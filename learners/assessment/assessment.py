@@ -189,9 +189,11 @@ class Assessment:
     def _chance(self, known: Counts, bins: Ints, support: Ints, heard: Bools) -> Floats:
         label = np.arange(self.classes)
         raw = (support / MILLION + _EVEN / self.classes) / (1.0 + _EVEN)
-        cases, hits = known.support_cases[label, bins], known.support_hits[label, bins]
-        shares = (hits[:, :, None] + LEANS * raw[:, :, None]) / (cases[:, :, None] + LEANS)
-        share = (shares * leaning(known.support_cases, known.support_hits)).sum(axis=2)
+        # A bin's share is linear in the support, so two numbers per bin serve all patients.
+        cases, hits = known.support_cases[:, :, None], known.support_hits[:, :, None]
+        weights = leaning(known.support_cases, known.support_hits) / (cases + LEANS)
+        counted, leant = (hits * weights).sum(axis=2), (LEANS * weights).sum(axis=2)
+        share = counted[label, bins] + leant[label, bins] * raw
         chance = share / share.sum(axis=1, keepdims=True)
         even = 1.0 / self.classes
         return np.asarray(np.where(heard[:, None], chance, even).round(_DIGITS), np.float64)
