@@ -7,6 +7,7 @@ diagnosis on; a request reads a bounded number of records, and the next one goes
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from agents.monitor.console.snapshot import diagnosis, token_of
 from schemas.errors import RecordError
 from schemas.reading import Reader
 from schemas.records import Diagnosis, Label
+from settings.errors import HbError
 from settings.model import Settings
 from streams.kafka.connection import NotAllowedError
 from streams.kafka.partitions import partition_of
@@ -32,6 +34,7 @@ LABELS = 20_000
 """Labels that one request reads at most."""
 _EARLIER = 60_000
 """Milliseconds by which clocks may differ: a label may seem to come before its diagnosis."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -76,6 +79,8 @@ class DiagnosisReader:
                 await self._look_for_label(found)
             except NotAllowedError:
                 self.may_read_labels = False  # this worker's role does not include them
+            except HbError as error:
+                _log.debug("labels cannot be read: %s", error)  # the verdict says so as well
         label = found.label
         return orjson.dumps(
             {
@@ -97,8 +102,11 @@ class DiagnosisReader:
                     return
 
     async def _look_for_label(self, found: _Followed) -> None:
-        """Read on where the last request stopped, until the label, the end, or enough."""
-        if found.label is not None or not self.may_read_labels:
+        """Read on where the last request stopped, to the end or until it is enough.
+
+        The first label counts until one amends it, which may also withdraw it.
+        """
+        if not self.may_read_labels:
             return
         key = found.made.id.encode()
         place = TopicPartition(
@@ -113,9 +121,10 @@ class DiagnosisReader:
             async for records in topic.present():
                 for record in records:
                     found.next = record.offset + 1
-                    if record.key == key and (label := self._label(record)) is not None:
+                    if record.key != key or (label := self._label(record)) is None:
+                        continue
+                    if found.label is None or label.amends:
                         found.label = label
-                        return
                 left -= len(records)
                 self.read += len(records)
                 if left <= 0:

@@ -42,8 +42,8 @@ class History:
         """Add a point, unless nothing has changed since the last one."""
         if self.points and _same(self.points[-1], point):
             return
-        if self.points and point["n"] < self.points[-1]["n"]:
-            self._begin()  # the count never falls, so this is another system
+        if self.points and 2 * point["n"] < self.points[-1]["n"]:
+            self._begin()  # labels are withdrawn one by one, so this is another system
         self.version += 1
         # The newest point is always shown; it stays if its number is a multiple of the step.
         if self.points and (self._added - 1) % self._step:

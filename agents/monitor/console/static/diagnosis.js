@@ -49,6 +49,11 @@ function truth(each) {
         each.readable ? "Not known yet." : "This worker may not read labels.",
       ),
     );
+  if (each.truth.label === null)
+    return section(
+      "Label",
+      el("p", { id: "truth", class: "quiet" }, `Withdrawn at ${time(each.truth.at)}.`),
+    );
   const right = each.truth.label === each.label;
   const guess = each.referred ? "the best guess" : "the diagnosis";
   return section(

@@ -155,8 +155,14 @@ export function chance(each, label = each.label) {
     "span",
     { class: "chance" },
     el("span", { class: "rail", "aria-hidden": "true" }, bar),
-    el("span", { class: "number" }, percent(share)),
+    el("span", { class: "number" }, chanceText(share)),
   );
+}
+
+/** Nothing is ever certain, so nothing is rounded to certainty. */
+function chanceText(share) {
+  if (share > 0.9995) return `>${percent(0.999)}`;
+  return share < 0.0005 ? `<${percent(0.001)}` : percent(share);
 }
 
 function chip(vote, decided, index) {

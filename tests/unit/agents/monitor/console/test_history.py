@@ -60,11 +60,13 @@ def test_where_nobody_had_an_opinion_there_are_no_weights():
     assert point(SETTINGS, board, 7)["w"] == {}
 
 
-def test_a_count_that_falls_is_another_system():
+def test_a_count_that_falls_by_half_is_another_system_and_not_a_label_withdrawn():
     history = History()
-    for n in (5, 6, 2):
+    for n in (5, 6, 5):
         history.add({"t": n, "n": n})
-    assert history.points == [{"t": 2, "n": 2}]
+    assert [point["n"] for point in history.points] == [5, 6, 5]
+    history.add({"t": 9, "n": 2})
+    assert history.points == [{"t": 9, "n": 2}]
 
 
 def test_the_latest_marks_are_kept_where_they_happened():
