@@ -2,14 +2,14 @@
 
 from agents.monitor.overview import Overview, TaskView
 from agents.monitor.scores import Scores
-from learners.join import COUNTERS
+from learners.join import AMENDMENTS, COUNTERS
 
 
 def overview(
     left=0, right=0, learned=0, predictions=0, diagnosed=0, behind=(0, 0, 0), holders="www", **board
 ):
     """Return a system of two learners and an ensemble, in that order."""
-    counts = dict.fromkeys(COUNTERS, 0)
+    counts = dict.fromkeys((*COUNTERS, *AMENDMENTS), 0)
     counts |= {
         "prediction_taken": predictions,
         "diagnosed_complete": diagnosed,
