@@ -27,8 +27,9 @@ class HandLabel:
     """A label."""
 
     id: str
-    label: str
+    label: str | None
     at: int
+    amends: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,11 @@ class HandPrediction:
 def read_label(value: bytes) -> HandLabel:
     """Decode and check a label."""
     record = _record(value)
-    return HandLabel(_id(record), _one_of(record, "label", LABELS), _at(record))
+    amends = record.get("amends", False)
+    _demand(type(amends) is bool, "amends")
+    withdrawn = amends and "label" in record and record["label"] is None
+    label = None if withdrawn else _one_of(record, "label", LABELS)
+    return HandLabel(_id(record), label, _at(record), bool(amends))
 
 
 def read_instance(value: bytes) -> HandInstance:

@@ -48,10 +48,12 @@ def check() -> None:
 
     Also whether weaknesses of a locked package are known, if the package index can be asked.
     """
+    from cli import supply_chain
+
     _need_checkout("check")
     steps = {
         **CHECKS,
-        "weaknesses": ["python", "-m", "cli.supply_chain"],
+        "weaknesses": ["python", "-m", supply_chain.__name__],
         "tests": ["pytest", *SPREAD, "-m", "not checks", "--cov", "--cov-report=term"],
     }
     failed = [name for name, step in steps.items() if not _passes(name, step)]

@@ -17,7 +17,6 @@ from uuid import NAMESPACE_URL, uuid5
 import typer
 
 from cli.dev import ROOT, need_clone
-from streams.broker.jars import lock
 
 LOCKS = ("run", "worker")
 """Lock files of what users install; tools for developers are not part of it."""
@@ -89,6 +88,8 @@ def _packages() -> list[dict[str, Any]]:
 
 
 def _jars() -> list[dict[str, Any]]:
+    from streams.broker.jars import lock
+
     return [
         {
             "type": "library",

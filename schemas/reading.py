@@ -183,7 +183,7 @@ class Reader(BatchReader[R]):
 
     >>> batch = Reader(Label).read([b'{"v":1,"id":"a17","label":"ill","at":5}', b'{"v":1,"id":7}'])
     >>> batch.records
-    [Label(id='a17', label='ill', at=5)]
+    [Label(id='a17', label='ill', at=5, amends=False)]
     >>> batch.errors
     [(1, RecordError('wrong_type: id: expected text of 1 to 200 characters'))]
     """

@@ -18,6 +18,7 @@ from schemas.records import (
     Context,
     DeadLetter,
     Diagnosis,
+    Erasure,
     Feedback,
     Instance,
     Label,
@@ -40,7 +41,7 @@ from tests.messages import (
     write,
 )
 
-TYPES = [Instance, Prediction, Reasons, Context, Label, Diagnosis, Feedback]
+TYPES = [Instance, Prediction, Reasons, Context, Label, Diagnosis, Feedback, Erasure]
 READERS = {
     **{kind.__name__: Reader(kind) for kind in TYPES},
     "known": Reader(Prediction, known={"label": LABELS, "learner": ["imaging"], "rule": ["r"]}),

@@ -31,6 +31,7 @@ FIGURES = {
 MAY_COMPUTE = {
     "learners/theory/promises.py": "decides",
     "learners/local/iup.py": "the index is made of the same logarithm",
+    "learners/assessment/leaning.py": "weighs beliefs by the logarithm of the factorial alone",
     "learners/assessment/assessment.py": "the track record, for which the running mean was made",
     "cli/plan_bounds.py": "gives the planner's figures where promises has no objection",
     "experiments/theory.py": "holds the theorems against runs",
@@ -73,6 +74,7 @@ SHOWN = {
     ("schemas/examples.py", "epsilon"),
     # The scores, which metrics, the console, `hb status` and the demo show.
     ("agents/monitor/scores.py", "low"), ("agents/monitor/scores.py", "high"),
+    ("agents/monitor/recent.py", "low"), ("agents/monitor/recent.py", "high"),
     ("agents/monitor/scores.py", "bound"), ("agents/monitor/scores.py", "error_bounds"),
     ("agents/monitor/state_metrics.py", "hb_regret_bound"),
     ("agents/monitor/state_metrics.py", "hb_prediction_error_rate_bound"),
@@ -138,6 +140,7 @@ def test_every_figure_that_is_shown_is_listed():
     ("file", "asked"),
     [
         ("agents/local_learner.py", "confidence"),
+        ("agents/monitor/recent.py", "window_interval"),
         ("agents/monitor/scores.py", "regret_bound"),
         ("agents/monitor/scores.py", "error_bound"),
         ("agents/monitor/scores.py", "local_bound"),

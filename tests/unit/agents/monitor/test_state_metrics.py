@@ -5,7 +5,7 @@ import pytest
 
 from agents.monitor.overview import figures
 from agents.monitor.scores import Scorer, Sums
-from agents.monitor.state_metrics import STATE, StateCollector, state_metrics
+from agents.monitor.state_metrics import CORRECTED, STATE, StateCollector, state_metrics
 from agents.totals import EnsembleTotals
 from learners.arrays.shares import UNIT
 from learners.assessment.assessment import WIDTH
@@ -35,8 +35,10 @@ ENSEMBLE = EnsembleTotals.of(
 RECENT = np.array([[[1, 0], [1, 2]], [[1, 0], [0, 3]], [[0, 0], [4, 0]]])
 NOTHING = np.zeros(WIDTH - 5, np.int64)
 FULL = Sums(
-    SCORES, {0: ROW}, TOTALS, ENSEMBLE, RECENT, np.array([UNIT // 4, 3 * UNIT // 4]),
-    {0: np.r_[NOTHING, 100, 9, 9, 150, 0], 1: np.r_[NOTHING, 20, 2, 1, 30, 20]},
+    SCORES, {0: ROW}, TOTALS, ENSEMBLE,
+    recent=RECENT,
+    weights=np.array([UNIT // 4, 3 * UNIT // 4]),
+    assessed={0: np.r_[NOTHING, 100, 9, 9, 150, 0], 1: np.r_[NOTHING, 20, 2, 1, 30, 20]},
     delays=ON_TIME,
 )  # fmt: skip
 
@@ -87,6 +89,10 @@ EXPECTED = {
         ("settled",): 120, ("duplicate",): 3, ("conflict",): 4, ("unknown",): 5, ("expired",): 13,
         ("pending_full",): 8,
     },
+    "hb_label_corrections_total": {(outcome,): 0 for outcome in CORRECTED},
+    "hb_unlearned_labels": {(): 0},
+    "hb_amendable_labels": {(): 0},
+    "hb_amendable_bytes": {(): 0},
     "hb_expired_total": {(): 23},
     "hb_repeated_predictions_total": {("duplicate",): 0, ("conflict",): 0, ("over",): 0},
     "hb_pending": {(): 33},
