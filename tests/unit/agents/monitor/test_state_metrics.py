@@ -1,15 +1,17 @@
 """Metrics of the state: each one says what the board says, with the labels that it should have."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from agents.monitor.overview import figures
 from agents.monitor.scores import Scorer, Sums
 from agents.monitor.state_metrics import CORRECTED, STATE, StateCollector, state_metrics
-from agents.totals import EnsembleTotals
+from agents.totals import AmendmentTotals, EnsembleTotals
 from learners.arrays.shares import UNIT
 from learners.assessment.assessment import WIDTH
-from learners.join import COUNTERS
+from learners.join import AMENDMENTS, COUNTERS
 from tests.unit.agents.monitor.test_scores import (
     ON_TIME,
     PLAIN,
@@ -169,3 +171,19 @@ def test_nothing_is_served_before_the_first_look():
         latest = None
 
     assert list(StateCollector(Blind()).collect()) == []
+
+
+def test_corrected_labels_are_counted_and_end_the_bound_on_regret():
+    counts = dict.fromkeys(AMENDMENTS, 0) | {
+        "amendment_taken": 5, "label_again": 2, "withdrawal_taken": 3, "amendment_final": 4,
+        "unlearned": 6,
+    }  # fmt: skip
+    values = found(PLAIN, replace(FULL, amended=AmendmentTotals.of(counts, 70, 9000)))
+    assert values["hb_label_corrections_total"] == {
+        ("amended",): 7, ("withdrawn",): 3, ("early",): 0, ("unchanged",): 0, ("final",): 4,
+        ("refused",): 0,
+    }  # fmt: skip
+    assert values["hb_unlearned_labels"] == {(): 6}
+    assert (values["hb_amendable_labels"], values["hb_amendable_bytes"]) == ({(): 70}, {(): 9000})
+    assert found(PLAIN, FULL)["hb_regret_bound"]
+    assert values["hb_regret_bound"] == {}
