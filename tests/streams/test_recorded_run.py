@@ -39,6 +39,13 @@ def expected(folder: Path) -> dict[str, Any]:
     for name in kit.ENSEMBLES:
         # What was decided then does not say how late its labels were: no bound holds for it.
         read["said"][name]["status"]["regret_bound"] = None
+        # Offsets counted the markers of transactions; now records are, of the topics that are read.
+        status = read["said"][name]["status"]
+        status["topics"] = [
+            {"name": topic["name"]}
+            for topic in status["topics"]
+            if "deadletter" not in topic["name"]
+        ]
         read["figures"][name] = {
             metric: value
             for metric, value in read["figures"][name].items()
@@ -140,7 +147,9 @@ def check_tables(recorded: dict[str, Any], now: dict[str, Any], place: str) -> N
         if name != kit.META:
             assert now[name] == table, f"{place} {name}"
     positions, layout = b"positions".hex(), b"layout".hex()
-    assert now[kit.META][positions] == recorded[kit.META][positions], place
+    then, read = (json.loads(bytes.fromhex(m[kit.META][positions])) for m in (recorded, now))
+    # An input that there was not then is at its beginning.
+    assert {topic: at for topic, at in read.items() if topic in then or at} == then, place
     before, after = (json.loads(bytes.fromhex(each[kit.META][layout])) for each in (recorded, now))
     assert after.items() >= before.items(), place
 
