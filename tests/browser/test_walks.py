@@ -6,6 +6,7 @@ verdict takes is printed (`-s`); the tests wait for the verdict, not for time to
 
 import asyncio
 import contextlib
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +90,7 @@ def test_a_clinician_opens_a_diagnosis_and_later_finds_its_label(system, page):
     verdict = "right" if truth == answer else "wrong"
     expect(page.locator("#truth")).to_contain_text(f"was {verdict}")
     page.keyboard.press("Escape")
-    assert "#" not in page.url
+    expect(page).not_to_have_url(re.compile("#"))
     page.goto("about:blank")
     page.goto(link)
     expect(panel.locator(".answer .label")).to_have_text(answer)

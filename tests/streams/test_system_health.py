@@ -46,7 +46,7 @@ async def test_a_failed_task_is_named_to_all_until_it_is_well(
         assert verdict.text.startswith("task ensemble/0 is failed: RuntimeError in agent ensemble")
         told = await asyncio.to_thread(hb_status, tmp_path)
         assert told.returncode == 1
-        assert told.stdout.startswith("Task ensemble/0 is failed: RuntimeError")
+        assert told.stdout.startswith("Degraded because task ensemble/0 is failed: RuntimeError")
         report = json.loads((await asyncio.to_thread(hb_status, tmp_path, "--json")).stdout)
         assert report["verdict"]["text"] == verdict.text
         failed = [task["agent"] for task in report["tasks"] if task["trouble"]]

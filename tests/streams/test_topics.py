@@ -40,6 +40,7 @@ def test_every_topic_is_declared_once(settings, prefix):
         "diagnoses",
         "ensemble.changelog",
         "ensemble.shared",
+        "erasures",
         "feedback.left",
         "feedback.right",
         "instances.left",

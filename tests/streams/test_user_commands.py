@@ -246,7 +246,7 @@ def test_ctrl_c_says_what_was_published_and_how_to_go_on(hb, here, broker_addres
 def test_labels_by_hand_and_from_files(hb, here, broker_address):
     assert hb("label", "a17=malignant", "b=2=benign").out == "published: 2 labels\n"
     write_csv(here, rows(4), "labels.csv")
-    assert hb("label", "--file", "labels.csv", "--json").json == {"labels": 4}
+    assert hb("label", "--file", "labels.csv", "--json").json["labels"] == 4
     (here / "labels.jsonl").write_text('{"patient": "j1", "truth": "benign"}\n')
     assert hb("label", "--file", "labels.jsonl").code == 0
     said = {each["id"]: each["label"] for each in read(broker_address, topics().labels)}
