@@ -6,7 +6,7 @@ they are asked something harmless: who coordinates them, and a heartbeat of a me
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from aiokafka import errors as kafka
 from aiokafka.protocol.coordination import FindCoordinatorRequest
@@ -24,9 +24,7 @@ _REFUSED = (
     kafka.GroupAuthorizationFailedError.errno,
     kafka.TransactionalIdAuthorizationFailed.errno,
 )
-TOPIC_OPERATIONS: tuple[Operation, ...] = (
-    "read", "write", "describe", "create", "describe-configs", "alter-configs",
-)  # fmt: skip
+TOPIC_OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def test_what_runs_is_logged_can_be_looked_at_and_stopped_from_elsewhere(file):
         assert up.process.wait(60) == 0
         assert up.workers() == []
     last = hb(file, "logs", "-n", "1").stdout
-    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ +\w+ ", last), last
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ +[\w:]+ ", last), last
 
 
 POISONED = """
