@@ -63,7 +63,7 @@ def examine_machine() -> Iterator[Finding]:
 
 async def examine_ensemble(settings: Settings) -> AsyncIterator[Finding]:
     """Look at what these settings need: room, ports, a broker, topics, clocks, matching state."""
-    yield _room("state", settings.worker.state)
+    yield _room("disk", settings.worker.state)
     if not settings.broker.bootstrap:
         yield _embedded()
     yield _port(settings)

@@ -159,7 +159,9 @@ def _corrections(counts: "Mapping[str, int]") -> list[str]:
     changed = counts["amendment_taken"] + counts["label_again"]
     if not changed + counts["withdrawal_taken"]:
         return []
-    line = f"{changed:,} labels amended, {counts['withdrawal_taken']:,} withdrawn after they were"
+    line = (
+        f"labels amended: {changed:,}, withdrawn: {counts['withdrawal_taken']:,}, after they were"
+    )
     unlearned = counts["unlearned"]
     rules = f"; rules that learn still hold {unlearned:,} as they were" if unlearned else ""
     return [f"{line} learned: counted anew{rules}"]
