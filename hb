@@ -11,19 +11,34 @@ venv=${HB_VENV:-$root/.venv}
 say() { printf 'hb: %s\n' "$*" >&2; }
 die() { say "$*"; exit 3; }
 
-# The tests, the checks and the experiments need more packages than the product.
+# Three layers, each with all that is in the one before it: what a worker needs is enough for most
+# commands; some may start the embedded broker or draw; tests, checks and experiments need most.
 case "${1:-}" in
     test | check | dashboards | docs | experiments | screenshots) layer=dev ;;
-    *) layer=run ;;
+    bench | broker | demo | fuzz | plan | up) layer=run ;;
+    *) layer=worker ;;
 esac
-# `hb plan --plot` draws with what the experiments draw with.
 case "$*" in
+    # It draws with what the experiments draw with.
     plan\ *--plot*) layer=dev ;;
+    # The example data come with scikit-learn.
+    init\ *--dataset* | produce\ *--dataset*) layer=run ;;
 esac
+# The other two include what it takes to install the project itself.
+locks_of() { case "$1" in worker) echo worker build ;; *) echo "$1" ;; esac; }
 
-stamp_of() { cksum <"$root/requirements/$1.lock" && cksum <"$root/pyproject.toml"; }
+stamp_of() {
+    for lock in $(locks_of "$1"); do cksum <"$root/requirements/$lock.lock"; done
+    cksum <"$root/pyproject.toml"
+}
 stamped() { [ -f "$venv/.hb-$1" ] && [ "$(cat "$venv/.hb-$1")" = "$(stamp_of "$1")" ]; }
-ready() { stamped dev || { [ "$layer" = run ] && stamped run; }; }
+ready() {
+    case "$layer" in
+        worker) stamped worker || stamped run || stamped dev ;;
+        run) stamped run || stamped dev ;;
+        dev) stamped dev ;;
+    esac
+}
 
 # Prints a Python that the locked packages are made for; `pyproject.toml` says which those are.
 find_python() {
@@ -62,13 +77,15 @@ take_lock() {
     trap 'exit 130' INT TERM
 }
 
-# The steps are chained, because `set -e` is off in a function whose result is asked for.
+# Each step is asked how it went, because `set -e` is off in a function whose result is asked for.
 install_with_uv() {
-    { [ -x "$venv/bin/python" ] || uv venv --quiet --python "$1" "$venv"; } &&
+    [ -x "$venv/bin/python" ] || uv venv --quiet --python "$1" "$venv" || return 1
+    for lock in $(locks_of "$layer"); do
         uv pip install --python "$venv/bin/python" --no-deps --require-hashes \
-            -r "$root/requirements/$layer.lock" >&2 &&
-        uv pip install --python "$venv/bin/python" --quiet --no-deps --no-build-isolation \
-            -e "$root" >&2
+            -r "$root/requirements/$lock.lock" >&2 || return 1
+    done
+    uv pip install --python "$venv/bin/python" --quiet --no-deps --no-build-isolation \
+        -e "$root" >&2
 }
 
 install_with_pip() {
@@ -76,8 +93,10 @@ install_with_pip() {
         die "could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv"
     set -- "$venv/bin/python" -m pip --disable-pip-version-check install
     rm -f "$venv/.failed"
-    # The lock names every package; older pips resolve extras past its pins when they may look.
-    { "$@" --no-deps --require-hashes -r "$root/requirements/$layer.lock" || : >"$venv/.failed"; } |
+    # The locks name every package; older pips resolve extras past their pins when they may look.
+    for lock in $(locks_of "$layer"); do
+        "$@" --no-deps --require-hashes -r "$root/requirements/$lock.lock" || : >"$venv/.failed"
+    done |
         awk '/^Collecting /   { n++; if (n % 10 == 0) printf "hb: %d packages found\n", n }
              /^  *Downloading / { print "hb: downloading " $2 " " $3 " " $4 }
              /^Installing collected/ { print "hb: installing " n " packages" }' >&2
@@ -89,14 +108,16 @@ set_up() {
     python=$(find_python) || exit 3
     take_lock
     ready && return
-    say "setting up $venv from requirements/$layer.lock (once; later uses start at once)"
+    count=$(for lock in $(locks_of "$layer"); do cat "$root/requirements/$lock.lock"; done |
+        awk '/^[^ ]*==/ { n++ } END { print n + 0 }')
+    say "setting up $venv: $count packages of requirements/$layer.lock (once; later uses start at once)"
     if command -v uv >/dev/null 2>&1 && [ -z "${HB_NO_UV:-}" ]; then
         install_with_uv "$python" || die "the set-up failed; the lines above say why"
     else
         install_with_pip "$python" || die "the set-up failed; the lines above say why"
     fi
     [ -x "$venv/bin/hb" ] || die "the set-up failed; the lines above say why"
-    rm -f "$venv/.hb-run" "$venv/.hb-dev"
+    rm -f "$venv/.hb-worker" "$venv/.hb-run" "$venv/.hb-dev"
     stamp_of "$layer" >"$venv/.hb-$layer"
 }
 

@@ -1,8 +1,8 @@
-"""`hb doctor`: what an ensemble needs of this machine and its broker, looked at one by one.
+"""`hb doctor`: what an ensemble needs from this machine and its broker, checked one by one.
 
 Each check returns a finding: ok, a warning or trouble, with what was found and what to do. A check
-that cannot be made (no broker, no rights) says so. None of them changes anything but the one that
-asks for the broker's time, which makes a topic and deletes it.
+that cannot be made (no broker, no rights) says so. None of them changes anything except the one
+that asks for the broker's time, which creates a topic and deletes it.
 """
 
 import platform
@@ -11,27 +11,29 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 from aiokafka.errors import KafkaError
 from packaging.requirements import Requirement
 
+from agents.extras import DISTRIBUTION, requirements
 from agents.stored_state import check_stored
 from agents.worker_pages import worker_pages
 from settings.errors import BrokerError, HbError
 from settings.model import Settings
 from streams.broker import EmbeddedBroker
+from streams.kafka.abilities import abilities
 from streams.kafka.admin import compare, find
 from streams.kafka.broker_clock import clock_offset
 from streams.kafka.connection import admin_client, explained
+from streams.kafka.rights import roles
 from streams.kafka.topics import declared
 
-DISTRIBUTION = "hedged-bandits"
 Verdict = Literal["ok", "warning", "trouble"]
 _CLOCKS_DIFFER = 1_000.0
-"""Milliseconds between two clocks that are worth a word."""
+"""Milliseconds between two clocks that are worth mentioning."""
 _CLOCKS_WRONG = 300_000.0
 """Beyond this, records' times are corrected (docs/times.md)."""
 _ROOM, _LEAST_ROOM = 5 * 2**30, 2**30
@@ -80,12 +82,14 @@ async def _examine_broker(settings: Settings, admin: Any) -> AsyncIterator[Findi
     cluster = await admin.describe_cluster()
     brokers = len(cluster["brokers"])
     yield Finding("broker", "ok", f"answers, {brokers} node{'s' if brokers > 1 else ''}")
+    yield await _rights(settings, admin)
     yield await _clocks(settings, admin)
     topics = declared(settings)
     differences = compare(topics, await find(admin, [topic.name for topic in topics]))
     if differences:
-        found = f"{len({each.topic for each in differences})} of {len(topics)} not as declared"
-        missing = any(each.what == "topic" for each in differences)
+        different = {difference.topic for difference in differences}
+        found = f"{len(different)} of {len(topics)} not as declared"
+        missing = any(difference.what == "topic" for difference in differences)
         remedy = f"hb topics {'create' if missing else 'check'}"
         yield Finding("topics", "trouble", found, remedy)
     else:
@@ -94,38 +98,57 @@ async def _examine_broker(settings: Settings, admin: Any) -> AsyncIterator[Findi
 
 
 def _packages() -> Finding:
-    wrong, checked = [], 0
-    for text in requires(DISTRIBUTION) or ():
-        requirement = Requirement(text)
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        checked += 1
-        try:
-            installed = version(requirement.name)
-        except PackageNotFoundError:
-            wrong.append(f"{requirement.name} is not installed")
-        else:
-            if installed not in requirement.specifier:
-                wrong.append(f"{requirement.name} {installed} is not {requirement.specifier}")
+    """Look at the versions of what is installed, and at which extras are complete."""
+    wrong: list[str] = []
+    complete: list[str] = []
+    incomplete: list[str] = []
+    for extra, texts in requirements().items():
+        wanted = [
+            requirement for requirement in map(Requirement, texts) if _wanted(requirement, extra)
+        ]
+        installed = {requirement.name: _installed(requirement.name) for requirement in wanted}
+        wrong += [
+            f"{requirement.name} {present} is not {requirement.specifier}"
+            for requirement in wanted
+            if (present := installed[requirement.name]) and present not in requirement.specifier
+        ]
+        missing = [name for name, present in installed.items() if present is None]
+        (incomplete if missing else complete).append(extra)
+    known = f"hb {version(DISTRIBUTION)} with {', '.join(filter(None, complete)) or 'no extras'}"
     if wrong:
-        return Finding("packages", "warning", "; ".join(wrong), "install from the lock file")
-    return Finding("packages", "ok", f"hb {version(DISTRIBUTION)} and {checked} packages it needs")
+        return Finding(
+            "packages", "warning", "; ".join(dict.fromkeys(wrong)), "install from the lock file"
+        )
+    if incomplete:
+        known += f"; without {', '.join(incomplete)}"
+    return Finding("packages", "ok", known)
+
+
+def _wanted(requirement: Requirement, extra: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _room(what: str, folder: Path) -> Finding:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    found = f"{free / 2**30:.1f} GiB free for {folder}"
+    room = f"{free / 2**30:.1f} GiB free for {folder}"
     if free >= _ROOM:
-        return Finding(what, "ok", found)
+        return Finding(what, "ok", room)
     verdict: Verdict = "warning" if free >= _LEAST_ROOM else "trouble"
-    return Finding(what, verdict, found, "make room: workers stop when the disk is full")
+    return Finding(what, verdict, room, "free some space: workers stop when the disk is full")
 
 
 def _embedded() -> Finding:
     broker = EmbeddedBroker()
     if not broker.exists:
-        return Finding("embedded broker", "warning", "none was made yet", "hb broker up")
+        return Finding("embedded broker", "warning", "not created yet", "hb broker up")
     return _room("embedded broker", broker.data)
 
 
@@ -146,6 +169,20 @@ def _port(settings: Settings) -> Finding:
     return Finding("pages", "ok", f"{worker.web_host}:{worker.web_port} is free")
 
 
+async def _rights(settings: Settings, admin: Any) -> Finding:
+    """Look at which roles the user of these settings can play."""
+    try:
+        able = (await abilities(admin, settings)).roles
+    except HbError as refusal:
+        return Finding("rights", "warning", f"not looked up: {refusal}")
+    except (KafkaError, TimeoutError) as refusal:
+        return Finding("rights", "warning", f"not looked up: {explained(refusal, settings.broker)}")
+    if not able:
+        return Finding("rights", "trouble", "not enough for any role", "hb broker check, hb acls")
+    everything = len(able) == len(roles(settings))
+    return Finding("rights", "ok", f"enough for {'all roles' if everything else ', '.join(able)}")
+
+
 async def _clocks(settings: Settings, admin: Any) -> Finding:
     try:
         ahead, error = await clock_offset(admin, settings.broker)
@@ -159,7 +196,7 @@ async def _clocks(settings: Settings, admin: Any) -> Finding:
     if apart <= _CLOCKS_DIFFER:
         return Finding("clocks", "ok", found)
     verdict: Verdict = "warning" if apart <= _CLOCKS_WRONG else "trouble"
-    return Finding("clocks", verdict, found, "set both by NTP; see docs/times.md")
+    return Finding("clocks", verdict, found, "synchronise both by NTP; see docs/times.md")
 
 
 async def _state(settings: Settings) -> Finding:
@@ -167,4 +204,4 @@ async def _state(settings: Settings) -> Finding:
         await check_stored(settings)
     except HbError as error:
         return Finding("state", "trouble", str(error), "docs/settings.md, What may change")
-    return Finding("state", "ok", "what was taught fits these settings")
+    return Finding("state", "ok", "the state fits these settings")

@@ -6,6 +6,7 @@ the state in tables, and encodes. One batch holds records of one topic, as the e
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ from learners.payloads import ContextPayload, LabelPayload, PredictionPayload
 from schemas.deadletters import Digest, kept
 from schemas.errors import RecordError
 from schemas.reading import LabelReader, Reader
-from schemas.reasons import Reason
 from schemas.records import Prediction as PredictionRecord
+from schemas.refusals import Reason
+from schemas.traces import traces
 from settings.building import assessment, fusion
 from settings.fingerprint import ensemble_meaning
 from settings.model import Settings
@@ -81,29 +83,30 @@ def spec(settings: Settings) -> AgentSpec:
     """Describe the agent to the engine."""
     topics = Topics.of(settings)
     probe = ensemble_learner(settings)
-    window = probe.window
+    window, cubes, scopes = probe.window, probe.unheard + 1, 2 + 2 * len(settings.learners)
     contexts = (topics.contexts,) if topics.contextual else ()
 
     def tables() -> list[Table]:
         return [
             JournalTable("pending", version=2),
             EntriesTable("head"),
-            EntriesTable(TABLE),
+            EntriesTable(TABLE, erasing=True),
             *(
                 CountsTable(
                     _fused(name),
                     table.width,
+                    cells=cubes,
                     dtype=table.dtype,
                     initial=table.initial.tolist(),
                     adds=table.dtype.kind == "i" and not table.initial.any(),
                 )
                 for name, table in probe.fusion.tables().items()
             ),
-            CountsTable("scores", probe.scores.width),
-            CountsTable("regret", probe.regret.width),
+            CountsTable("scores", probe.scores.width, cells=scopes),
+            CountsTable("regret", probe.regret.width, cells=cubes),
             # What FNR control counted in earlier versions: read, so that their state opens.
             CountsTable("fusion_fnr_control", 2),
-            CountsTable("assessment", probe.assessment.table.width),
+            CountsTable("assessment", probe.assessment.table.width, cells=len(settings.labels)),
             CountsTable("totals", EnsembleTotals.width(settings), cells=1),
             CountsTable("amendments", AmendmentTotals.WIDTH, cells=1),
             CountsTable("latest", probe.latest.width, cells=1, adds=False),
@@ -217,8 +220,10 @@ class EnsembleProcessor(Processor):
 
     def _save_learned(self) -> None:
         learner, tables = self.learner, self._tables
-        amended = learner.window.pages_of(np.array(self._amended, np.int64))
-        pages = np.union1d(learner.window.changed(self._settled), amended)
+        pages = learner.window.changed(self._settled)
+        if self._amended:
+            amended = learner.window.pages_of(np.array(self._amended, np.int64))
+            pages = np.union1d(pages, amended)
         tables["window"].put(pages, learner.window.read_pages(pages))
         learned = np.unique(np.concatenate(self._learned))
         known = {"scores": np.arange(2 + 2 * len(self._names)), "assessment": self._every_label}
@@ -272,7 +277,6 @@ class EnsembleProcessor(Processor):
             return
         ledger, at = self.learner.ledger, batch.timestamps[-1]
         names = Erased.named(digests, ledger.ids())
-        out.scrub |= bool(names)
         for digest in digests:
             self._erased.note(digest, digest in names and ledger.holds_label(names[digest]))
         self._check_clock()
@@ -361,7 +365,19 @@ class EnsembleProcessor(Processor):
                     times[position], r.id, index[r.learner], labels[r.label], payload, position
                 )
             )
-        return events, read.errors
+        return self._traced(events, batch), read.errors
+
+    @staticmethod
+    def _traced(events: list[Event], batch: Batch) -> list[Event]:
+        """Return predictions with the traces that their headers name; few have any."""
+        if not (named := traces(batch.headers)):
+            return events
+        return [
+            replace(event, payload=event.payload._replace(trace=named.get(event.reference)))
+            if isinstance(event, Prediction)
+            else event
+            for event in events
+        ]
 
     def _labelled(self, batch: Batch) -> tuple[list[Event], Sequence[Any]]:
         read = self._read_labels.read(batch.values)

@@ -1,7 +1,7 @@
 """What the ensemble learner sends: diagnoses to whoever reads them, feedback to local learners."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, product
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress, product, repeat
 
 import numpy as np
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agents.agent_metrics import DIAGNOSED
 from agents.log_odds import LogOddsFormat
 from learners.arrays.shares import UNIT
-from learners.arrays.types import MISSING, Floats
+from learners.arrays.types import Floats
 from learners.assessment.assessment import Assessed
 from learners.assessment.bins import MILLION
 from learners.ensemble import Outcome
@@ -17,16 +17,13 @@ from learners.fusion.base import Verdict
 from learners.join import Correct, Diagnose, Settle
 from learners.payloads import ContextPayload
 from schemas.records import REFER, Diagnosis, Feedback, Opinion, TrackRecord
-from schemas.writing import by_name, encode_all
+from schemas.traces import as_header
+from schemas.writing import by_name, encode_all, once
 from settings.model import Settings
 from streams.engine.outbox import Outbox
 from streams.kafka.topics import Topics
 
-
-def _bases(verdict: Verdict) -> list[tuple[int, ...] | None]:
-    if verdict.basis is None:
-        return [None] * len(verdict.labels)
-    return list(map(tuple, verdict.basis.tolist()))
+_NOTHING: tuple[str, ...] = ()
 
 
 class EnsembleOutputs:
@@ -41,6 +38,9 @@ class EnsembleOutputs:
         self._log_odds = LogOddsFormat(settings)
         self._joint = [learner.joint for learner in settings.learners.values()]
         self._chance, self._weights = by_name(self._labels), by_name(self._experts)
+        self._by_learner = by_name(self._names)
+        # By its index: the last two stand for no label, since these have negative numbers.
+        self._label_of = (*self._labels, None, None)
 
     @property
     def joint(self) -> bool:
@@ -49,72 +49,65 @@ class EnsembleOutputs:
 
     def send_diagnoses(self, outcome: Outcome, out: Outbox) -> None:
         """Send the diagnoses of a batch."""
-        if not outcome.diagnoses:
+        cases, sure, verdict = outcome.diagnoses, outcome.assessed, outcome.verdict
+        if not cases:
             return
-        labels, names, mode, opinions = self._labels, self._names, self._mode, self._opinions
-        weights_of, chance_of = self._weights, self._chance
-        sure, learned = outcome.assessed, outcome.assessed.learned
-        decided = zip(
-            outcome.diagnoses,
-            sure.labels.tolist(),
-            (outcome.verdict.parts / UNIT).tolist(),
-            self._votes(outcome.verdict),
-            _bases(outcome.verdict),
-            sure.answered.tolist(),
-            self._cannot_exclude(sure),
-            sure.chance.tolist(),
+        ids, times = [case.id for case in cases], [case.at for case in cases]
+        given = [self._labels[i] for i in sure.labels.tolist()]
+        remarks, subjects, history, traces = zip(*map(_heard, cases), strict=True)
+        answers, left, why = self._referred(sure, given, list(remarks))
+        # Columns in the order of the record's fields, so that no Python loop runs over the records.
+        records = map(
+            Diagnosis,
+            ids,
+            given,
+            [case.complete for case in cases],
+            [self._named(case.missing) if case.missing else () for case in cases],
+            repeat(self._mode),
+            _shared(verdict.parts / UNIT, self._weights),
+            self._opinions(cases),
+            times,
+            _cubes(cases),
+            self._votes(verdict),
+            repeat(None) if verdict.basis is None else verdict.basis.tolist(),
+            answers,
+            left,
+            _shared(sure.chance, self._chance),
             _records(sure),
-            (sure.support / MILLION).tolist(),
-            map(_heard, outcome.diagnoses),
-            strict=True,
+            why,
+            repeat(sure.learned),
+            _shared(sure.support / MILLION, _listed),
+            subjects,
+            history,
         )
-        records = [
-            Diagnosis(
-                case.id,
-                labels[label],
-                case.complete,
-                tuple([names[i] for i in case.missing]) if case.missing else (),
-                mode,
-                weights_of(*share),
-                opinions(case),
-                case.at,
-                None if case.context is None else str(ContextPayload(*case.context).cube),
-                votes,
-                basis,
-                labels[label] if answered else REFER,
-                left,
-                chance_of(*chance),
-                record,
-                remarks if answered else _referred(sure, left, support) + remarks,
-                learned,
-                tuple(support),
-                subject,
-                history,
-            )
-            for case, label, share, votes, basis, answered, left, chance, record, support, (
-                remarks,
-                subject,
-                history,
-            ) in decided
-        ]
-        keys = [case.id.encode() for case in outcome.diagnoses]
-        times = [case.at for case in outcome.diagnoses]
         values = encode_all(records)
-        out.emit_many(self._topics.diagnoses, keys, values, times)
+        keys = [name.encode() for name in ids]
+        traced = {k: as_header(trace) for k, trace in enumerate(traces) if trace is not None}
+        out.emit_many(self._topics.diagnoses, keys, values, times, headers=traced)
         out.notes.keep(DIAGNOSED, values)
 
-    def _cannot_exclude(self, sure: Assessed) -> list[tuple[str, ...]]:
-        """Return what referred patients may have; nothing for the others."""
-        left: list[tuple[str, ...]] = [()] * len(sure.labels)
-        for row in np.flatnonzero(~sure.answered).tolist():
-            left[row] = tuple(compress(self._labels, sure.possible[row].tolist()))
-        return left
+    def _named(self, learners: Iterable[int]) -> tuple[str, ...]:
+        return tuple([self._names[i] for i in learners])
 
-    def _opinions(self, case: Diagnose) -> dict[str, Opinion]:
-        labels = self._labels
-        return {
-            name: Opinion(
-                labels[label] if label >= 0 else None,
+    def _referred(
+        self, sure: Assessed, given: Sequence[str], remarks: list[tuple[str, ...]]
+    ) -> tuple[list[str], list[tuple[str, ...]], list[tuple[str, ...]]]:
+        """Return the answers, what referred patients may have, and what there is to know."""
+        answers, left = list(given), [_NOTHING] * len(given)
+        for row in np.flatnonzero(~sure.answered).tolist():
+            answers[row] = REFER
+            left[row] = tuple(compress(self._labels, sure.possible[row].tolist()))
+            remarks[row] = _why_referred(sure, row, left[row]) + remarks[row]
+        return answers, left, remarks
+
+    def _opinions(self, cases: Sequence[Diagnose]) -> Iterable[object]:
+        """Return what each learner contributed to each diagnosis, to be written by name."""
+        label_of = self._label_of
+        said = [
+            None
+            if payload is None
+            else Opinion(
+                label_of[label],
                 payload.rule,
                 payload.exploring,
                 payload.trials,
@@ -124,14 +117,19 @@ class EnsembleOutputs:
                 payload.epsilon,
                 payload.missing,
             )
-            for name, label, payload in zip(self._names, case.labels, case.payloads, strict=True)
-            if payload is not None
-        }
+            for case in cases
+            for label, payload in zip(case.labels, case.payloads, strict=True)
+        ]
+        names, M = self._names, len(self._names)
+        if None not in said:
+            return map(self._by_learner, *[said[i::M] for i in range(M)])
+        by_case = (zip(names, said[k : k + M], strict=True) for k in range(0, len(said), M))
+        return [{name: one for name, one in pairs if one is not None} for pairs in by_case]
 
-    def _votes(self, verdict: Verdict) -> list[dict[str, str] | None]:
+    def _votes(self, verdict: Verdict) -> Iterable[dict[str, str] | None]:
         """Return the votes of experts other than the learners, which are in the record anyway."""
         if self._experts == self._names:
-            return [None] * len(verdict.labels)
+            return repeat(None)
         labels, experts = self._labels, self._experts
         return [
             {expert: labels[i] for expert, i in zip(experts, row, strict=True) if i >= 0}
@@ -148,73 +146,98 @@ class EnsembleOutputs:
         all_keys = [case.id.encode() for case in settled]
         for i, name in enumerate(self._names):
             cases, keys, told = settled, all_keys, others
-            if any(case.payloads[i] is None for case in settled):
-                heard = [k for k, case in enumerate(settled) if case.payloads[i] is not None]
+            payloads = [case.payloads[i] for case in settled]
+            if None in payloads:
+                heard = [k for k, payload in enumerate(payloads) if payload is not None]
                 cases, keys = [settled[k] for k in heard], [all_keys[k] for k in heard]
                 told = None if others is None else others[heard]
             if cases:
-                values = encode_all(self._feedback(cases, i, self._others(i, len(cases), told)))
+                values = encode_all(self._feedback(cases, i, self._others(i, told)))
                 times = [case.at for case in cases]
                 out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
 
     def send_corrections(self, corrected: Sequence[Correct], out: Outbox) -> None:
         """Send each local learner what has changed about the labels of its predictions."""
-        labels: dict[int, str | None] = dict(enumerate(self._labels)) | {MISSING: None}
+        if not corrected:
+            return
         for i, name in enumerate(self._names):
             heard = [each for each in corrected if each.case.payloads[i] is not None]
             if not heard:
                 continue
-            told = self._feedback([each.case for each in heard], i, [None] * len(heard))
+            told = self._feedback([each.case for each in heard], i, repeat(None))
             values = encode_all(
-                replace(feedback, amends=True, was=labels[each.was])
+                replace(feedback, amends=True, was=self._label_of[each.was])
                 for feedback, each in zip(told, heard, strict=True)
             )
             keys = [each.case.id.encode() for each in heard]
             times = [each.case.at for each in heard]
             out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
 
-    def _others(
-        self, learner: int, n: int, others: Floats | None
-    ) -> Sequence[tuple[float, ...] | None]:
+    def _others(self, learner: int, others: Floats | None) -> Iterable[tuple[float, ...] | None]:
         """Return what a learner is told of the others, as it travels."""
         if others is None or not self._joint[learner]:
-            return [None] * n
+            return repeat(None)
         return self._log_odds.send(others[:, learner])
 
     def _feedback(
-        self, cases: Sequence[Settle], learner: int, others: Sequence[tuple[float, ...] | None]
+        self, cases: Sequence[Settle], learner: int, others: Iterable[tuple[float, ...] | None]
     ) -> Iterator[Feedback]:
-        labels, joint = self._labels, self._joint[learner]
-        known: dict[int, str | None] = dict(enumerate(labels)) | {MISSING: None}
-        for case, heard in zip(cases, others, strict=True):
-            payload = case.payloads[learner]
-            yield Feedback(
-                case.id,
-                known[case.label],
-                labels[label] if (label := case.labels[learner]) >= 0 else None,
-                payload.phase,
-                payload.cube,
-                payload.rule,
-                case.at,
-                payload.votes,
-                others=heard,
-                log_odds=self._log_odds.shorten(payload.log_odds) if joint else None,
-            )
+        label_of, shorten = self._label_of, self._log_odds.shorten
+        payloads = [case.payloads[learner] for case in cases]
+        # Columns in the order of the record's fields, so that no Python loop runs over the records.
+        return map(
+            Feedback,
+            [case.id for case in cases],
+            [label_of[case.label] for case in cases],
+            [label_of[case.labels[learner]] for case in cases],
+            [payload.phase for payload in payloads],
+            [payload.cube for payload in payloads],
+            [payload.rule for payload in payloads],
+            [case.at for case in cases],
+            [payload.votes for payload in payloads],
+            others,
+            [shorten(payload.log_odds) for payload in payloads]
+            if self._joint[learner]
+            else repeat(None),
+        )
 
 
-def _records(sure: Assessed) -> Iterable[TrackRecord]:
+def _shared(rows: Floats, make: Callable[..., object]) -> list[object]:
+    """Return what is made of each row; if few of them differ, each of these is written once."""
+    data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1] * rows.itemsize
+    keys = [data[at : at + width] for at in range(0, len(data), width)]
+    distinct = dict(zip(keys, range(len(keys)), strict=True))
+    if 2 * len(distinct) > len(keys):
+        return [make(*row) for row in rows.tolist()]
+    made = {key: once(make(*rows[at].tolist())) for key, at in distinct.items()}
+    return [made[key] for key in keys]
+
+
+def _listed(*numbers: float) -> tuple[float, ...]:
+    return numbers
+
+
+def _cubes(cases: Sequence[Diagnose]) -> list[str | None]:
+    """Return the cube of each context that came."""
+    return [
+        None if case.context is None else str(ContextPayload(*case.context).cube) for case in cases
+    ]
+
+
+def _records(sure: Assessed) -> Iterable[object]:
     """Return the track record of each diagnosis; many share one."""
-    made = [TrackRecord(*record) for record in sure.records]
+    made = [once(TrackRecord(*record)) for record in sure.records]
     return [made[at] for at in sure.track.tolist()]
 
 
-def _heard(case: Diagnose) -> tuple[tuple[str, ...], str | None, bool]:
-    """Return what there is to know of the learners' opinions, whose visit it is, and of when.
+def _heard(case: Diagnose) -> tuple[tuple[str, ...], str | None, bool, bytes | None]:
+    """Return what there is to know of the learners' opinions, whose visit it is, when, its trace.
 
-    The person is the one that the first learner names; one that is of the past says so.
+    Person and trace are those that the first learner names; one that is of the past says so.
     """
     gaps = new = history = False
     subject: str | None = None
+    trace: bytes | None = None
     for payload in case.payloads:  # the one loop over opinions, for every diagnosis
         if payload is not None:
             gaps = gaps or payload.missing > 0
@@ -222,7 +245,9 @@ def _heard(case: Diagnose) -> tuple[tuple[str, ...], str | None, bool]:
             history = history or payload.history
             if subject is None:
                 subject = payload.subject
-    return _REMARKS[bool(case.missing), gaps, new], subject, history
+            if trace is None:
+                trace = payload.trace
+    return _REMARKS[bool(case.missing), gaps, new], subject, history, trace
 
 
 _REMARKS: dict[tuple[bool, ...], tuple[str, ...]] = {
@@ -231,9 +256,9 @@ _REMARKS: dict[tuple[bool, ...], tuple[str, ...]] = {
 }
 
 
-def _referred(sure: Assessed, left: tuple[str, ...], support: Sequence[float]) -> tuple[str, ...]:
+def _why_referred(sure: Assessed, row: int, left: tuple[str, ...]) -> tuple[str, ...]:
     """Say why a patient is referred."""
-    opinion = any(support)
+    opinion = bool(sure.support[row].any())
     if sure.untaught:
         why = ("few_labels" if sure.learned else "no_labels",)
         return why if opinion else (*why, "no_opinion")

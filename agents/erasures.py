@@ -66,8 +66,8 @@ class Erased:
     ) -> tuple[list[str], list[tuple[int, RecordError]]]:
         """Return the digests of patients to be erased who were not before, and the errors."""
         read = self._read([batch.values[i] for i in positions])
-        found = dict.fromkeys(record.id for record in read.records)
-        new = [digest for digest in found if digest.encode() not in self._table]
+        digests = dict.fromkeys(record.id for record in read.records)
+        new = [digest for digest in digests if digest.encode() not in self._table]
         return new, [(positions[i], error) for i, error in read.errors]
 
     @staticmethod

@@ -38,9 +38,10 @@ from learners.theory.promises import confidence
 from schemas.errors import RecordError
 from schemas.reading import Batch as ReadBatch
 from schemas.reading import Reader
-from schemas.reasons import Reason
 from schemas.records import Feedback
+from schemas.refusals import Reason
 from schemas.rows import Feature, RowReader
+from schemas.traces import carried, traces
 from schemas.writing import encode_all
 from settings.building import local_learner
 from settings.fingerprint import learner_meaning
@@ -69,14 +70,14 @@ def spec(settings: Settings, name: str) -> AgentSpec:
     width = probe.iup.phase(1).table.width
 
     def tables() -> list[Table]:
-        made: list[Table] = [
+        declared: list[Table] = [
             CountsTable("counts", width),
             CountsTable("totals", local_width(settings), cells=1),
-            EntriesTable(TABLE),
+            EntriesTable(TABLE, erasing=True),
         ]
         if probe.learns:
-            made += [EntriesTable("features"), EntriesTable("models", shared=True)]
-        return made
+            declared += [EntriesTable("features"), EntriesTable("models", shared=True)]
+        return declared
 
     return AgentSpec(
         local(name),
@@ -142,11 +143,11 @@ class LocalProcessor(Processor):
         filling = self._models.get(FILLING)
         self.learner.filling.restore({} if filling is None else unpack_state(filling))
         for rule in self.learner.learning_rules:
-            found = self._models.get(rule.name.encode())
-            if found is None:
+            stored = self._models.get(rule.name.encode())
+            if stored is None:
                 rule.restore(self._untaught[rule.name])
             else:
-                self._restore_rule(rule, found)
+                self._restore_rule(rule, stored)
 
     def _restore_rule(self, rule: LearningRule, stored: bytes) -> None:
         try:
@@ -166,8 +167,8 @@ class LocalProcessor(Processor):
         except RuleHangs:
             # At which row is not known, and every attempt would cost the worker its place.
             raise FinalError(
-                f"rule {CURRENT.rule} of learner {self.name} does not come back; correct it, or"
-                " take it out of the settings"
+                f"rule {CURRENT.rule} of learner {self.name} does not return; correct it, or"
+                " remove it from the settings"
             ) from None
 
     def tick(self, now: int, out: Outbox) -> None:
@@ -189,18 +190,26 @@ class LocalProcessor(Processor):
         count, d = len(read.ids), self.learner.space.d
         rows = np.fromiter(chain.from_iterable(read.rows), np.float64, count * d).reshape(count, d)
         times, seeds = [batch.timestamps[i] for i in read.positions], seeds_of(read.ids)
+        traced = traces(batch.headers)
         decided, failed = sift(count, lambda part: self._said(rows[part], seeds[part]))
-        for part, (said, why) in decided:
+        for part, (predictions, why) in decided:
             ids = read.ids[part]
-            sure = confidence(self.learner, said.choices)
+            sure = confidence(self.learner, predictions.choices)
             records = self._predictions.records(
-                ids, read.at[part], read.subjects[part], said, sure, history=read.history[part]
+                ids,
+                read.at[part],
+                read.subjects[part],
+                predictions,
+                sure,
+                history=read.history[part],
+                learned=self.learner.iup.labelled,
             )
             values = encode_all(records)
             keys = [name.encode() for name in ids]
-            out.emit_many(self._topics.predictions, keys, values, times[part])
+            headers = carried(traced, read.positions[part])
+            out.emit_many(self._topics.predictions, keys, values, times[part], headers=headers)
             if self._reasons is not None and why is not None:
-                reasons_given = self._reasons.records(ids, read.at[part], said, why)
+                reasons_given = self._reasons.records(ids, read.at[part], predictions, why)
                 of, when = why.at.tolist(), times[part]
                 out.emit_many(
                     self._topics.reasons(self.name),
@@ -210,7 +219,7 @@ class LocalProcessor(Processor):
                     urgent=False,
                 )
             self._features.keep(ids, rows[part], times[part])
-            self._totals.decided(said)
+            self._totals.decided(predictions)
             out.notes.count(SAID, len(values))
         self._totals.count(FORGOTTEN, self._features.expire(times[-1]))
         self._refuse(batch, [(read.positions[row], error) for row, error in failed], out)
@@ -218,10 +227,12 @@ class LocalProcessor(Processor):
     def _said(self, rows: Floats, seeds: Seeds) -> tuple[Predictions, Reasons | None]:
         """Decide, and say why if that is wanted."""
         pooled = self._pooled()
-        said = self.learner.decide(rows, seeds, pooled)
+        predictions = self.learner.decide(rows, seeds, pooled)
         if self._reasons is None:
-            return said, None
-        return said, reasons(pooled or Pooled(self.learner.rules, self.learner.filling), rows, said)
+            return predictions, None
+        return predictions, reasons(
+            pooled or Pooled(self.learner.rules, self.learner.filling), rows, predictions
+        )
 
     def _pooled(self) -> Pooled | None:
         """Return what all partitions learned together, if there are several."""
@@ -235,7 +246,9 @@ class LocalProcessor(Processor):
     # Feedback.
 
     def _learn(self, batch: Batch, out: Outbox) -> None:
-        passed_on = [i for i, key in enumerate(batch.keys) if key == PASSED_ON]
+        passed_on: list[int] = []
+        if PASSED_ON in batch.keys:
+            passed_on = [i for i, key in enumerate(batch.keys) if key == PASSED_ON]
         read = self._feedback.read(batch.values)
         for position, error in read.errors:
             if position not in passed_on:
@@ -243,8 +256,8 @@ class LocalProcessor(Processor):
         positions, records = self._usable(batch, read, out)
         if records:
             self._learn_from(batch, positions, records, out)
-        # What was to be learned from an erased patient has come before.
-        self._erase(batch, passed_on, out)
+        if passed_on:  # what was to be learned from an erased patient has come before
+            self._erase(batch, passed_on, out)
 
     def _erase(self, batch: Batch, positions: Sequence[int], out: Outbox) -> None:
         """Drop the features of erased patients; noted is whether any were waiting."""
@@ -252,7 +265,6 @@ class LocalProcessor(Processor):
         for position, error in errors:
             out.dead(batch, position, error)
         names = Erased.named(digests, self._features.ids()) if digests else {}
-        out.scrub |= bool(names)
         for digest in digests:
             waited = digest in names and self._features.drop(names[digest])
             self._erased.note(digest, waited)
@@ -261,25 +273,27 @@ class LocalProcessor(Processor):
     def _learn_from(
         self, batch: Batch, positions: list[int], records: list[Feedback], out: Outbox
     ) -> None:
-        first = [k for k, r in enumerate(records) if not r.amends]
-        self._correct([r for r in records if r.amends])
-        if not first:
+        lessons = records
+        if any(r.amends for r in records):
+            self._correct([r for r in records if r.amends])
+            first = [k for k, r in enumerate(records) if not r.amends]
+            lessons, positions = [records[k] for k in first], [positions[k] for k in first]
+        if not lessons:
             return
-        lessons = [records[k] for k in first]
         truth = self._count(lessons, [r.label for r in lessons])
         # A record that a rule fails on is counted all the same; it only teaches nothing.
         failed = self._teach(lessons, truth)
-        self._refuse(batch, [(positions[first[k]], error) for k, error in failed], out)
+        self._refuse(batch, [(positions[k], error) for k, error in failed], out)
 
     def _correct(self, records: Sequence[Feedback]) -> None:
-        """Take back what labels counted that were amended or withdrawn, and count them anew.
+        """Take back what labels counted that were amended or withdrawn, and recount them.
 
         Rules that learn cannot unlearn, and the features are gone: they are taught nothing.
         """
         back = [r for r in records if r.was is not None]
-        anew = [r for r in records if r.label is not None]
+        labelled = [r for r in records if r.label is not None]
         self._count(back, [r.was for r in back], -1)
-        self._count(anew, [r.label for r in anew])
+        self._count(labelled, [r.label for r in labelled])
 
     def _count(
         self, records: Sequence[Feedback], labels: Sequence[str | None], sign: int = 1
@@ -305,8 +319,9 @@ class LocalProcessor(Processor):
             r.phase in grids and grids[r.phase].holds(int(r.cube)) and (r.amends or bool(r.label))
             for r in read.records
         ]
+        fits = self._log_odds.fits
         good = [
-            fine and self._log_odds.fits(r.others) and self._log_odds.fits(r.log_odds)
+            fine and ((r.others is r.log_odds is None) or (fits(r.others) and fits(r.log_odds)))
             for fine, r in zip(known, read.records, strict=True)
         ]
         if all(good):
@@ -371,9 +386,9 @@ class LocalProcessor(Processor):
             return Lessons(rows, truth)
         others = np.nan_to_num(self._log_odds.hear([r.others for r in records]))
         labels = np.array([self._label_index[r.predicted] for r in records], np.int64)
-        said = opinion(self._log_odds.hear([r.log_odds for r in records]), labels)
+        own = opinion(self._log_odds.hear([r.log_odds for r in records]), labels)
         chosen = np.array([self._rule_index[r.rule] for r in records], np.int64)
-        return Lessons(rows, truth, others, said, chosen)
+        return Lessons(rows, truth, others, own, chosen)
 
     def save(self) -> None:
         """Write the counts that changed to their table."""

@@ -90,8 +90,8 @@ class LogFile:
 
     def follow(self) -> Iterator[LogLine]:
         """Yield what is written from now on, without end."""
-        found = self.path.stat() if self.path.exists() else None
-        return self._follow(*((found.st_ino, found.st_size) if found else (0, 0)))
+        status = self.path.stat() if self.path.exists() else None
+        return self._follow(*((status.st_ino, status.st_size) if status else (0, 0)))
 
     def _follow(self, known: int, at: int) -> Iterator[LogLine]:
         rest = ""

@@ -1,4 +1,4 @@
-"""Several ensembles side by side: nothing that one of them owns may be another's.
+"""Several ensembles side by side: what one of them owns may not be another's.
 
 An ensemble owns its topics and transactional ids (both begin with `topics.prefix`), its consumer
 groups and the label of its metrics (its name), and its state folder. The ports of workers cannot
@@ -17,7 +17,7 @@ READERS = "-reader"
 
 
 def check_apart(ensembles: Mapping[str, Settings]) -> None:
-    """Raise InputError if two ensembles, by settings file, would get in each other's way."""
+    """Raise InputError if two ensembles, by settings file, would interfere with each other."""
     for (one, a), (other, b) in combinations(ensembles.items(), 2):
         for clash in _clashes(a, b):
             raise InputError(f"{one} and {other} {clash}")
@@ -50,4 +50,4 @@ def _same_broker(a: Settings, b: Settings) -> bool:
 
 
 def _addresses(settings: Settings) -> set[str]:
-    return {each.strip() for each in (settings.broker.bootstrap or "").split(",")}
+    return {address.strip() for address in (settings.broker.bootstrap or "").split(",")}

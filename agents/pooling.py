@@ -20,7 +20,7 @@ from streams.engine.changelogs.replica import Others
 from streams.engine.state.entries import EntriesTable
 
 FILLING = b"(missing values)"
-"""The entry beside the models that holds what fills in for missing values; no rule is called so."""
+"""The entry beside the models that holds what replaces missing values; no rule has that name."""
 LEARNED = "learned"
 """The array of a stored model that holds the number of rows it learned from."""
 
@@ -59,7 +59,7 @@ class PhaseIds:
 
     def split(self, ids: Ints) -> list[PhaseCubes]:
         """Return the ids phase by phase."""
-        # Ids from the top are told apart by what is nearer: no table comes near the middle.
+        # Ids counted from the top are recognised by being nearer to it; no table gets half-way.
         down = MAX_CELLS - ids
         complete = ids < down
         parts = []

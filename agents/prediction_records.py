@@ -31,8 +31,9 @@ class PredictionRecords:
         confidence: Confidence,
         *,
         history: Sequence[bool],
+        learned: int,
     ) -> Iterator[Prediction]:
-        """Return one prediction per instance."""
+        """Return one prediction per instance, all made after `learned` labels."""
         choices, labels, rules = predictions.choices, self._labels, self._rules
         # Columns in the order of the record's fields, so that no Python loop runs over the records.
         return map(
@@ -55,6 +56,7 @@ class PredictionRecords:
             repeat(0) if predictions.missing is None else predictions.missing.tolist(),
             subjects,
             history,
+            repeat(learned),
         )
 
     def _votes(self, predictions: Predictions) -> Iterable[dict[str, str] | None]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from schemas.reading import Check
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 from settings.model import Settings
 from streams.kafka.partition_columns import all_at
 

@@ -1,7 +1,7 @@
-"""Finds a rule that does not come back, says which it is, and ends it.
+"""Finds a rule that does not return, says which it is, and stops it.
 
 While a rule runs its worker does nothing else: it sends no heartbeat and answers no page. So a
-thread looks on. It ends a rule that takes longer than the group waits for a heartbeat; the task
+thread watches. It stops a rule that takes longer than the group waits for a heartbeat; the task
 then stops with the rule's name as its reason. If the rule is in code that even this thread cannot
 interrupt, the stack of all threads is written to standard error.
 """
@@ -42,9 +42,9 @@ class RuleWatchdog:
             self._arm()
             rule = CURRENT.end_if_longer_than(self._seconds)
             if rule:
-                _log.error("rule %s does not come back after %g s; ended", rule, self._seconds)
+                _log.error("rule %s did not return within %g s; stopped", rule, self._seconds)
 
     def _arm(self) -> None:
-        """Have the stack written unless this is called again: then nobody gets a turn any more."""
+        """Have the stack written unless this is called again: otherwise nothing runs any more."""
         if sys.__stderr__ is not None:
             faulthandler.dump_traceback_later(_STUCK * self._seconds, file=sys.__stderr__)

@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from schemas.errors import RecordError
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 from schemas.sealed import Opener, Sealed, write
 from settings.client_settings import AnySettings
 from settings.errors import SettingsError
@@ -89,8 +89,8 @@ class KeyRing:
         except WrongKeyError:
             raise RecordError(
                 Reason.UNDECRYPTABLE,
-                "x: expected what its key opens: it is under another key of that id, was altered,"
-                " or belongs to another id or learner",
+                "x: expected text that its key opens: it was encrypted with another key of that"
+                " id, was altered, or belongs to another id or learner",
             ) from None
 
     def _bound(self, name: str) -> bytes:
@@ -140,11 +140,11 @@ def _key(key: KeySettings, where: str) -> bytes:
     text = key.read().strip()
     for decode in (bytes.fromhex, lambda text: base64.b64decode(text, validate=True)):
         try:
-            found = decode(text)
+            key_bytes = decode(text)
         except (ValueError, binascii.Error):
             continue
-        if len(found) == _KEY:
-            return found
+        if len(key_bytes) == _KEY:
+            return key_bytes
     raise SettingsError(
         f"{where}, {key}: expected 32 random bytes in base64 or hexadecimal digits; make one with:"
         " openssl rand -base64 32"

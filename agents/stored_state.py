@@ -1,18 +1,16 @@
-"""Whether the state on the broker is that of these settings, asked before anybody uses it."""
+"""Whether the state on the broker is that of these settings, asked before it is used."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
-
-from aiokafka.errors import KafkaError
 
 from settings.errors import SettingsError
 from settings.fingerprint import ensemble_meaning, learner_meaning
 from settings.model import Settings
 from streams.engine.changelogs.origin import Origin, changed_keys, foreign, misread
 from streams.engine.changelogs.origins import origins
-from streams.faust.app import engine_config
+from streams.engine.config import engine_config
 from streams.kafka.admin import find
-from streams.kafka.connection import admin_client, explained
+from streams.kafka.connection import admin_client, explaining
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 
@@ -56,14 +54,12 @@ async def find_conflicts(settings: Settings, partitions: Mapping[str, int]) -> l
     present = _present(settings)
     changelogs = {name: partitions[name] for name in present if name in partitions}
     conflicts = []
-    try:
+    with explaining(settings.broker):
         async for place, stored in origins(engine_config(settings), changelogs):
             other = stored.owner if stored.owner not in ("", settings.name) else None
             keys = changed_keys(stored.meaning, present[place.topic].meaning)
             if other is not None or keys:
                 conflicts.append(Conflict(place.topic, place.partition, other, keys))
-    except (KafkaError, TimeoutError) as error:
-        raise explained(error, settings.broker) from error
     return conflicts
 
 

@@ -109,8 +109,8 @@ class Supervisor:
         _release(child)
         if now - child.since > _STEADY:
             child.pause = FIRST_PAUSE
-        said = f"ended ({_why(code)}); restarting in {child.pause:g} s"
-        self._line(LogLine(time.time(), "warning", child.role, said, __name__))
+        line = f"ended ({_why(code)}); restarting in {child.pause:g} s"
+        self._line(LogLine(time.time(), "warning", child.role, line, __name__))
         child.process, child.due = None, now + child.pause
         child.pause = min(2 * child.pause, LONGEST_PAUSE)
 
@@ -157,27 +157,27 @@ def _why(code: int) -> str:
 
 
 def stop_supervisor(state: Path, patience: float = 2 * STOP_WITHIN) -> int | None:
-    """Stop whoever runs the workers of a state folder; return its process, None if there is none.
+    """Stop the process that runs the workers of a state folder; return it, None if there is none.
 
     Raises InputError if it does not end in time.
     """
     if not (state / _LOCK).exists():
         return None
     with (state / _LOCK).open("r+") as file:
-        found = None
+        process_id = None
         deadline = time.monotonic() + patience
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 file.seek(0)
-                if found is None and (said := file.read().strip()):
-                    found = int(said)
-                    os.kill(found, signal.SIGTERM)
+                if process_id is None and (text := file.read().strip()):
+                    process_id = int(text)
+                    os.kill(process_id, signal.SIGTERM)
             else:
-                return found
+                return process_id
             if time.monotonic() > deadline:
-                raise InputError(f"process {found} has not stopped after {patience:g} s")
+                raise InputError(f"process {process_id} has not stopped after {patience:g} s")
             time.sleep(0.1)
 
 
@@ -194,7 +194,7 @@ def sole_supervisor(state: Path) -> Iterator[None]:
         except OSError as error:
             file.seek(0)
             raise InputError(
-                f"process {file.read().strip()} runs the workers of {state} already; stop it first,"
+                f"process {file.read().strip()} already runs the workers of {state}; stop it first,"
                 " or choose another worker.state"
             ) from error
         file.truncate(0)

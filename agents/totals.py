@@ -57,13 +57,15 @@ class LocalTotals:
         if amount:
             self._table.bump(self._table.claim(_ONLY), column, amount)
 
-    def decided(self, said: Predictions) -> None:
+    def decided(self, predictions: Predictions) -> None:
         """Count a batch of decisions."""
         row = np.zeros(self._table.width, np.int64)
-        row[INSTANCES] = len(said.labels)
-        row[EXPLORED] = said.choices.exploring.sum()
-        row[THIN] = (said.choices.trials < FEW).sum()
-        row[PREDICTED:] = np.bincount(said.labels[said.labels >= 0], minlength=len(row) - PREDICTED)
+        row[INSTANCES] = len(predictions.labels)
+        row[EXPLORED] = predictions.choices.exploring.sum()
+        row[THIN] = (predictions.choices.trials < FEW).sum()
+        row[PREDICTED:] = np.bincount(
+            predictions.labels[predictions.labels >= 0], minlength=len(row) - PREDICTED
+        )
         columns = np.arange(len(row))
         self._table.bump(np.repeat(self._table.claim(_ONLY), len(row)), columns, row)
 

@@ -47,14 +47,14 @@ class RowFormat:
             return self._ring.open(name, sealed)
         except KeyMissingError:
             raise FinalError(
-                f"learner {self._learner}: features that wait for their label are under the key"
-                f" {sealed.key!r}; add it to privacy.keys.{self._learner}, behind the key that"
+                f"learner {self._learner}: waiting features are encrypted with the key"
+                f" {sealed.key!r}; add it to privacy.keys.{self._learner}, after the key that"
                 " encrypts"
             ) from None
         except WrongKeyError:
             raise FinalError(
-                f"learner {self._learner}: features that wait for their label do not open under"
-                f" the key {sealed.key!r}: it is another key of that id, or they were altered"
+                f"learner {self._learner}: waiting features cannot be decrypted with the key"
+                f" {sealed.key!r}: another key of that id encrypted them, or they were altered"
             ) from None
 
     def key_of(self, kept: bytes) -> str | None:
@@ -89,14 +89,14 @@ class WaitingFeatures:
             keys.setdefault(self._rows.key_of(value[_TIME:]), (name, value[_TIME:]))
         self._at.update((name, at) for at, name in sorted(waiting))
         self._newest = max(self._at.values(), default=0)
-        # A key that is missing or wrong is said now, not when a label comes in some weeks.
+        # A key that is missing or wrong is reported now, not when a label comes weeks later.
         for name, kept in keys.values():
             self._rows.read(name, kept)
 
     def keep(self, ids: Sequence[str], rows: Floats, times: Sequence[int]) -> None:
         """Keep the rows of instances that were decided just now.
 
-        One whose time is older than another's came later all the same, and waits as long.
+        One whose time is older than another's still came later, and waits as long.
         """
         if self._table is None:
             return
@@ -110,16 +110,16 @@ class WaitingFeatures:
 
     def pop(self, name: str) -> bytes | None:
         """Return the row of an instance and drop it; None if it is not kept (any more)."""
-        found = self._take(name)
-        return None if found is None else self._rows.read(name, found[_TIME:])
+        row = self._take(name)
+        return None if row is None else self._rows.read(name, row[_TIME:])
 
     def _take(self, name: str) -> bytes | None:
         """Drop the entry of an instance and return it."""
         if self._table is None or self._at.pop(name, None) is None:
             return None
-        found = self._table.get(name.encode())
+        packed = self._table.get(name.encode())
         self._table.delete(name.encode())
-        return found
+        return packed
 
     def ids(self) -> Iterator[str]:
         """Return the ids of all instances that wait."""

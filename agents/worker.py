@@ -116,7 +116,7 @@ class Worker:
             try:
                 await self._check_topics()
             except BrokerAwayError as error:
-                _log.warning("topics and state cannot be checked now: %s; trying again", error)
+                _log.warning("cannot check topics and state now: %s; trying again", error)
                 await asyncio.sleep(_AGAIN)
             else:
                 return

@@ -59,7 +59,7 @@ def _short(record: logging.LogRecord) -> str:
 
 
 class Chatter(logging.Filter):
-    """Drops what Faust's services tell of their starting and stopping.
+    """Drops what Faust's services log about starting and stopping.
 
     Every part of an application is a service that announces itself, as ours do by inheritance.
     """

@@ -72,5 +72,5 @@ def _read(file: Path) -> WorkerPage | None:
 def _lives(page: WorkerPage) -> bool:
     try:
         return psutil.Process(page.pid).create_time() == page.born
-    except (psutil.Error, ValueError, TypeError, OverflowError):  # a number that is no process
+    except (psutil.Error, ValueError, TypeError, OverflowError):  # a number that is not a process
         return False

@@ -76,7 +76,7 @@ def end_with_parent(stop: Callable[[], object]) -> None:
     def watch() -> None:
         while os.read(0, 1024):
             pass
-        _log.warning("the supervisor has ended; stopping")
+        _log.warning("the supervisor has exited; stopping")
         stop()
         time.sleep(STOP_WITHIN)
         os._exit(1)

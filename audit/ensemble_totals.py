@@ -36,7 +36,7 @@ def audit_counters(observed: Observed, joined: Joined, findings: Findings) -> In
     held |= {"now_amendable": observed.amendments.amendable, "bytes": observed.amendments.size}
     expected = {**_inputs(observed), **_outcomes(observed, joined), **_entries(observed)}
     if not observed.logs.labels.columns["amends"].any():
-        # Which of several labels was there first only the worker knows where some are amended.
+        # If some labels were amended, only the worker knows which of several came first.
         expected["label_duplicate"] = _repeated(expected)
     tally = _tally(observed, joined)
     wrong = {name: _sum(held, name) != number for name, number in expected.items()}
@@ -92,7 +92,7 @@ def _inputs(observed: Observed) -> dict[str, int]:
         read = observed.within(topic, observed.log(topic).columns)
         expected[_sum_of(kind)] = int(read.sum())
         expected[f"{kind}pending_full"] = len(_read(observed, topic, "pending_full"))
-    # A parked label of an erased patient waited in vain too, and is handed back to nobody.
+    # A parked label of an erased patient waited in vain too, and does not become a dead letter.
     erased = int((observed.erased(ENSEMBLE) > 0).sum())
     expected["parked_label_unknown"] = len(_read(observed, topics.labels, "unknown")) + erased
     return expected | _labels(observed)
@@ -134,14 +134,14 @@ def _read(observed: Observed, topic: str, reason: str) -> Ints:
 def _outcomes(observed: Observed, joined: Joined) -> dict[str, int]:
     """Return what became of instances; what was forgotten is known by its diagnosis only."""
     status = observed.pending.status
-    made = diagnosed(observed, joined)
+    diagnoses = diagnosed(observed, joined)
     complete = np.zeros(observed.size, np.bool_)
     columns = observed.logs.diagnoses.columns
     complete[columns["id"]] = columns["complete"]
     settled = int(joined.settled.sum())
     expected = {
-        "diagnosed_complete": int((made & complete).sum()),
-        "diagnosed_incomplete": int((made & ~complete).sum()),
+        "diagnosed_complete": int((diagnoses & complete).sum()),
+        "diagnosed_incomplete": int((diagnoses & ~complete).sum()),
         "settled": settled,
         "label_matched+amendment_matched+parked_label_settled": settled,
         "unlearned": int((joined.amended & joined.settled & (joined.taught != joined.final)).sum()),
@@ -179,9 +179,9 @@ def _tally(observed: Observed, joined: Joined) -> Ints:
     K = len(observed.settings.labels)
     diagnoses = joined.diagnosis[diagnosed(observed, joined) & (joined.diagnosis >= 0)]
     columns = observed.logs.diagnoses.columns
-    said = columns["said"][diagnoses]
-    lowest = np.where(said < 0, K, said).min(axis=1, initial=K)
-    disagreed = (lowest < said.max(axis=1, initial=MISSING)).sum()
+    votes = columns["said"][diagnoses]
+    lowest = np.where(votes < 0, K, votes).min(axis=1, initial=K)
+    disagreed = (lowest < votes.max(axis=1, initial=MISSING)).sum()
     return np.array([disagreed, *np.bincount(columns["label"][diagnoses], minlength=K)], np.int64)
 
 

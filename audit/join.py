@@ -35,7 +35,7 @@ from audit.observed import (
     Observed,
     waited,
 )
-from audit.recording.columns import count, firsts
+from audit.recording.columns import count, firsts, lasts
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.join import Reason
 from learners.join.entries import DiagnosedEntry, OverEntry, SettledEntry
@@ -106,7 +106,8 @@ class JoinAudit:
         for i in range(len(first)):
             mine = np.flatnonzero(self.heard & (predictions["learner"] == i))
             first[i] = _places(predictions["id"], mine, size)
-        feedback = [firsts(log.columns["id"], size) for log in self.logs.feedback.values()]
+        fed = [log.columns["id"] for log in self.logs.feedback.values()]
+        feedback = np.array([firsts(ids, size) for ids in fed])
         label, amended = self._last_words()
         settled = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
         if self.forgets:
@@ -114,16 +115,17 @@ class JoinAudit:
             known = (label >= 0) | amended
             settled = settled | (self.gone & known & (np.max(feedback, 0) >= 0))
         diagnosis = firsts(self.logs.diagnoses.columns["id"], size)
-        told = self._told(np.array(feedback))
         kept = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
         last = np.where(label >= 0, _take(self.logs.labels.columns["label"], label), MISSING)
+        # Whatever came later about an erased patient has counted for nothing.
+        fed_last = self._told(np.array([lasts(ids, size) for ids in fed]))
+        last = np.where(self.observed.erased(ENSEMBLE) >= 0, fed_last, last)
         final = np.where(kept, self.observed.pending.label, last)
-        return Joined(
-            first, diagnosis, np.array(feedback), label, settled, amended, told, final
-        )  # fmt: skip
+        told = self._told(feedback)
+        return Joined(first, diagnosis, feedback, label, settled, amended, told, final)
 
     def _told(self, feedback: Ints) -> Ints:
-        """Return the label of the first feedback on each instance, MISSING where there is none."""
+        """Return the label of some feedback on each instance, MISSING where there is none."""
         told = np.full(self.size, MISSING, np.int64)
         for at, log in zip(feedback, self.logs.feedback.values(), strict=True):
             told = np.where(at >= 0, _take(log.columns["label"], at), told)
@@ -161,7 +163,7 @@ class JoinAudit:
     def _diagnoses(self) -> None:
         """Compare diagnoses with predictions and the state."""
         findings, scope, status = self.findings, self.scope, self.status
-        made = count(self.logs.diagnoses.columns["id"], self.size)
+        diagnosed_times = count(self.logs.diagnoses.columns["id"], self.size)
         ever = count(self.logs.predictions.columns["id"][self.heard], self.size) > 0
         due = (status >= DIAGNOSED) | (self.gone & self.read)
         complete = self.logs.diagnoses.columns["complete"]
@@ -170,9 +172,11 @@ class JoinAudit:
         findings.count("diagnoses_incomplete", (~complete).sum())
         findings.count("patients", ever.sum())
         findings.count("patients_waiting", (scope & (status == OPEN)).sum())
-        findings.lost("diagnoses", self.where, scope & due & (made == 0))
-        findings.double("diagnoses", self.where, np.maximum(made - 1, 0)[scope])
-        findings.differing("diagnoses without prediction", self.where, made[scope & ~ever])
+        findings.lost("diagnoses", self.where, scope & due & (diagnosed_times == 0))
+        findings.double("diagnoses", self.where, np.maximum(diagnosed_times - 1, 0)[scope])
+        findings.differing(
+            "diagnoses without prediction", self.where, diagnosed_times[scope & ~ever]
+        )
         early = scope & self.read & (status == PARKED) & ~self.gone
         findings.differing("parked patients with predictions", self.where, early)
 
@@ -180,16 +184,16 @@ class JoinAudit:
         """Compare what diagnoses say of each learner with its first prediction."""
         diagnoses, predictions = self.logs.diagnoses.columns, self.logs.predictions.columns
         ids = diagnoses["id"]
-        said, wrong = diagnoses["said"], np.zeros(len(ids), np.bool_)
+        votes, wrong = diagnoses["said"], np.zeros(len(ids), np.bool_)
         past = np.zeros(len(ids), np.bool_)
         for i, first in enumerate(self.joined.first):
-            at, heard = first[ids], said[:, i] != MISSING
+            at, heard = first[ids], votes[:, i] != MISSING
             wrong |= heard & (
-                said[:, i] != np.where(at >= 0, _take(predictions["label"], at), MISSING)
+                votes[:, i] != np.where(at >= 0, _take(predictions["label"], at), MISSING)
             )
             past |= heard & (at >= 0) & (_take(predictions["history"], at) > 0)
         wrong |= past != diagnoses["history"]
-        complete = (said != MISSING).all(axis=1)
+        complete = (votes != MISSING).all(axis=1)
         if self.topics.contextual:
             complete &= diagnoses["cube"] >= 0
         wrong |= complete != diagnoses["complete"]
@@ -213,8 +217,8 @@ class JoinAudit:
         vain = count(columns["id"][in_vain], self.size) > 0
         lost = due & ~joined.settled & ~waiting & ~vain
         ids = columns["id"]
-        said = np.where(joined.amended[ids], first[ids], columns["label"])
-        again = said != kept[ids]
+        labels_then = np.where(joined.amended[ids], first[ids], columns["label"])
+        again = labels_then != kept[ids]
         again &= self.used_labels & ~lost[columns["id"]] & ~vain[columns["id"]]
         if self.forgets:
             again &= ~self.gone[columns["id"]]
@@ -241,12 +245,12 @@ class JoinAudit:
 
     def _feedback(self) -> None:
         """Compare feedback with settlements: one to each learner that was heard."""
-        said = self.logs.diagnoses.columns["said"]
+        votes = self.logs.diagnoses.columns["said"]
         labels = count(self.logs.labels.columns["id"], self.size)
         for i, (name, log) in enumerate(self.logs.feedback.items()):
             ids = log.columns["id"]
             sent = count(ids[~log.columns["amends"]], self.size)
-            spoke = np.where(self.joined.diagnosis >= 0, _take(said[:, i], self.joined.diagnosis),
+            spoke = np.where(self.joined.diagnosis >= 0, _take(votes[:, i], self.joined.diagnosis),
                              MISSING) != MISSING  # fmt: skip
             where = self.observed.place(self.topics.feedback(name))
             due = self.joined.settled & spoke

@@ -45,7 +45,7 @@ class LiveState:
 
 
 class StateGatherer:
-    """Gathers the last value of each key. Anybody may have written a record: none is trusted."""
+    """Gathers the last value of each key. No record is trusted: any client may write one."""
 
     def __init__(self, spec: AgentSpec) -> None:
         self._spec = spec
@@ -94,7 +94,7 @@ class StateGatherer:
         return state
 
     def _check(self, meta: "_Meta") -> None:
-        """Hold what the state says of itself against the settings."""
+        """Compare what the state says about itself with the settings."""
         for name, layout in meta.layout.items():
             if name not in self._tables:
                 self._problems["tables that these settings do not lead to"] += 1

@@ -61,8 +61,8 @@ class LocalAudit:
     def _after_erasure(self) -> Bools:
         """Mark the instances of erased patients that were dropped: they have no prediction."""
         ids = self.instances["id"]
-        said = count(self.said["id"], self.observed.size)
-        return np.asarray((self.erased[ids] >= 0) & (occurrences(ids) >= said[ids]))
+        predictions = count(self.said["id"], self.observed.size)
+        return np.asarray((self.erased[ids] >= 0) & (occurrences(ids) >= predictions[ids]))
 
     def run(self) -> Ints:
         """Check everything; return the totals as they should be."""
@@ -81,43 +81,43 @@ class LocalAudit:
         observed, findings = self.observed, self.findings
         size, ids, scope = observed.size, self.instances["id"], observed.scope
         read, later = count(ids[self.read], size), count(ids[self.later], size)
-        said = count(self.said["id"], size)
+        predictions = count(self.said["id"], size)
         findings.count("instances", self.read.sum())
         findings.count("instances_under_way", self.later.sum())
         findings.count("predictions", len(self.said["id"]))
         known = (read + later) > 0
-        findings.lost("predictions", self.where, np.maximum(read - said, 0)[scope])
+        findings.lost("predictions", self.where, np.maximum(read - predictions, 0)[scope])
         findings.double(
-            "predictions", self.where, np.maximum(said - read - later, 0)[scope & known]
+            "predictions", self.where, np.maximum(predictions - read - later, 0)[scope & known]
         )
-        findings.differing("predictions without instance", self.where, said[scope & ~known])
+        findings.differing("predictions without instance", self.where, predictions[scope & ~known])
 
     def _content(self) -> None:
         """Compare each prediction with what can be computed from its instance alone."""
         of_instance, at = self._pairs()
         rows = self.instances["row"][of_instance]
-        told = {key: column[at] for key, column in self.said.items()}
+        predicted = {key: column[at] for key, column in self.said.items()}
         cubes = np.full(len(at), -1, np.int64)
         unit = self.learner.space.unit(rows)
-        for phase in np.unique(told["phase"]).tolist():
-            of = told["phase"] == phase
+        for phase in np.unique(predicted["phase"]).tolist():
+            of = predicted["phase"] == phase
             cubes[of] = self.learner.iup.phase(phase).partition.cells(unit[of])
         if not self.learner.space.online:  # else it depends on what was learned by then
-            self.findings.differing("cubes of predictions", self.where, cubes != told["cube"])
-        self.findings.differing("rules of predictions", self.where, told["rule"] == NONE)
-        past = self.instances["history"][of_instance] != told["history"]
+            self.findings.differing("cubes of predictions", self.where, cubes != predicted["cube"])
+        self.findings.differing("rules of predictions", self.where, predicted["rule"] == NONE)
+        past = self.instances["history"][of_instance] != predicted["history"]
         self.findings.differing("history in predictions", self.where, past)
         # What stood in for a missing value is known only if nothing was learned about it.
         complete = self.learner.filling.look(rows)
         certain = np.full(len(rows), not self.learner.learns) | ~np.isnan(rows).any(axis=1)
         for f, rule in enumerate(self.learner.rules):
-            of = np.flatnonzero((told["rule"] == f) & certain)
+            of = np.flatnonzero((predicted["rule"] == f) & certain)
             if rule.learns or not of.size or (self.learner.space.online and not rule.scale_free):
                 continue  # it depends on what had been learned by then
             blind = np.isnan(rows[of]).all(axis=1)
             try:
-                said = np.where(blind, ABSTAINED, rule.predict(complete[of]))
-                wrong = said != told["label"][of]
+                expected = np.where(blind, ABSTAINED, rule.predict(complete[of]))
+                wrong = expected != predicted["label"][of]
             except RuleError:
                 wrong = np.ones(of.size, np.bool_)
             self.findings.differing("labels of predictions", self.where, wrong)
@@ -175,16 +175,16 @@ class LocalAudit:
         return np.asarray(occurrences(ids) < seen[ids])
 
     def _recounted(self, counts: CellTable, live: Ints) -> Ints:
-        rows, said, early = self.instances["id"][self.read], self.said, self.early()
+        rows, predictions, early = self.instances["id"][self.read], self.said, self.early()
         again = np.zeros_like(live)
         again[LABELLED] = self.learner.iup.labelled
         again[INSTANCES] = len(rows)
-        again[EXPLORED] = (said["exploring"] & early).sum()
+        again[EXPLORED] = (predictions["exploring"] & early).sum()
         again[FORGOTTEN] = live[FORGOTTEN]
-        again[THIN] = ((said["trials"] < FEW) & early).sum()
+        again[THIN] = ((predictions["trials"] < FEW) & early).sum()
         again[CUBES] = len(counts)
         again[LOST] = local_regret_parts(counts.items()[1], len(self.learner.rules)).sum()
-        decided = said["label"][early & (said["label"] >= 0)]
+        decided = predictions["label"][early & (predictions["label"] >= 0)]
         again[PREDICTED:] = np.bincount(decided, minlength=len(again) - PREDICTED)
         return again
 
@@ -204,9 +204,9 @@ def learn_again(audit: LocalAudit, learned: Bools) -> Taught:
     columns, learner = audit.feedback, audit.learner
     taught = lessons_of(audit, learned)
     back = audit.corrected & (columns["was"] != MISSING)
-    anew = audit.corrected & (columns["label"] != MISSING)
+    relabelled = audit.corrected & (columns["label"] != MISSING)
     learner.count(_labelled(audit, back, "was"), -1)
-    learner.count(_labelled(audit, anew, "label"))
+    learner.count(_labelled(audit, relabelled, "label"))
     try:
         learner.learn(_labelled(audit, learned, "label"), taught.lessons)
     except RuleError:

@@ -115,7 +115,7 @@ def address(url: str) -> str:
     """
     parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise InputError(f"{url} is no address of a worker; write http://HOST:PORT")
+        raise InputError(f"{url} is not the address of a worker; write http://HOST:PORT")
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, "/metrics", "", ""))
 
 

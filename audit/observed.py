@@ -98,8 +98,8 @@ class Observed:
     def refused(self, topic: str, *reasons: str) -> Ints:
         """Return the offsets of a topic's records that were refused for one of some reasons."""
         letters = self.logs.reasons.get(topic, {})
-        found = [o for o, why in letters.items() if any(each in reasons for each in why)]
-        return np.array(sorted(found), np.int64)
+        offsets = [o for o, why in letters.items() if any(reason in reasons for reason in why)]
+        return np.array(sorted(offsets), np.int64)
 
     def usable(self, topic: str) -> Bools:
         """Mark a topic's good records that were not refused later, by a rule or by the join."""
@@ -125,12 +125,12 @@ class Observed:
     @cached_property
     def pending(self) -> Pending:
         """The ensemble learner's entries."""
-        made = Pending(np.zeros(self.size, np.int64), np.full(self.size, MISSING, np.int64))
+        pending = Pending(np.zeros(self.size, np.int64), np.full(self.size, MISSING, np.int64))
         for name, entry in self._entries.items():
             number = self.logs.names.ids.find(name)
-            made.entries[number] = entry
-            made.status[number], made.label[number] = _status(entry)
-        return made
+            pending.entries[number] = entry
+            pending.status[number], pending.label[number] = _status(entry)
+        return pending
 
     @cached_property
     def _entries(self) -> "dict[str, Entry]":
@@ -184,7 +184,7 @@ class Observed:
 
 
 def _check_entry(entry: Entry, learners: int, labels: int) -> None:
-    """Raise if an entry speaks of learners or labels that there are not."""
+    """Raise if an entry names learners or labels that do not exist."""
     if isinstance(entry, SettledEntry):
         _check_entry(waited(entry), learners, labels)
         sound = entry.outcome in (*range(labels), WITHDRAWN) and entry.taught in range(labels)

@@ -21,13 +21,15 @@ def audit_reasons(audit: "LocalAudit") -> None:
     if log is None:
         return
     findings, size, ids = audit.findings, audit.observed.size, log.columns["id"]
-    said, explicable = audit.said["id"], _explicable(audit)
+    predicted_ids, explicable = audit.said["id"], _explicable(audit)
     given, scope = count(ids, size), audit.observed.scope
-    due = count(said[explicable & audit.early() & _since_the_first(said, ids, size)], size)
+    due = count(
+        predicted_ids[explicable & audit.early() & _since_the_first(predicted_ids, ids, size)], size
+    )
     findings.count("reasons", len(ids))
     findings.differing("reasons that cannot be read", audit.where, len(log.bad))
     findings.lost("reasons", audit.where, np.maximum(due - given, 0)[scope])
-    surplus = np.maximum(given - count(said[explicable], size), 0)
+    surplus = np.maximum(given - count(predicted_ids[explicable], size), 0)
     findings.double("reasons", audit.where, surplus[scope])
     findings.differing("sums of reasons", audit.where, ~log.columns["sound"])
     findings.differing("reasons of other log-odds", audit.where, _misfits(audit, explicable))
@@ -39,23 +41,23 @@ def _explicable(audit: "LocalAudit") -> Bools:
     return np.asarray(additive[audit.said["rule"]] & (audit.said["label"] >= 0))
 
 
-def _since_the_first(said: Ints, ids: Ints, size: int) -> Bools:
+def _since_the_first(predicted_ids: Ints, ids: Ints, size: int) -> Bools:
     """Mark the predictions from the one on that the first reasons are about."""
     if not len(ids):
-        return np.zeros(len(said), np.bool_)
-    return np.asarray(np.arange(len(said)) >= max(firsts(said, size)[ids[0]], 0))
+        return np.zeros(len(predicted_ids), np.bool_)
+    return np.asarray(np.arange(len(predicted_ids)) >= max(firsts(predicted_ids, size)[ids[0]], 0))
 
 
 def _misfits(audit: "LocalAudit", explicable: Bools) -> Bools:
     """Mark the reasons whose prediction has another rule, or other log-odds if it has any."""
     columns = audit.observed.logs.explanations[audit.name].columns
-    said = {key: audit.said[key][explicable] for key in ("id", "rule", "odds")}
-    step = max(len(columns), len(said["id"])) + 1
+    predictions = {key: audit.said[key][explicable] for key in ("id", "rule", "odds")}
+    step = max(len(columns), len(predictions["id"])) + 1
     # From the end, because the first reasons may be gone or never have been sent.
     mine, theirs = (
-        ids * step + occurrences(ids[::-1])[::-1] for ids in (columns["id"], said["id"])
+        ids * step + occurrences(ids[::-1])[::-1] for ids in (columns["id"], predictions["id"])
     )
     _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
-    sent = said["odds"][there]
+    sent = predictions["odds"][there]
     other = np.isfinite(sent).all(axis=1) & (columns["odds"][here] != sent).any(axis=1)
-    return np.asarray(other | (columns["rule"][here] != said["rule"][there]))
+    return np.asarray(other | (columns["rule"][here] != predictions["rule"][there]))

@@ -64,7 +64,7 @@ class SettlingAudit:
         return self.learner
 
     def _correct(self, order: Sequence[int]) -> None:
-        """Count anew what was corrected: integers do not mind the order, nor what was between."""
+        """Recount what was corrected: integers do not mind the order, nor what was between."""
         joined = self.joined
         corrections = [
             Correct(replace(case, label=int(joined.final[number])), case.label, case.label, serial)

@@ -17,7 +17,7 @@ from learners.assessment.bins import MILLION
 from learners.ensemble import learn_sureness
 from learners.fusion.base import Verdict
 from learners.join import Settle
-from learners.payloads import Decision
+from learners.payloads import Decisions
 from settings.building import assessment
 from streams.kafka.topics import ENSEMBLE
 
@@ -43,7 +43,10 @@ class SurenessAudit:
 
     def follow(self, cases: Sequence[Settle]) -> None:
         """Learn settlements in their order, and check each diagnosis where it was made."""
-        decisions = [Decision(*case.decision) for case in cases]
+        if not cases:
+            return
+        decisions = Decisions.of([case.decision for case in cases])
+        sure, labels = decisions.sure, np.array(decisions.label, np.int64)
         truth = np.array([case.label for case in cases], np.int64)
         start, last = self._now, self._now + len(cases)
         while self._now < last:
@@ -51,7 +54,7 @@ class SurenessAudit:
             later = self._learned[np.searchsorted(self._learned, self._now, side="right") :]
             until = min(int(later[0]), last) if len(later) else last
             part = slice(self._now - start, until - start)
-            learn_sureness(self._assessment, decisions[part], truth[part])
+            learn_sureness(self._assessment, sure[part], labels[part], truth[part])
             self._now = until
 
     def _check(self) -> None:

@@ -91,8 +91,8 @@ def _learner(cuts: int) -> Iup:
 def _stream(iup: Iup, x: Floats, correct: Bools, seeds: Seeds) -> None:
     for start in range(0, len(x), BATCH):
         batch = slice(start, start + BATCH)
-        made = iup.decide(x[batch], seeds[batch])
-        iup.learn(made.phase, made.cubes, made.rules, correct[batch])
+        decided = iup.decide(x[batch], seeds[batch])
+        iup.learn(decided.phase, decided.cubes, decided.rules, correct[batch])
 
 
 def paper_loop(

@@ -145,18 +145,20 @@ class Site:
         at = self._time
         return [
             (name, value)
-            for learner, said in zip(LEARNERS, zip(cubes, rules, trials, strict=True), strict=True)
-            for name, value in zip(names, self._encoded(learner, names, said, at), strict=True)
+            for learner, columns in zip(
+                LEARNERS, zip(cubes, rules, trials, strict=True), strict=True
+            )
+            for name, value in zip(names, self._encoded(learner, names, columns, at), strict=True)
         ]
 
     @staticmethod
-    def _encoded(learner: str, names: Sequence[str], said: Any, at: int) -> list[bytes]:
+    def _encoded(learner: str, names: Sequence[str], columns: Any, at: int) -> list[bytes]:
         return encode_all(
             Prediction(
                 name, learner, LABELS[rule], 1, str(cube), LABELS[rule], False, n, at,
                 0.9 * n / (n + 1), 0.5 * n / (n + 1), 0.99, 8 / n,
             )
-            for name, cube, rule, n in zip(names, *said, strict=True)
+            for name, cube, rule, n in zip(names, *columns, strict=True)
         )  # fmt: skip
 
     def _labels(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -203,7 +205,7 @@ def _race(
         for size, site in sites.items():
             times[size].append(site.round(how == "random"))
             tick()
-    few, many = (median(found) / (BATCHES * BATCH) for found in times.values())
+    few, many = (median(seconds) / (BATCHES * BATCH) for seconds in times.values())
     return {
         f"us_per_patient_few_{how}": few * 1e6,
         f"us_per_patient_many_{how}": many * 1e6,

@@ -169,9 +169,9 @@ async def _measure(
                 began = time.monotonic()
                 await _teach(settings, history.part(rows), way)
             seconds = time.monotonic() - began
-        said = await _diagnoses(settings)
+        diagnosed = await _diagnoses(settings)
     pairs = zip(history.ids[rows], history.labels[rows], strict=True)
-    wrong = np.array([said[each] != label for each, label in pairs])
+    wrong = np.array([diagnosed[each] != label for each, label in pairs])
     return len(wrong) / seconds, wrong
 
 
@@ -211,9 +211,9 @@ async def _await_all(settings: Settings, count: int) -> None:
 async def _diagnoses(settings: Settings) -> dict[str, str]:
     reader = Reader(Diagnosis)
     async with TopicReader(settings, [Topics.of(settings).diagnoses], "start") as topic:
-        found = [
+        diagnoses = [
             record
             async for records in topic.present()
             for record in reader.read([each.value for each in records]).records
         ]
-    return {record.id: record.label for record in found}
+    return {record.id: record.label for record in diagnoses}

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from streams.kafka.acls import Comparison, Rule
     from streams.kafka.rights import Role
 
-group = typer.Typer(no_args_is_help=True, help="Who may do what on the broker, role by role.")
+group = typer.Typer(no_args_is_help=True, help="Grant each role the rights it needs, no more.")
 UserOption = Annotated[
     list[str] | None,
     typer.Option(
         "--user",
         metavar="ROLE=USER",
-        help="The user of a role, such as ensemble=CN=worker-7. May be given again."
+        help="The user of a role, such as `ensemble=CN=worker-7`; may be given more than once."
         "  [default: the ensemble's name, a dash and the role]",
     ),
 ]
@@ -39,13 +39,16 @@ def print_(
     *,
     user: UserOption = None,
     commands: Annotated[
-        bool, typer.Option("--commands", help="As arguments of Kafka's kafka-acls.sh.")
+        bool, typer.Option("--commands", help="Print arguments for Kafka's kafka-acls.sh.")
     ] = False,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what every role may do; needs no broker."""
+    """Show what each role may do; needs no broker.
+
+    Examples: `hb acls print`, `hb acls print --commands --user labels=CN=lab`.
+    """
     roles = _roles(load(settings, set_), user or ())
     if json:
         print_json({"roles": [_as_json(role) for role in roles]})
@@ -73,13 +76,17 @@ def apply(
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Add the access rules that are missing; remove none. Connect as the broker's administrator."""
+    """Add missing access rules and remove none; connect as the broker's administrator.
+
+    Examples: `hb acls apply`, `hb acls apply --user labels=CN=lab`.
+    """
     loaded = load(settings, set_)
-    added = asyncio.run(_apply(loaded, _roles(loaded, user or ())))
+    roles = _roles(loaded, user or ())
+    added = asyncio.run(_compare(loaded, roles, adding=True)).missing
     if json:
         print_json({"added": [_rule(rule) for rule in added]})
     else:
-        out.print(f"{len(added)} access rules added" if added else "all access rules are there")
+        out.print(f"{len(added)} access rules added" if added else "all access rules exist already")
 
 
 @group.command()
@@ -90,22 +97,25 @@ def check(
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare the broker's access rules with the roles; exit code 1 if they differ."""
+    """Compare the broker's access rules with the roles; the exit code is 1 if they differ.
+
+    Example: `hb acls check`.
+    """
     loaded = load(settings, set_)
-    found = asyncio.run(_compare(loaded, _roles(loaded, user or ())))
+    comparison = asyncio.run(_compare(loaded, _roles(loaded, user or ())))
     if json:
-        print_json({name: [_rule(r) for r in getattr(found, name)] for name in _SIDES})
-    elif found.missing or found.surplus:
+        print_json({name: [_rule(r) for r in getattr(comparison, name)] for name in _SIDES})
+    elif comparison.missing or comparison.surplus:
         shown = table("", "", "principal", "operation", "on", "name")
         for name, side in _SIDES.items():
-            for rule in getattr(found, name):
+            for rule in getattr(comparison, name):
                 right = rule.right
                 place = right.resource, right.name
                 shown.add_row(side, rule.principal, right.operation, *place)
         out.print(shown)
     else:
-        out.print("every role may do what it needs, and nothing else", style="green")
-    if found.missing or found.surplus:
+        out.print("every role may do what it needs and nothing more", style="green")
+    if comparison.missing or comparison.surplus:
         sys.exit(EXIT_FOUND)
 
 
@@ -117,31 +127,27 @@ def _roles(settings: "Settings", given: "Sequence[str]") -> "list[Role]":
 
     from streams.kafka.rights import roles
 
-    found = {role.name: role for role in roles(settings)}
-    for each in given:
-        name, equals, user = each.partition("=")
-        if not (equals and user) or name not in found:
-            raise InputError(f"--user {each}: must be ROLE=USER; roles: {', '.join(found)}")
-        found[name] = replace(found[name], user=user)
-    return list(found.values())
+    by_name = {role.name: role for role in roles(settings)}
+    for text in given:
+        name, equals, user = text.partition("=")
+        if not (equals and user) or name not in by_name:
+            raise InputError(f"--user {text}: must be ROLE=USER; roles: {', '.join(by_name)}")
+        by_name[name] = replace(by_name[name], user=user)
+    return list(by_name.values())
 
 
-async def _apply(settings: "Settings", roles: "Sequence[Role]") -> "tuple[Rule, ...]":
+async def _compare(
+    settings: "Settings", roles: "Sequence[Role]", *, adding: bool = False
+) -> "Comparison":
+    """Compare the broker's access rules with the roles, and add the missing ones if told to."""
     from streams.kafka.acls import add, compare
     from streams.kafka.connection import admin_client
 
     async with admin_client(settings.broker) as admin:
-        missing = (await compare(admin, roles)).missing
-        await add(admin, missing)
-    return missing
-
-
-async def _compare(settings: "Settings", roles: "Sequence[Role]") -> "Comparison":
-    from streams.kafka.acls import compare
-    from streams.kafka.connection import admin_client
-
-    async with admin_client(settings.broker) as admin:
-        return await compare(admin, roles)
+        comparison = await compare(admin, roles)
+        if adding:
+            await add(admin, comparison.missing)
+    return comparison
 
 
 def _as_json(role: "Role") -> dict[str, Any]:

@@ -27,7 +27,7 @@ MetricsOption = Annotated[
     typer.Option(
         "--metrics",
         metavar="URL",
-        help="Also compare the metrics of the worker at this address with the topics; may be given"
+        help="Also check the metrics that the worker at this address serves; may be given"
         " more than once.",
     ),
 ]
@@ -41,8 +41,10 @@ def audit(
 ) -> None:
     """Recompute every table, loss and count from the topics, and compare them with the live state.
 
-    Workers may keep running: they are not disturbed, and records in flight are left out. Exit code
-    1 if anything is lost, double or differing.
+    Workers may keep running: they are not disturbed, and records in flight are left out. The exit
+    code is 1 if anything was lost, doubled or differs.
+
+    Examples: `hb audit`, `hb audit --metrics http://127.0.0.1:6066`.
     """
     from audit import audit as run
 
@@ -90,9 +92,9 @@ def _print(report: "Report") -> None:
         tables.add_row(name, f"{check.values:,}", f"{check.differing:,}", check.note, style=style)
     out.print(tables)
     _print_cuts(report)
-    for found in report.findings.list():
+    for finding in report.findings.list():
         out.print(
-            f"[red]{found.kind}[/red]: {found.times:,} {found.what} at {found.where}",
+            f"[red]{finding.kind}[/red]: {finding.times:,} {finding.what} at {finding.where}",
             highlight=False,
         )
     for note in report.findings.notes:

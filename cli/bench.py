@@ -10,8 +10,10 @@ from cli.dev import need_clone
 from cli.output import EXIT_FOUND, JsonOption, err, interrupt_on_sigterm, out, print_json, table
 
 group = typer.Typer(no_args_is_help=True)
-Rounds = Annotated[int, typer.Option(min=1, help="How often each rival runs; its best run counts.")]
-Seed = Annotated[int, typer.Option(help="Which patients.")]
+Rounds = Annotated[
+    int, typer.Option(min=1, help="How often each contender runs; its best run counts.")
+]
+Seed = Annotated[int, typer.Option(help="Seed for the patients.")]
 Quick = Annotated[bool, typer.Option("--quick", help="One short round.")]
 
 
@@ -22,14 +24,17 @@ def register(app: typer.Typer) -> None:
 
 @group.callback()
 def _need_benchmarks() -> None:
-    """Measure speed and faults beside peers, in the same run."""
+    """Measure speed beside peers in the same run, and what faults do."""
     need_clone("bench", "bench")
     interrupt_on_sigterm()
 
 
 @group.command()
 def core(rounds: Rounds = 5, as_json: JsonOption = False) -> None:
-    """Decide and learn: batches of 2,000 against the paper's loop in plain Python."""
+    """Decide and learn: batches of 2,000 against the paper's loop in plain Python.
+
+    Example: `hb bench core`.
+    """
     from bench.core import run, steps
 
     with progress("core", steps(rounds)) as tick:
@@ -39,7 +44,10 @@ def core(rounds: Rounds = 5, as_json: JsonOption = False) -> None:
 
 @group.command()
 def records(rounds: Rounds = 60, as_json: JsonOption = False) -> None:
-    """Read and write records: ours, msgspec alone, and orjson with checks by hand."""
+    """Read and write records: ours, msgspec alone, and orjson with hand-written checks.
+
+    Example: `hb bench records`.
+    """
     from bench.records import run, steps
 
     with progress("records", steps(rounds)) as tick:
@@ -53,7 +61,10 @@ def engine(
     quick: Quick = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Batches through Faust, exactly once, against other stream processors on one broker."""
+    """Batches through Faust, exactly once, against other stream processors on one broker.
+
+    Example: `hb bench engine --quick`.
+    """
     from bench.engine.benchmark import run, steps
 
     rounds = 1 if quick else rounds
@@ -71,18 +82,21 @@ def pipeline(
     quick: Quick = False,
     watching: Annotated[
         bool,
-        typer.Option("--watching", help="Also what metrics and console take, both being read."),
+        typer.Option("--watching", help="Also measure what reading metrics and console costs."),
     ] = False,
     secure: Annotated[
         bool,
         typer.Option(
-            "--secure", help="Also ours on a broker with TLS, a log-in and access control."
+            "--secure", help="Also run ours on a broker with TLS, log-in and access control."
         ),
     ] = False,
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Patients to diagnoses and learning, against a raw relay and plain Faust agents."""
+    """The whole pipeline, from patients to learning, against a raw relay and plain Faust agents.
+
+    Examples: `hb bench pipeline --quick`, `hb bench pipeline --watching`.
+    """
     from bench.pipeline.benchmark import run, steps
 
     rounds = 1 if quick else rounds
@@ -97,7 +111,10 @@ def latency(
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """From a patient published to its diagnosis read, at 100 patients a second."""
+    """Time from publishing a patient to reading the diagnosis, at 100 patients per second.
+
+    Example: `hb bench latency --seconds 60`.
+    """
     from bench.latency import run, steps
 
     with progress("latency", steps(seconds)) as tick:
@@ -107,12 +124,15 @@ def latency(
 
 @group.command()
 def publish(
-    patients: Annotated[int, typer.Option(min=1, help="How many are published.")] = 5000,
+    patients: Annotated[int, typer.Option(min=1, help="How many patients to publish.")] = 5000,
     rounds: Rounds = 3,
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Patients published per second with the Python client, beside its Kafka library alone."""
+    """Patients published per second with the Python client, beside its Kafka library alone.
+
+    Example: `hb bench publish --patients 1000`.
+    """
     from bench.publish import run
 
     with progress("publish", rounds) as tick:
@@ -124,12 +144,15 @@ def publish(
 def pending(
     rounds: Rounds = 7,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A hundred thousand waiting, not a million.")
+        bool, typer.Option("--quick", help="Let a hundred thousand wait, not a million.")
     ] = False,
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """What a patient costs while a thousand others wait for labels, and while a million do."""
+    """Cost of a patient while a thousand others wait for labels, and while a million do.
+
+    Example: `hb bench pending --quick`.
+    """
     from bench.pending import MANY, run, steps
 
     with progress("pending", steps(rounds)) as tick:
@@ -139,11 +162,14 @@ def pending(
 
 @group.command()
 def teach(
-    patients: Annotated[int, typer.Option(min=100, help="How many patients of the past.")] = 2_000,
+    patients: Annotated[int, typer.Option(min=100, help="How many past patients.")] = 2_000,
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """History paced by what is learned, published at once, one by one, and as a backlog."""
+    """Teach history at the pace of learning, all at once, one by one, and as a backlog.
+
+    Example: `hb bench teach --patients 500`.
+    """
     from bench.teaching import run, steps
 
     with progress("teach", steps()) as tick:
@@ -157,38 +183,41 @@ def faults(
     seed: Annotated[int | None, typer.Option(help="Repeat the run of this seed.")] = None,
     short: Annotated[bool, typer.Option("--short", help="Fewer faults and records.")] = False,
     patients: Annotated[
-        bool, typer.Option("--pipeline", help="Patients through the whole pipeline, then an audit.")
+        bool, typer.Option("--pipeline", help="Use the whole pipeline, and audit it at the end.")
     ] = False,
     network: Annotated[
         bool,
-        typer.Option("--network", help="Frames are held, delayed, lost and cut off meanwhile."),
+        typer.Option("--network", help="Also hold, delay, lose and cut off network frames."),
     ] = False,
     request_timeout: Annotated[
         float | None,
         typer.Option(
             min=1.0,
-            help="With --network: seconds that workers wait for an answer; frames are held for"
+            help="With --network: how many seconds workers wait for an answer; frames are held for"
             " longer. 30, the settings' default, or 3 with --short.",
         ),
     ] = None,
     disk: Annotated[
         bool,
-        typer.Option("--disk", help="Workers are killed and find their state folders damaged."),
+        typer.Option("--disk", help="Also damage the state folders of killed workers."),
     ] = False,
     secure: Annotated[
         bool,
         typer.Option(
             "--secure",
-            help="On brokers with TLS, log-ins and access control; not with --network, which has"
+            help="Use brokers with TLS, log-in and access control; not with --network, which has"
             " to see the frames.",
         ),
     ] = False,
     seeds: Annotated[
-        int, typer.Option(min=1, help="Run so many seeds, one after the other on one cluster.")
+        int, typer.Option(min=1, help="Run this many seeds, one after another on one cluster.")
     ] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Exactly once under fire: workers and brokers are killed, paused and bounced."""
+    """Exactly once under fire: workers and brokers are killed, paused and bounced.
+
+    Examples: `hb bench faults --short`, `hb bench faults --pipeline --seed 11`.
+    """
     from random import SystemRandom
 
     from bench.faults import schedule as plans
@@ -217,19 +246,55 @@ def faults(
     else:
         report = run(plan, seed, say)
     show("Faults", report, as_json)
-    for found in report.get("findings", ()):
-        err.print(f"{found['kind']}: {found['what']}, {found['where']}: {found['times']}")
+    for finding in report.get("findings", ()):
+        err.print(f"{finding['kind']}: {finding['what']}, {finding['where']}: {finding['times']}")
     if any(report["figures"].get(name) for name in (*EXACT, "unfinished")):
         raise typer.Exit(EXIT_FOUND)
 
 
 @group.command()
+def versions(
+    kafka: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VERSION", help="Only this one, such as 3.9; may be repeated."),
+    ] = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="On brokers with TLS, log-ins and access control.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Which faults and records.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """The short fault plans, of the engine and of the pipeline, on every Kafka that is pinned.
+
+    Example: `hb bench versions --kafka 3.9`.
+    """
+    from bench.versions import run
+
+    report = run(
+        kafka or (), seed, secure, lambda line: err.print(line, highlight=False, markup=False)
+    )
+    if as_json:
+        print_json(report)
+    else:
+        rows = report["versions"]
+        made = table("Versions of Kafka", *max(rows, key=len))
+        for row in rows:
+            made.add_row(*map(str, row.values()))
+        out.print(made)
+    if any(report["figures"].values()):
+        raise typer.Exit(EXIT_FOUND)
+
+
+@group.command()
 def soak(
-    minutes: Annotated[float, typer.Option(min=1.0, help="How long.")] = 30.0,
+    minutes: Annotated[float, typer.Option(min=1.0, help="How long to run.")] = 30.0,
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Steady load with kills, bounces, odd records and a rolling restart: does anything grow?"""
+    """Steady load with kills, bounces, odd records and a rolling restart: does anything grow?
+
+    Example: `hb bench soak --minutes 10`.
+    """
     from bench.faults.seeds import EXACT
     from bench.soak.soak import run
 
@@ -237,8 +302,8 @@ def soak(
     show("Soak", report, as_json)
     if not as_json:
         _plot(report["curves"])
-    for found in report["findings"]:
-        err.print(f"{found['kind']}: {found['what']}, {found['where']}: {found['times']}")
+    for finding in report["findings"]:
+        err.print(f"{finding['kind']}: {finding['what']}, {finding['where']}: {finding['times']}")
     if any(report["figures"][name] for name in EXACT):
         raise typer.Exit(EXIT_FOUND)
 
@@ -267,7 +332,10 @@ def hostile(
     seed: Seed = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Odd records of every kind on every topic, by three clients, while good patients flow."""
+    """Odd records of every kind on every topic, sent by three clients while good patients flow.
+
+    Example: `hb bench hostile --short`.
+    """
     from bench.hostile.benchmark import SHORT, Size, run
 
     report = run(SHORT if short else Size(), seed, rounds, err.print)
@@ -298,7 +366,7 @@ def show(title: str, report: dict[str, Any], as_json: bool) -> None:
         return
     settings = ", ".join(f"{name} {value}" for name, value in report["settings"].items())
     for heading, part in ((f"{title} ({settings})", "figures"), ("Ours over theirs", "ratios")):
-        made = table(heading, "what", "value", right=("value",))
+        rows = table(heading, "what", "value", right=("value",))
         for name, value in report[part].items():
-            made.add_row(name, f"{value:,.2f}" if abs(value) < 100 else f"{value:,.0f}")
-        out.print(made)
+            rows.add_row(name, f"{value:,.2f}" if abs(value) < 100 else f"{value:,.0f}")
+        out.print(rows)

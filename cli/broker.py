@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.logging_options import FollowOption, LinesOption
 from cli.output import EXIT_FOUND, JsonOption, err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 from settings.errors import BrokerError, InputError
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from streams.broker import EmbeddedBroker, Node
     from streams.kafka.abilities import Abilities
 
-group = typer.Typer(no_args_is_help=True, help="Run a real Kafka on this machine.")
+group = typer.Typer(no_args_is_help=True, help="Run a real Kafka broker on this machine.")
 DataOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Its folder.  [default: in the user's data folder]"),
+    typer.Option(metavar="DIR", help="The broker's folder.  [default: in the user's data folder]"),
 ]
 
 
@@ -41,7 +42,7 @@ def up(
         bool,
         typer.Option(
             "--secure",
-            help="With TLS, log-in by password or certificate, and access control: who has no"
+            help="Use TLS, log-in by password or certificate, and access control: a user without an"
             " access rule may do nothing.",
         ),
     ] = False,
@@ -50,18 +51,30 @@ def up(
         typer.Option(
             "--roles",
             metavar="FILE",
-            help="With --secure: also a user for each role of this settings file (hb acls).",
+            help="With --secure: also create a user for each role of this settings file (hb acls).",
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="The clients' port.  [default: a free one]")
+        int | None,
+        typer.Option(min=1, max=65535, help="The port for clients.  [default: a free one]"),
+    ] = None,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION",
+            help="Which Kafka, such as 3.9.  [default: HB_KAFKA, as before, or the newest]",
+        ),
     ] = None,
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop the broker on Ctrl-C.")
+        bool, typer.Option("--foreground", help="Keep running, and stop the broker on Ctrl-C.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Start the broker, or show where it runs; it keeps its data and its port between runs."""
+    """Start the broker, or show where it runs; it keeps its data and its port between runs.
+
+    Examples: `hb broker up`, `hb broker up --brokers 3 --data /tmp/kafka`, `hb broker up --secure
+    --roles ensemble.toml`.
+    """
     from cli.download_progress import shown_progress
     from streams.broker import USER, EmbeddedBroker
 
@@ -70,7 +83,9 @@ def up(
         raise typer.BadParameter("--roles needs --secure")
     users = (USER, *_users(roles)) if secure else None
     with shown_progress() as progress:
-        broker = EmbeddedBroker(data, brokers=brokers, users=users, port=port, progress=progress)
+        broker = EmbeddedBroker(
+            data, brokers=brokers, users=users, port=port, kafka=kafka, progress=progress
+        )
         if foreground and broker.running:
             raise BrokerError(
                 f"the broker is already running at {broker.address}; to stop it: hb broker down"
@@ -87,7 +102,10 @@ def up(
 
 @group.command()
 def down(data: DataOption = None, json: JsonOption = False) -> None:
-    """Stop the broker cleanly; its data stays."""
+    """Stop the broker cleanly; its data stays.
+
+    Example: `hb broker down`.
+    """
     from streams.broker import EmbeddedBroker
 
     broker = EmbeddedBroker(data)
@@ -103,7 +121,10 @@ def down(data: DataOption = None, json: JsonOption = False) -> None:
 
 @group.command()
 def status(data: DataOption = None, json: JsonOption = False) -> None:
-    """Show whether the broker runs and answers; exit code 1 if it does not."""
+    """Show whether the broker runs and answers; the exit code is 1 if it does not.
+
+    Example: `hb broker status`.
+    """
     from streams.broker import EmbeddedBroker
 
     broker = EmbeddedBroker(data)
@@ -121,44 +142,47 @@ def check(
     *,
     role: Annotated[
         str | None,
-        typer.Option(help="Exit code 1 unless this user may do all that the role needs."),
+        typer.Option(
+            metavar="ROLE", help="Exit with code 1 unless this user may do all the role needs."
+        ),
     ] = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what the user of these settings can and cannot do on the broker, and as which role.
+    """Show what the user of these settings may do on the broker, and which roles that suffices for.
 
-    Nothing is changed and no record is read or written.
+    Nothing is changed, and no record is read or written.
+
+    Examples: `hb broker check`, `hb broker check --role labels`.
     """
     loaded = load(settings, set_)
     names = _roles_of(loaded)
     if role is not None and role not in names:
         raise InputError(f"--role {role}: must be one of: {', '.join(names)}")
-    found = asyncio.run(_abilities(loaded))
+    abilities = asyncio.run(_abilities(loaded))
     if json:
-        print_json(_abilities_as_json(found, loaded))
+        print_json(_abilities_as_json(abilities, loaded))
     else:
-        _say_abilities(found, loaded)
-    if role is not None and role not in found.roles:
+        _say_abilities(abilities, loaded)
+    if role is not None and role not in abilities.roles:
         sys.exit(EXIT_FOUND)
 
 
 @group.command()
 def logs(
     data: DataOption = None,
-    node: Annotated[int, typer.Option(min=1, help="Which node.")] = 1,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="How many, from the end.")
-    ] = 50,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep printing as the log grows, until Ctrl-C.")
-    ] = False,
+    node: Annotated[int, typer.Option(min=1, help="The node's number.")] = 1,
+    lines: LinesOption = 50,
+    follow: FollowOption = False,
 ) -> None:
-    """Print the end of a node's log."""
+    """Print the end of a node's log.
+
+    Examples: `hb broker logs --follow`, `hb broker logs --node 2 -n 200`.
+    """
     from streams.broker import EmbeddedBroker
 
-    nodes = {each.number: each for each in EmbeddedBroker(data).nodes}
+    nodes = {member.number: member for member in EmbeddedBroker(data).nodes}
     if node not in nodes or not nodes[node].log.exists():
         raise InputError(f"node {node} has no log")
     with nodes[node].log.open(errors="replace") as log:
@@ -176,7 +200,10 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Stop the broker and delete all its data: topics, records, ports, passwords."""
+    """Stop the broker and delete all its data: topics, records, ports, passwords.
+
+    Example: `hb broker reset --yes`.
+    """
     from streams.broker import EmbeddedBroker
 
     broker = EmbeddedBroker(data)
@@ -206,41 +233,42 @@ def _roles_of(settings: "Settings") -> list[str]:
     return [role.name for role in roles(settings)]
 
 
-def _abilities_as_json(found: "Abilities", settings: "Settings") -> dict[str, Any]:
+def _abilities_as_json(abilities: "Abilities", settings: "Settings") -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
         "user": _who(settings),
-        "roles": list(found.roles),
-        "missing_topics": sorted(found.missing),
-        "rights": [asdict(right) for right in sorted(found.rights)],
+        "roles": list(abilities.roles),
+        "missing_topics": sorted(abilities.missing),
+        "rights": [asdict(right) for right in sorted(abilities.rights)],
     }
 
 
-def _say_abilities(found: "Abilities", settings: "Settings") -> None:
+def _say_abilities(abilities: "Abilities", settings: "Settings") -> None:
     from streams.kafka.abilities import TOPIC_OPERATIONS
     from streams.kafka.rights import Right, roles
 
     shown = table("", "topic, group or transactional id", *TOPIC_OPERATIONS)
     topics = {r.name for role in roles(settings) for r in role.rights if r.resource == "topic"}
     for name in sorted(topics):
-        missing = name in found.missing
+        missing = name in abilities.missing
         marks = [
-            "yes" if Right("topic", name, o) in found.rights else "-" for o in TOPIC_OPERATIONS
+            "yes" if Right("topic", name, o) in abilities.rights else "-" for o in TOPIC_OPERATIONS
         ]
         shown.add_row(name, *(["missing"] * len(marks) if missing else marks))
     wanted = {r for role in roles(settings) for r in role.rights if r.resource != "topic"}
     for right in sorted(wanted):
         name = f"{right.resource} {right.name}{'…' if right.prefixed else ''}"
-        marks = ["" if o != right.operation else "yes" if right in found.rights else "-"
+        marks = ["" if o != right.operation else "yes" if right in abilities.rights else "-"
                  for o in TOPIC_OPERATIONS]  # fmt: skip
         shown.add_row(name, *marks)
     out.print(shown)
-    able = ", ".join(found.roles) or "no role"
+    able = ", ".join(abilities.roles) or "no role"
     out.print(f"{_who(settings)} may do what these roles need: {able}", markup=False)
-    if found.missing:
+    if abilities.missing:
         out.print(
-            f"{len(found.missing)} topics are missing, or cannot be seen; see hb topics create",
+            f"{len(abilities.missing)} topics are missing or hidden from this user;"
+            " see hb topics create",
             style="yellow",
         )
 

@@ -24,16 +24,18 @@ def register(app: typer.Typer) -> None:
 def console(
     *,
     address: Annotated[
-        bool, typer.Option("--address", help="Print the address only, and open nothing.")
+        bool, typer.Option("--address", help="Only print the address; open nothing.")
     ] = False,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Open the live console of the ensemble in a browser, or print its address if there is none.
+    """Open the live console in a browser, or print its address if there is no browser.
 
-    A worker must run on this machine (`hb up`, `hb demo --keep`); any worker shows the whole
+    A worker must be running on this machine (`hb up`, `hb demo --keep`); any worker shows the whole
     system.
+
+    Examples: `hb console`, `hb console --address`.
     """
     page = page_address(load(settings, set_))
     if json:
@@ -60,7 +62,7 @@ def page_address(settings: "Settings") -> str:
 def opened(page: str) -> bool:
     """Open a page in the user's browser; False where there is none that shows pages."""
     try:
-        found = webbrowser.get()
+        browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    return found.name not in _TEXT and found.open(page)
+    return browser.name not in _TEXT and browser.open(page)

@@ -48,10 +48,10 @@ SHOTS: Mapping[str, Shot] = {
 
 def browser_path() -> str:
     """Return the browser of this machine; InputError if there is none."""
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if path is None:
         raise InputError("chromium is not installed: apt install chromium")
-    return found
+    return path
 
 
 def take(work: Demo, running: "Future[Any]", folder: Path) -> list[Path]:

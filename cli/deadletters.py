@@ -30,13 +30,13 @@ def deadletters(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write all of them with their contents to FILE, one JSON object per line; only you"
+            help="Write them all, with their contents, to FILE, one JSON object per line; only you"
             " can read it.",
         ),
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Send the corrected records of such a file."),
+        typer.Option(metavar="FILE", help="Send the corrected records of an exported file."),
     ] = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -44,8 +44,11 @@ def deadletters(
 ) -> None:
     """Count the records that could not be used, by reason and topic.
 
-    To correct some: `--export FILE`, edit the values, delete the lines that should not be sent,
-    then `--replay FILE`. Either all are sent, or none if one of them is still bad.
+    To correct some of them, export them to a file, edit their values, delete the other lines, and
+    replay the file. Either all are sent, or none if one of them is still bad.
+
+    Examples: `hb deadletters --show 10`, `hb deadletters --export dead.jsonl`, `hb deadletters
+    --replay dead.jsonl`.
     """
     if sum(bool(option) for option in (show, export, replay)) > 1:
         raise typer.BadParameter("--show, --export and --replay cannot be combined")
@@ -110,14 +113,14 @@ def _report(summary: "Summary") -> dict[str, Any]:
             for (reason, topic), count in summary.counts.most_common()
         ],
         "letters": [
-            {name: getattr(each, name) for name in each.__struct_fields__ if name not in hidden}
-            for each in summary.last
+            {name: getattr(letter, name) for name in letter.__struct_fields__ if name not in hidden}
+            for letter in summary.last
         ],
     }
 
 
 def _meaning(code: str) -> str:
-    from schemas.reasons import Reason
+    from schemas.refusals import Reason
 
     known = {reason.value: reason.meaning for reason in Reason}
     return known.get(code, "this version does not know this reason")

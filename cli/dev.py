@@ -1,5 +1,6 @@
 """`hb test`, `check`, `dashboards`, `docs`, `build`: for those who change the code, in a clone."""
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -36,24 +37,27 @@ def register(app: typer.Typer) -> None:
 
 
 def test(context: typer.Context) -> None:
-    """Run the whole suite, or what you name (`hb test -k ledger`, as for pytest)."""
+    """Run the test suite, or part of it: arguments go to pytest (`hb test -k ledger -x`)."""
     _need_checkout("test")
     arguments = context.args or SPREAD
     # pytest gets what the user typed, unchanged.
-    sys.exit(subprocess.call([sys.executable, "-m", "pytest", *arguments], cwd=ROOT))  # noqa: S603
+    command = [sys.executable, "-m", "pytest", *arguments]
+    sys.exit(subprocess.call(command, cwd=ROOT, env=_caching()))  # noqa: S603
 
 
 def check() -> None:
     """Run everything that must hold before a commit: ruff, mypy, import-linter, tests, coverage.
 
-    Also whether weaknesses of a locked package are known, if the package index can be asked.
+    It also lets pip-audit ask for known vulnerabilities of the locked packages, where it can.
+
+    Example: `hb check`.
     """
     from cli import supply_chain
 
     _need_checkout("check")
     steps = {
         **CHECKS,
-        "weaknesses": ["python", "-m", supply_chain.__name__],
+        "vulnerabilities": ["python", "-m", supply_chain.__name__],
         "tests": ["pytest", *SPREAD, "-m", "not checks", "--cov", "--cov-report=term"],
     }
     failed = [name for name, step in steps.items() if not _passes(name, step)]
@@ -64,13 +68,19 @@ def check() -> None:
 
 
 def dashboards() -> None:
-    """Regenerate Grafana's dashboards (`deploy/grafana/dashboards`) from their Python."""
+    """Regenerate the Grafana dashboards in `deploy/grafana/dashboards` from their Python code.
+
+    Example: `hb dashboards`.
+    """
     _need_checkout("dashboards")
     sys.exit(subprocess.call([sys.executable, "-m", "deploy.grafana"], cwd=ROOT))
 
 
 def build() -> None:
-    """Build what is released into `dist`: the wheel, the source archive, the client's wheel."""
+    """Build the release into `dist`: the wheel, the source archive and the client's wheel.
+
+    Example: `hb build`.
+    """
     _need_checkout("build")
     from deploy.client.build import build as build_client
 
@@ -80,7 +90,10 @@ def build() -> None:
 
 
 def docs() -> None:
-    """Build the documentation as a site in the folder `site`; a broken link is an error."""
+    """Build the documentation as a site in the folder `site`; a broken link is an error.
+
+    Example: `hb docs`.
+    """
     _need_checkout("docs")
     program = Path(sys.executable).parent / "zensical"
     sys.exit(subprocess.call([program, "build", "--strict"], cwd=ROOT))  # noqa: S603
@@ -89,7 +102,16 @@ def docs() -> None:
 def _passes(name: str, step: list[str]) -> bool:
     typer.secho(f"== {name}: {' '.join(step)}", bold=True, err=True)
     program = Path(sys.executable).parent / step[0]
-    return subprocess.call([program, *step[1:]], cwd=ROOT) == 0  # noqa: S603 - our own list
+    return subprocess.call([program, *step[1:]], cwd=ROOT, env=_caching()) == 0  # noqa: S603 - our own list
+
+
+def _caching() -> dict[str, str]:
+    """Return an environment in which Python keeps what it has compiled.
+
+    Containers often tell it not to. Tests start it hundreds of times, and each time it would
+    compile everything again.
+    """
+    return {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def in_clone(folder: str) -> bool:

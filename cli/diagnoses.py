@@ -52,10 +52,12 @@ def diagnoses(
 ) -> None:
     """Show the latest diagnoses: the answer, its chance, and each learner's opinion.
 
-    With --follow and --limit, it stops after that many new ones. An opinion is the learner's
-    estimated accuracy in the patient's cube with its confidence interval, preceded by the learner's
-    label if it differs from the diagnosis. `?` marks an exploration, `new` a learner without
-    experience there.
+    An opinion is the learner's estimated accuracy in the patient's cube with its confidence
+    interval, preceded by the learner's label if it differs from the diagnosis. `?` marks an
+    exploration, `new` a learner with no experience in that cube. With `--follow` and `--limit`, the
+    command stops after that many new diagnoses.
+
+    Examples: `hb diagnoses`, `hb diagnoses --follow`, `hb diagnoses -n 100 --json`.
     """
     loaded = load(settings, set_)
     view = View(loaded, full_ids)
@@ -167,8 +169,8 @@ class View:
 
     def line(self, diagnosis: "Diagnosis") -> str:
         """Return one diagnosis as a line."""
-        said = f"refer ({diagnosis.label}?)" if referred(diagnosis) else diagnosis.label
-        parts = [_time(diagnosis.at), self._id(diagnosis), said, _chance(diagnosis)]
+        answer = f"refer ({diagnosis.label}?)" if referred(diagnosis) else diagnosis.label
+        parts = [_time(diagnosis.at), self._id(diagnosis), answer, _chance(diagnosis)]
         opinions = zip(self._learners, self._opinions(diagnosis), strict=False)
         return "  ".join([*parts, *(f"{name}: {text}" for name, text in opinions)])
 
@@ -181,14 +183,14 @@ class View:
             label = Text.assemble(("refer", "bold yellow"), f" ({diagnosis.label}?)")
         if not diagnosis.complete:
             label.append(" (incomplete)", "yellow")
-        rest = [Text(each) for each in (_chance(diagnosis), *self._opinions(diagnosis))]
+        rest = [Text(text) for text in (_chance(diagnosis), *self._opinions(diagnosis))]
         shown.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *rest)
 
     def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
-        said = diagnosis.learners
+        opinions = diagnosis.learners
         if self._each:
-            return [_opinion(said.get(name), diagnosis.label) for name in self._learners]
-        agree = sum(opinion.label == diagnosis.label for opinion in said.values())
+            return [_opinion(opinions.get(name), diagnosis.label) for name in self._learners]
+        agree = sum(opinion.label == diagnosis.label for opinion in opinions.values())
         return [f"{agree} of {len(self._learners)} agree"]
 
     def _id(self, diagnosis: "Diagnosis") -> str:
@@ -223,11 +225,11 @@ def _behind(diagnosis: "Diagnosis") -> str:
 
     Where the fusion rule has experts of its own, it is the share of learners.
     """
-    said, weights = diagnosis.learners, diagnosis.weights
-    if weights.keys() != said.keys():
-        weights = dict.fromkeys(said, 1.0)
+    opinions, weights = diagnosis.learners, diagnosis.weights
+    if weights.keys() != opinions.keys():
+        weights = dict.fromkeys(opinions, 1.0)
     whole = sum(weights.values())
-    agree = sum(weights[name] for name in said if said[name].label == diagnosis.label)
+    agree = sum(weights[name] for name in opinions if opinions[name].label == diagnosis.label)
     return f"{agree / whole:.0%}" if whole else "-"
 
 
@@ -237,14 +239,14 @@ def _opinion(opinion: "Opinion | None", decided: str) -> str:
         return "missing"
     if opinion.label is None:
         return "no opinion"
-    said = "" if opinion.label == decided else f"{opinion.label} "
+    label = "" if opinion.label == decided else f"{opinion.label} "
     exploring = "?" if opinion.exploring else ""
     if opinion.accuracy is None or not opinion.trials:
-        return f"{said}new{exploring}"
+        return f"{label}new{exploring}"
     sure = f"{opinion.accuracy:.0%}"
     if opinion.low is not None and opinion.high is not None:
         sure += f" ({100 * opinion.low:.0f}-{100 * opinion.high:.0f})"
-    return f"{said}{sure}{exploring}"
+    return f"{label}{sure}{exploring}"
 
 
 def _time(at: int) -> str:

@@ -21,15 +21,17 @@ def register(app: typer.Typer) -> None:
 
 
 def diagnosis(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The patient.")],  # noqa: A002 - the record's own word
+    id: Annotated[str, typer.Argument(metavar="ID", help="The patient's id.")],  # noqa: A002 - the record's own word
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the diagnosis of one patient, what it rests on, and the label once it is known.
+    """Show one patient's diagnosis, what it rests on, and the label once it is known.
 
-    Learners that publish their reasons (learners.NAME.reasons) show how much each feature moved
-    the log-odds, the largest first, if this user may read them.
+    For learners that publish their reasons (learners.NAME.reasons), it also shows how much each
+    feature moved the log-odds, largest first, if this user may read them.
+
+    Example: `hb diagnosis a17`.
     """
     import msgspec
 
@@ -37,13 +39,15 @@ def diagnosis(
     from agents.clients.pseudonyms import Pseudonyms
 
     loaded = load(settings, set_)
-    found = asyncio.run(find_patient(loaded, Pseudonyms(loaded).id(id)))
-    if found.diagnosis is None:
-        raise InputError("no diagnosis of this patient is on the topic: none yet, or none any more")
+    patient = asyncio.run(find_patient(loaded, Pseudonyms(loaded).id(id)))
+    if patient.diagnosis is None:
+        raise InputError(
+            "the topic has no diagnosis of this patient: there is none yet, or it is no longer kept"
+        )
     if json:
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(patient))
         return
-    for line in described(found):
+    for line in described(patient):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -51,31 +55,31 @@ def described(patient: "Patient") -> Iterator[str]:
     """Return a diagnosis in sentences."""
     from schemas.records import REFER
 
-    made, label = patient.diagnosis, patient.label
-    if made is None:
+    answer, label = patient.diagnosis, patient.label
+    if answer is None:
         return
-    if made.answer == REFER:
-        left = ", ".join(made.cannot_exclude) or "no label fits"
-        yield f"refer; cannot be excluded: {left} (best guess: {made.label})"
+    if answer.answer == REFER:
+        left = ", ".join(answer.cannot_exclude) or "no label fits"
+        yield f"refer; cannot be excluded: {left} (best guess: {answer.label})"
     else:
-        yield f"answer: {made.label}"
-    if made.chance is not None:
-        yield "chance: " + ", ".join(f"{name} {share:.1%}" for name, share in made.chance.items())
-    record = made.track_record
+        yield f"answer: {answer.label}"
+    if answer.chance is not None:
+        yield "chance: " + ", ".join(f"{name} {share:.1%}" for name, share in answer.chance.items())
+    record = answer.track_record
     if record is not None and record.cases:
         yield (
             f"track record: of {record.cases:,} diagnosed like this before,"
             f" {record.right / record.cases:.0%} were right"
             f" ({100 * record.low:.0f} to {100 * record.high:.0f} %)"
         )
-    if made.why:
-        yield f"to know: {', '.join(why.replace('_', ' ') for why in made.why)}"
-    for name, opinion in made.learners.items():
-        yield f"  {name}: {_opinion(opinion)}, weight {made.weights.get(name, 0.0):.2f}"
+    if answer.why:
+        yield f"to know: {', '.join(why.replace('_', ' ') for why in answer.why)}"
+    for name, opinion in answer.learners.items():
+        yield f"  {name}: {_opinion(opinion)}, weight {answer.weights.get(name, 0.0):.2f}"
         if name in patient.reasons:
             yield from _because(patient.reasons[name])
-    if made.missing:
-        yield f"  missing: {', '.join(made.missing)}"
+    if answer.missing:
+        yield f"  missing: {', '.join(answer.missing)}"
     yield f"label: {'not known yet' if label is None else label}"
     if patient.denied:
         yield f"not shown, because this user may not read it: {', '.join(patient.denied)}"

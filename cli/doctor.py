@@ -27,11 +27,13 @@ def register(app: typer.Typer) -> None:
 def doctor(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
-    """Look at packages, disk, ports, broker, clocks, topics and state; say what to do.
+    """Check packages, disk, ports, broker, clocks, topics and state, and say what to do.
 
-    Each line is ok, a warning or trouble, with its remedy; exit code 1 if there is trouble.
-    Without a settings file only this machine is looked at. To compare the clocks a topic is made
-    and deleted, if this user may.
+    Each line says ok, warning or trouble, and how to put it right; the exit code is 1 if there is
+    trouble. Without a settings file only this machine is checked. To compare the clocks, a topic
+    is created and deleted again, if this user may do that.
+
+    Examples: `hb doctor`, `hb doctor --settings deploy/ensemble.toml`.
     """
     findings = asyncio.run(_collect(settings, set_ or [], show=not json))
     if json:
@@ -58,7 +60,7 @@ async def _examine(file: Path | None, overrides: list[str]) -> "AsyncIterator[Fi
         yield finding
     path = settings_path(file)
     if file is None and not path.exists():
-        yield Finding("settings", "warning", f"there is no {path}", "make one with: hb init")
+        yield Finding("settings", "warning", f"there is no {path}", "create one with: hb init")
         return
     try:
         loaded = load_settings(file, overrides)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 FilesArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[FILE]...",
-        help="Settings files, one for each ensemble.  [default: that of --settings]",
+        metavar="FILE",
+        help="Settings files, one for each ensemble.  [default: the one of --settings]",
         show_default=False,
     ),
 ]
@@ -30,7 +30,7 @@ def load_all(
 
     chosen = files or [settings_path(settings)]
     if len({file.absolute() for file in chosen}) < len(chosen):
-        raise InputError("a settings file is given twice")
+        raise InputError("a settings file was given twice")
     return {file.absolute(): load(file, overrides) for file in chosen}
 
 
@@ -41,7 +41,7 @@ def in_folder(settings: Path | None) -> list[Path]:
     folder = settings_path(settings).absolute().parent
     files = [file for file in sorted(folder.glob("*.toml")) if _is_ensemble(file)]
     if not files:
-        raise InputError(f"no settings file in {folder}: hb init writes one")
+        raise InputError(f"there is no settings file in {folder}; hb init writes one")
     return files
 
 

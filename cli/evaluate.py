@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.features import reading
-from cli.init import IdOption, LabelOption, LearnerOption, PositiveOption, SubjectOption, show_data
+from cli.init import (
+    IdOption,
+    LabelOption,
+    LearnerOption,
+    LearnersOption,
+    PositiveOption,
+    SubjectOption,
+    show_data,
+)
 from cli.output import JsonOption, err, out, print_json, table
-from learners.scores.wording import RATES, percent
+from learners.scores.wording import RATES, give_or_take
 
 if TYPE_CHECKING:
     from audit.evaluation.evaluate import Evaluation
@@ -33,27 +41,25 @@ def evaluate(
     id_column: IdOption = None,
     subject: SubjectOption = None,
     learner: LearnerOption = None,
-    learners: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many learners share the features.  [default: suggested]"),
-    ] = None,
+    learners: LearnersOption = None,
     label_delay: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Each label is known N patients later."),
+        typer.Option(metavar="N", min=0, help="Each label arrives N patients later."),
     ] = 0,
-    limit: Annotated[
-        int, typer.Option(min=1, help="How many rows of the file the passes take.")
-    ] = _ROWS,
+    limit: Annotated[int, typer.Option(min=1, help="How many rows of the file to use.")] = _ROWS,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with figures, too.")
+        Path | None, typer.Option(metavar="FILE", help="Also write a page with figures.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Report on the data of a file, and try the proposed settings and others on it.
+    """Report on a data file, and try the proposed settings and a few others on it.
 
-    Each patient is diagnosed before its label is known, by the learners that the pipeline runs,
-    beside the majority class and a logistic regression that sees all features. No broker is needed,
-    and nothing is written but what --html asks for.
+    Each patient is diagnosed before its label is known, by the same learners as in the pipeline.
+    The majority class and a logistic regression that sees all features are there for comparison. It
+    needs no broker, and writes nothing except the page of `--html`.
+
+    Examples: `hb evaluate patients.csv`, or `hb evaluate patients.csv --label outcome --positive
+    ill --label-delay 100 --html report.html`.
     """
     from audit.evaluation.evaluate import evaluate as evaluated
     from audit.evaluation.page import page
@@ -64,11 +70,11 @@ def evaluate(
         raise typer.BadParameter("--learner and --learners cannot be combined")
     wishes = Wishes(label, positive, id_column, learners, learner or (), subject=subject)
     with reading(file.stat().st_size if file.exists() else 0, f"reading {file.name}") as advance:
-        found = propose(file, wishes, advance)
+        proposal = propose(file, wishes, advance)
     if not json:
-        show_data(found)
+        show_data(proposal)
     with _shown() as progress:
-        result = evaluated(file, found, delay=label_delay, limit=limit, progress=progress)
+        result = evaluated(file, proposal, delay=label_delay, limit=limit, progress=progress)
     if html is not None:
         replace_text(html, page(result))
     if json:
@@ -96,31 +102,40 @@ def _shown() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _show(result: "Evaluation") -> None:
-    from audit.evaluation.outcome import lead
-
-    rate, *others = RATES.values()
-    numbers = (rate, "±", *others, "useful after")
+    numbers = (*RATES.values(), "useful after")
     when = f"labels {result.delay:,} patients late" if result.delay else "each label at once"
     shown = table(f"{result.used:,} patients, {when}", "", *numbers, right=numbers)
     for tried in result.passes():
         rates = tried.outcome.rates()
         useful = f"{tried.useful:,} labels" if tried.useful else "-"
-        shares = [percent(rates[name]) for name in ("PER", "PER_se", "FNR", "FPR")]
+        shares = [give_or_take(rates[r.upper()], rates[f"{r.upper()}_se"]) for r in RATES]
         shown.add_row(tried.name, *shares, useful)
     out.print(shown)
     if result.again:
         out.print(
-            f"{result.again:,} rows are later visits of people who had come before: learned from,"
-            " and not judged by",
+            f"{result.again:,} rows are later visits of people seen before: they are learned from,"
+            " but not scored",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
     if result.refused:
         out.print(f"{result.refused:,} rows could not be used", markup=False)
-    gain, error = lead(result.best.outcome, result.logistic.outcome)
-    sides = "fewer" if gain >= 0 else "more"
     out.print(
-        f"{result.best.name}: {percent(abs(gain))} {sides} errors than the logistic regression"
-        f" (± {percent(error)}). To write these settings:",
+        f"{result.best.name}, against the logistic regression: {_compared(result)}."
+        " To write these settings:",
         markup=False, highlight=False, soft_wrap=True,
     )  # fmt: skip
     out.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _compared(result: "Evaluation") -> str:
+    """Say how the best settings' rates compare with the logistic regression's."""
+    from audit.evaluation.outcome import leads
+
+    found = leads(result.best.outcome, result.logistic.outcome)
+    said = []
+    for name, word in RATES.items():
+        gain, error = found[name.upper()]
+        if gain is not None and error is not None:
+            sides = "lower" if gain >= 0 else "higher"
+            said.append(f"{word} {give_or_take(abs(gain), error, 'points')} {sides}")
+    return ", ".join(said)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     no_args_is_help=True,
-    help="Reproduce the paper's evaluation, and what goes beyond it. All seeded.",
+    help="Reproduce the paper's evaluation, and go beyond it; everything is seeded.",
 )
 Runs = Annotated[int, typer.Option(min=2, help="Independent runs; the paper has 50.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed for everything that is random.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few, short runs: does it work?")]
 QUICK_RUNS = 4
 
@@ -42,16 +42,19 @@ def _missing() -> None:
 
 @group.command(name="list")
 def list_(as_json: JsonOption = False) -> None:
-    """List the experiments and what they take."""
+    """List the experiments and how long they take.
+
+    Example: `hb experiments list`.
+    """
     from experiments.catalogue import CATALOGUE
 
     if as_json:
         print_json({"experiments": {name: asdict(one) for name, one in CATALOGUE.items()}})
         return
-    made = table("Experiments", "name", "shows", "about", right=("about",))
+    rows = table("Experiments", "name", "shows", "about", right=("about",))
     for name, one in CATALOGUE.items():
-        made.add_row(name, one.summary, f"{one.seconds:.0f} s")
-    out.print(made)
+        rows.add_row(name, one.summary, f"{one.seconds:.0f} s")
+    out.print(rows)
 
 
 @group.command(name="all")
@@ -60,24 +63,28 @@ def all_(  # noqa: PLR0917 - options, which nobody passes by position
     seed: Seed = 2017,
     quick: Quick = False,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this one; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this one; may be given more than once."),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Do again what is stored already.")
+        bool, typer.Option("--fresh", help="Run again even what has been stored.")
     ] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Where results and report go.  [default: docs/results; --quick: a temporary one]",
+            help="Where to write results and report.  [default: docs/results; with --quick a"
+            " temporary folder]",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run all experiments and write the report: one HTML page, and Markdown with images.
 
-    What was finished is kept in DIR; an interrupted run goes on where it stopped.
+    Finished experiments are kept in DIR; an interrupted run continues where it stopped.
+
+    Examples: `hb experiments all --quick`, `hb experiments all --only table1 --out /tmp/results`.
     """
     from experiments.catalogue import CATALOGUE
     from experiments.report.store import Store
@@ -85,11 +92,11 @@ def all_(  # noqa: PLR0917 - options, which nobody passes by position
 
     folder = folder or (Path(gettempdir(), "hb-quick-results") if quick else Path("docs/results"))
     options = _options(runs, seed, quick)
-    made = _collect(_known(only or list(CATALOGUE)), Store(folder / "json"), options, fresh)
+    results = _collect(_known(only or list(CATALOGUE)), Store(folder / "json"), options, fresh)
     every = {name: Store(folder / "json").latest(name) for name in CATALOGUE}
     paths = write_report({n: r for n, r in every.items() if r is not None}, folder)
     if as_json:
-        print_json({"figures": {n: r.figures for n, r in made.items() if r is not None}})
+        print_json({"figures": {n: r.figures for n, r in results.items() if r is not None}})
         return
     for path in paths:
         err.print(f"wrote {path}", highlight=False)
@@ -101,17 +108,17 @@ def _collect(
     """Return the results, running those that are not stored yet."""
     from experiments.runner import run_each
 
-    made = {name: _stored(store, name, options, fresh) for name in names}
-    todo = [name for name, result in made.items() if result is None]
+    results = {name: _stored(store, name, options, fresh) for name in names}
+    todo = [name for name, result in results.items() if result is None]
     with bars(todo, options) as shown:
 
         def done(name: str, result: "Result") -> None:
             store.save(name, _key(name, options), result)
-            made[name] = result
+            results[name] = result
             shown.done(name, result)
 
         run_each(todo, options, ticked=shown.tick, done=done)
-    return made
+    return results
 
 
 def _one(name: str) -> Any:
@@ -138,7 +145,8 @@ def _register_each() -> None:
     from experiments.catalogue import CATALOGUE
 
     for name, one in CATALOGUE.items():
-        group.command(name=name, help=f"{one.summary}.")(_one(name))
+        text = f"{one.summary}.\n\nExample: `hb experiments {name} --quick`."
+        group.command(name=name, help=text)(_one(name))
 
 
 def _options(runs: int, seed: int, quick: bool) -> "Options":
@@ -153,7 +161,7 @@ def _known(names: list[str]) -> list[str]:
 
     for name in names:
         if name not in CATALOGUE:
-            raise InputError(f"no experiment is called {name}; there are {', '.join(CATALOGUE)}")
+            raise InputError(f"there is no experiment {name}; there are {', '.join(CATALOGUE)}")
     return names
 
 
@@ -165,8 +173,8 @@ def _key(name: str, options: "Options") -> dict[str, Any]:
 
 
 def _stored(store: Any, name: str, options: "Options", fresh: bool) -> "Result | None":
-    found: Result | None = None if fresh else store.load(name, _key(name, options))
-    return found
+    result: Result | None = None if fresh else store.load(name, _key(name, options))
+    return result
 
 
 def show(result: "Result") -> None:
@@ -186,7 +194,7 @@ def _rich(one: "Table") -> Any:
         for k, column in enumerate(one.columns)
         if all(not isinstance(row[k], str) for row in one.rows)
     )
-    made = table(one.title, *one.columns, right=numbers)
+    rows = table(one.title, *one.columns, right=numbers)
     for row in one.rows:
-        made.add_row(*(cell(value, one.digits) for value in row))
-    return made
+        rows.add_row(*(cell(value, one.digits) for value in row))
+    return rows

@@ -13,7 +13,7 @@ from cli.settings import SettingsOption
 if TYPE_CHECKING:
     from settings.proposing.refit import Change
 
-group = typer.Typer(no_args_is_help=True, help="Learn ranges, means and categories of features.")
+group = typer.Typer(no_args_is_help=True, help="Fit features' ranges, means and categories.")
 _BIG = 2_000_000
 """Size in bytes above which reading takes long enough to show a bar."""
 
@@ -37,7 +37,7 @@ def fit(
     scale: Annotated[
         Literal["minmax", "zlog", "quantile"] | None,
         typer.Option(
-            help="Scale all real features so: `minmax` by range, `zlog` by z-score, `quantile` by"
+            help="How to scale all numbers: `minmax` by range, `zlog` by z-score, `quantile` by"
             " rank.",
             show_default="each keeps its own",
         ),
@@ -47,10 +47,12 @@ def fit(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Learn ranges, means, knots and categories from DATA.CSV and write them into the settings.
+    """Fit ranges, means, knots and categories to DATA.CSV and write them into the settings file.
 
-    Comments and layout of the settings file stay as they are. Blank cells are skipped and counted.
-    Known categories stay, new ones are added.
+    The file's comments and layout stay as they are. Blank cells are skipped and counted. Known
+    categories stay, new ones are added.
+
+    Examples: `hb features fit patients.csv --dry-run`, `hb features fit patients.csv --scale zlog`.
     """
     from settings.loading import settings_path
     from settings.proposing.csv_file import CsvFile
@@ -99,7 +101,7 @@ def _report(changes: "list[Change]") -> list[dict[str, Any]]:
 
 
 def _print(changes: "list[Change]") -> None:
-    made = table(
+    rows = table(
         "", "learner", "feature", "scale", "learned", "before", "blanks", right=("blanks",)
     )
     for change in changes:
@@ -108,8 +110,8 @@ def _print(changes: "list[Change]") -> None:
         )
         before = _words(change.before) if change.changed else "the same"
         blanks = str(change.blanks or "")
-        made.add_row(change.owner, change.feature, scale, _words(change.after), before, blanks)
-    out.print(made)
+        rows.add_row(change.owner, change.feature, scale, _words(change.after), before, blanks)
+    out.print(rows)
 
 
 def _words(numbers: dict[str, Any]) -> str:

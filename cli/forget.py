@@ -23,41 +23,44 @@ def forget(
     ids: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ID…",
-            help="The patients' ids; `-` reads them from standard input, one on a line, so that"
-            " they are not kept in the shell's history.",
+            metavar="ID",
+            help="The patients' ids; `-` reads them from standard input, one per line, which keeps"
+            " them out of the shell's history.",
         ),
     ] = None,
     *,
     subject: Annotated[
         str | None,
-        typer.Option(metavar="S", help="All visits of this person, by the subject of the records."),
+        typer.Option(metavar="S", help="All visits of the person with this subject."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what is kept, and where.")
+        bool, typer.Option("--dry-run", help="Only show what is kept, and where.")
     ] = False,
     purge: Annotated[
         bool,
         typer.Option(
             "--purge",
             help="Do not wait for retention: remove the records from the topics as soon as their"
-            " file is closed (a tenth of the retention, at most a day), and with them everything"
-            " of everybody up to the end of that file. `hb audit` and `hb replay` see only what is"
-            " left.",
+            " file is closed (a tenth of the retention, at most a day). This also removes all other"
+            " patients' records up to the end of that file; `hb audit` and `hb replay` then see"
+            " only what is left.",
         ),
     ] = False,
     wait: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait for the workers to drop what they keep.")
+        float, typer.Option(min=0, help="How many seconds to wait for the workers to do it.")
     ] = 60.0,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Erase patients: `hb forget ID`, or `hb forget --subject S` for all visits of a person.
+    """Erase patients, or all visits of a person.
 
-    Workers drop what they keep of them, and whatever still comes about them. Records on topics go
-    by retention, or at once with `--purge`. What was learned stays: it is sums over patients. Exit
-    code 1 if a worker has not done its part; it will as soon as it runs.
+    Workers drop what they keep about them, and whatever arrives about them later. Their records
+    disappear from the topics with retention, or at once with `--purge`. What was learned stays: it
+    consists of sums over patients. The exit code is 1 if a worker has not done its part yet; it
+    will as soon as it runs.
+
+    Examples: `hb forget a17 b02`, `hb forget --subject s5 --dry-run`, `hb forget a17 --purge`.
     """
     from agents.clients.forgetting import forget as run
     from agents.clients.forgetting import ids_of
@@ -135,15 +138,15 @@ def _print(done: "Forgotten", *, dry_run: bool) -> None:
     for state in report["state"]:
         when = f"{_by(state['gone_by_ms'])}, the id itself {_by(state['id_gone_by_ms'])}"
         if dry_run:
-            when = "with the label, or when its time is over"
+            when = "when the label arrives, or its time is over"
         shown.add_row(state["changelog"], f"{state['patients']:,}", when)
     out.print(shown)
     if dry_run:
         return
     if done.missing:
         out.print(
-            f"erasure sent; not confirmed yet by {', '.join(done.missing)}: it is done as soon as"
-            " their workers run; run this again to see",
+            f"erasure sent, but not yet confirmed by {', '.join(done.missing)}: their workers will"
+            " do it as soon as they run; run this command again to see",
             style="yellow",
         )
     else:

@@ -18,33 +18,37 @@ def fuzz(
     *,
     seconds: Annotated[
         float | None,
-        typer.Option(min=1.0, help="How long; until Ctrl-C if not given.", show_default=False),
+        typer.Option(min=1.0, help="How long to run.  [default: until Ctrl-C]", show_default=False),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Repeat the inputs of this seed.", show_default=False)
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(help="Only this one; may be given again.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Only this decoder; may be given more than once.",
+            show_default=False,
+        ),
     ] = None,
     keep: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write inputs that break something here.", show_default=False
+            metavar="DIR", help="Write inputs that break something to DIR.", show_default=False
         ),
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Try one input, kept before, on --target.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Try one kept input on --target.", show_default=False),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Give every decoder odd inputs: each must take them or refuse them with its own error.
+    """Feed odd inputs to every decoder: each must accept them, or refuse them with its own error.
 
-    Readers of records, files of patients, the settings file, the client, stored state and models,
-    changelogs, and the worker's pages. Exit code 1 if anything else happens.
+    Decoders are the readers of records, patient files, the settings file, the client, stored state
+    and models, changelogs, and the worker's pages. The exit code is 1 if anything else happens.
+
+    Examples: `hb fuzz --seconds 60`, `hb fuzz --seed 7 --keep broken/`.
     """
     need_clone("bench", "fuzz")
     interrupt_on_sigterm()
@@ -57,12 +61,12 @@ def fuzz(
     # Every refusal would be logged.
     logging.disable(logging.CRITICAL)
 
-    def say(found: Finding) -> None:
-        err.print(f"{found.target}: {found.what} at {found.where}", markup=False)
+    def say(finding: Finding) -> None:
+        err.print(f"{finding.target}: {finding.what} at {finding.where}", markup=False)
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
-            name = f"{found.target} {found.what} {found.where}".replace(" ", "-")
-            (keep / name.replace("/", "-")).write_bytes(found.data)
+            name = f"{finding.target} {finding.what} {finding.where}".replace(" ", "-")
+            (keep / name.replace("/", "-")).write_bytes(finding.data)
 
     if replay is not None:
         report = again(replay.read_bytes(), target or (), say)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LabelOption = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="The column of the labels.  [default: guessed]"),
+    typer.Option(metavar="COLUMN", help="The column with the labels.  [default: guessed]"),
 ]
 PositiveOption = Annotated[
     str | None,
@@ -25,24 +25,29 @@ PositiveOption = Annotated[
 ]
 IdOption = Annotated[
     str | None,
-    typer.Option("--id", metavar="COLUMN", help="The column of ids.  [default: guessed]"),
+    typer.Option("--id", metavar="COLUMN", help="The column with the ids.  [default: guessed]"),
 ]
 SubjectOption = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The column that says whose visit a row is.  [default: ids that come again]",
+        help="The column that names the person, if people come again."
+        "  [default: the id column, if ids repeat]",
     ),
 ]
 LearnerOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=COLUMN,…",
-        help="A learner and its features; once for each learner.  [default: suggested]",
+        help="A learner and its features; repeat it for each learner.  [default: suggested]",
     ),
 ]
+LearnersOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="How many learners share the features.  [default: suggested]"),
+]
 
-_EXISTS = "{file} exists already; --force replaces it, --out writes another"
+_EXISTS = "{file} already exists; --force replaces it, --out FILE writes another one"
 
 
 def register(app: typer.Typer) -> None:
@@ -54,13 +59,11 @@ def init(
     *,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="A CSV file of your own; its header names the features."
-        ),
+        typer.Argument(metavar="FILE", help="Your CSV file; its header names the features."),
     ] = None,
     dataset: Annotated[
         Literal["wdbc"] | None,
-        typer.Option(help="Breast cancer (Wisconsin), 30 features.  [default, without FILE]"),
+        typer.Option(help="Breast cancer (Wisconsin), 30 features.  [default if there is no FILE]"),
     ] = None,
     csv: Annotated[
         Path | None,
@@ -71,15 +74,12 @@ def init(
     id_column: IdOption = None,
     subject: SubjectOption = None,
     learner: LearnerOption = None,
-    learners: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many learners share the features.  [default: suggested]"),
-    ] = None,
+    learners: LearnersOption = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Decides which learner gets which of WDBC's features.")
+        int, typer.Option(min=0, help="Decides which learner sees which of WDBC's features.")
     ] = 0,
     paper: Annotated[
-        bool, typer.Option("--paper", help="The setting of the paper's experiments.")
+        bool, typer.Option("--paper", help="Use the settings of the paper's experiments.")
     ] = False,
     scale: Annotated[
         Literal["online", "minmax", "zlog", "quantile"] | None,
@@ -92,7 +92,7 @@ def init(
     bound: Annotated[
         bool,
         typer.Option(
-            "--bound", help="A fusion mode with a regret bound, at the cost of some errors."
+            "--bound", help="Use a fusion mode with a regret bound; it makes a few more errors."
         ),
     ] = False,
     output: Annotated[
@@ -101,11 +101,14 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Write a settings file with comments, for a CSV file of your own or for the WDBC data.
+    """Write a commented settings file for a CSV file of yours, or for the WDBC data.
 
-    It is sound as it is, and each choice is explained beside it. What the file does not say is
-    guessed, and said; a report on the data comes first. Scales are learned online, so that nothing
-    of the data is known beforehand.
+    It works as written, and comments explain each choice. The command first reports on the data,
+    and tells you what it had to guess. Scales are learned online by default, so nothing is known
+    about the data beforehand.
+
+    Examples: `hb init patients.csv --label outcome --positive ill`, or with named learners
+    `hb init patients.csv --learner imaging=radius,texture --learner history=age,site`.
     """
     from settings.proposing.from_csv import Wishes, propose
     from settings.proposing.refit import replace_text
@@ -114,13 +117,13 @@ def init(
         raise InputError(_EXISTS.format(file=output))
     if paper and bound:
         raise typer.BadParameter(
-            "--paper and --bound cannot be combined: the paper's fusion has a bound"
+            "--paper and --bound cannot be combined: the paper's fusion already has a bound"
         )
     if file is not None and csv is not None:
         raise typer.BadParameter("give the file once: FILE or --csv FILE")
     if learner and learners:
         raise typer.BadParameter("--learner and --learners cannot be combined")
-    data, found = file or csv, None
+    data, csv_proposal = file or csv, None
     if data is None:
         _refuse_csv_options(
             label=label,
@@ -137,11 +140,11 @@ def init(
         scaled = scale or ("zlog" if paper else "online")
         wishes = Wishes(label, positive, id_column, learners, learner or (), scaled, subject)
         with reading(data.stat().st_size if data.exists() else 0, f"reading {data.name}") as step:
-            found = propose(data, wishes, step)
-        proposal = replace(found.proposal, paper=paper)
+            csv_proposal = propose(data, wishes, step)
+        proposal = replace(csv_proposal.proposal, paper=paper)
     text = checked_text(replace(proposal, bound=bound), output)
     replace_text(output, text)
-    _report(proposal, output, json, found)
+    _report(proposal, output, json, csv_proposal)
 
 
 def checked_text(proposal: "Proposal", file: Path) -> str:
@@ -189,25 +192,30 @@ def _dealt(features: Sequence[Any], learners: int | None) -> dict[str, list[Any]
     from settings.proposing.proposal import split
 
     if len(features) < (learners or 1):
-        raise InputError(f"there are {len(features)} features for {learners or 1} learners")
+        raise InputError(
+            f"{len(features)} features are too few for {learners or 1} learners: each needs one"
+        )
     return split(features, learners or min(3, len(features)))
 
 
 def _report(
-    proposal: "Proposal", file: Path, json: bool, found: "CsvProposal | None" = None
+    proposal: "Proposal", file: Path, json: bool, csv_proposal: "CsvProposal | None" = None
 ) -> None:
     if json:
         learners = {n: [f["name"] for f in fs] for n, fs in proposal.learners.items()}
         report: dict[str, Any] = {"file": str(file), "name": proposal.name, "learners": learners}
         report |= {"id": proposal.id_column, "label": proposal.label_column}
         report |= {"left_out": dict(proposal.left_out)}
-        if found is not None:
-            report |= {"data": found.report.figures(), "warnings": list(found.report.warnings)}
-            report |= {"guessed": found.guessed, "split": found.reason}
+        if csv_proposal is not None:
+            report |= {
+                "data": csv_proposal.report.figures(),
+                "warnings": list(csv_proposal.report.warnings),
+            }
+            report |= {"guessed": csv_proposal.guessed, "split": csv_proposal.reason}
         print_json(report)
         return
-    if found is not None:
-        show_data(found)
+    if csv_proposal is not None:
+        show_data(csv_proposal)
     counts = ", ".join(f"{n} {len(fs)}" for n, fs in proposal.learners.items())
     ids = f"ids in column {proposal.id_column}" if proposal.id_column else "ids will be generated"
     out.print(
@@ -217,16 +225,18 @@ def _report(
     out.print("Read it and change what you like; `hb settings check` validates it.")
 
 
-def show_data(found: "CsvProposal") -> None:
+def show_data(proposal: "CsvProposal") -> None:
     """Print the report on the data, what was guessed, and why features are split as they are."""
-    for line in found.report.sentences():
-        warning = line in found.report.warnings
+    for line in proposal.report.sentences():
+        warning = line in proposal.report.warnings
         style = "yellow" if warning or line.startswith("left out") else None
         err.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
-    for option, value in found.guessed.items():
+    for option, value in proposal.guessed.items():
         err.print(f"guessed: --{option} {value}", style="yellow", markup=False, soft_wrap=True)
     named = "; ".join(
         f"{name}: {', '.join(str(f['name']) for f in features)}"
-        for name, features in found.proposal.learners.items()
+        for name, features in proposal.proposal.learners.items()
     )
-    err.print(f"learners ({found.reason}): {named}", markup=False, highlight=False, soft_wrap=True)
+    err.print(
+        f"learners ({proposal.reason}): {named}", markup=False, highlight=False, soft_wrap=True
+    )

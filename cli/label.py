@@ -19,7 +19,7 @@ def label(
     *,
     pairs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID=LABEL…", help="Patients and their true labels."),
+        typer.Argument(metavar="ID=LABEL", help="Patients and their true labels."),
     ] = None,
     file: Annotated[
         Path | None,
@@ -30,7 +30,7 @@ def label(
     amend: Annotated[
         bool,
         typer.Option(
-            "--amend", help="They count whatever was said before; otherwise the first label does."
+            "--amend", help="Replace labels given earlier; without it, the first label counts."
         ),
     ] = False,
     withdraw: Annotated[
@@ -44,11 +44,14 @@ def label(
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Publish true labels: `hb label a17=malignant b02=benign`, or from a file.
+    """Publish true labels.
 
-    All are published, or none if one of them cannot be used. The first label of a patient counts,
-    and a different one is refused. To correct it: `hb label --amend a17=benign`. To take it back:
-    `hb label --withdraw a17`. Both can be done for ensemble.amend_ttl after the first label.
+    Either all are published, or none if one of them cannot be used. A patient's first label counts,
+    and a different one is refused unless it amends the first. Labels can be amended or withdrawn
+    until ensemble.amend_ttl after the first one.
+
+    Examples: `hb label a17=malignant b02=benign`, `hb label --file labels.csv`, `hb label --amend
+    a17=benign`, `hb label --withdraw a17`.
     """
     from agents.clients.label_publishing import pairs_in, pairs_of, publish_labels, withdrawals
 
@@ -56,13 +59,13 @@ def label(
     if not pairs and file is None and not taken:
         raise typer.BadParameter("give ID=LABEL, a --file, or --withdraw ID")
     loaded = load(settings, set_)
-    found = pairs_of(pairs or ()) + (pairs_in(file, loaded) if file else []) + taken
-    count = asyncio.run(publish_labels(loaded, found, amends=amend)) - len(taken)
+    labels = pairs_of(pairs or ()) + (pairs_in(file, loaded) if file else []) + taken
+    count = asyncio.run(publish_labels(loaded, labels, amends=amend)) - len(taken)
     if json:
         print_json({"labels": count, "withdrawn": len(taken), "amends": amend})
         return
-    said = [_words(count, "label"), _words(len(taken), "withdrawal")]
-    out.print(f"published: {', '.join(filter(None, said))}", highlight=False)
+    parts = [_words(count, "label"), _words(len(taken), "withdrawal")]
+    out.print(f"published: {', '.join(filter(None, parts))}", highlight=False)
 
 
 def _words(count: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""The options of commands that write a log."""
+"""The options of commands that write or show a log."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,11 +9,15 @@ if TYPE_CHECKING:
 
 LogFormatOption = Annotated[
     Literal["text", "json"],
-    typer.Option("--log-format", help="Lines for people, or one JSON object per line."),
+    typer.Option("--log-format", help="Text for people, or one JSON object per line."),
 ]
 VerboseOption = Annotated[
     bool,
-    typer.Option("--verbose", "-v", help="Log details, and what Faust says of its start-up."),
+    typer.Option("--verbose", "-v", help="Log details, including Faust's start-up messages."),
+]
+LinesOption = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many lines to show.")]
+FollowOption = Annotated[
+    bool, typer.Option("--follow", "-f", help="Keep printing as the log grows, until Ctrl-C.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.logging_options import LogFormatOption
+from cli.logging_options import FollowOption, LinesOption, LogFormatOption
 from cli.output import out
 from cli.settings import SetOption, SettingsOption, load
 from settings.errors import InputError
@@ -24,29 +24,28 @@ def register(app: typer.Typer) -> None:
 
 def logs(
     *,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="How many, from the end.")
-    ] = 50,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")
-    ] = False,
+    lines: LinesOption = 50,
+    follow: FollowOption = False,
     role: Annotated[
-        str | None, typer.Option(metavar="ROLE", help="Of one worker: `local:NAME` or `ensemble`.")
+        str | None,
+        typer.Option(metavar="ROLE", help="Only this worker: `local:NAME` or `ensemble`."),
     ] = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
     log_format: LogFormatOption = "text",
 ) -> None:
-    """Print the end of the log that the workers of `hb up` write on this machine.
+    """Print the end of the log of the workers that `hb up` runs on this machine.
 
-    For the broker's own log: `hb broker logs`.
+    The broker's own log is `hb broker logs`.
+
+    Examples: `hb logs`, `hb logs --follow --role ensemble`, `hb logs -n 1000 --log-format json`.
     """
     from agents.log_lines import LogFile
 
     loaded = load(settings, set_)
     file = LogFile(loaded.worker.state)
     if not file.path.exists():
-        raise InputError(f"there is no log in {loaded.worker.state}: hb up writes it")
+        raise InputError(f"there is no log in {loaded.worker.state} yet; hb up writes it")
     show = line_printer(log_format)
     for line in file.last(lines) if role is None else _of(role, file.last(10**9))[-lines:]:
         show(line)

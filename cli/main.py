@@ -36,10 +36,10 @@ from cli import (
     worker,
 )
 from cli.demo import command as demo
-from cli.help_texts import show_flags_plainly
+from cli.help_texts import show_plain_types
 from cli.output import guarded
 
-show_flags_plainly()
+show_plain_types()
 app = typer.Typer(
     name="hb",
     help="Adaptive ensemble diagnosis with confidence bounds on Kafka streams.",

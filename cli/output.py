@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+OURS = {"agents", "audit", "cli", "learners", "schemas", "settings", "streams"}
 EXIT_FOUND = 1
 EXIT_INPUT = 3
 EXIT_INTERRUPTED = 130
@@ -32,10 +33,10 @@ def print_json(report: dict[str, Any]) -> None:
 
 def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """Return an empty table in the house style; columns named in `right` hold numbers."""
-    made = Table(title=title, title_justify="left", header_style="bold")
+    empty = Table(title=title, title_justify="left", header_style="bold")
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left")
-    return made
+        empty.add_column(column, justify="right" if column in right else "left")
+    return empty
 
 
 @contextmanager
@@ -68,10 +69,11 @@ def interrupt_on_sigterm() -> None:
 
 def _missing(error: ModuleNotFoundError) -> str:
     """Name a package that this install leaves out; a module of ours that is missing is a bug."""
-    package = (error.name or "").partition(".")[0]
-    if package in {"agents", "audit", "cli", "learners", "schemas", "settings", "streams"}:
+    from agents.extras import advice
+
+    if (error.name or "").partition(".")[0] in OURS:
         raise error
-    return f"this command needs the Python package {package}, which is not installed here"
+    return advice(error)
 
 
 def fail(message: str, code: int) -> None:

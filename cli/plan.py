@@ -24,56 +24,59 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
         int | None,
         typer.Option(
             min=1,
-            help="Patients to plan for.  [default: the learners' horizon, or first phase]",
+            help="How many patients to plan for.  [default: the learners' horizon or first phase]",
             show_default=False,
         ),
     ] = None,
     eps: Annotated[
-        float, typer.Option(help="How far a learner's accuracy may fall short of its best rule.")
+        float, typer.Option(help="How far a learner may fall short of its best rule's accuracy.")
     ] = 0.1,
-    delta: Annotated[float, typer.Option(help="Probability that this bound may fail.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="The probability of missing that.")] = 0.05,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also draw the curves as an image (.png, .svg, .pdf)."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Print what can be promised with these settings, and what would have to change for more.
+    """Print what the theory promises for these settings, and what would have to change for more.
 
-    Per learner: how its features are cut (m), the cubes and the memory that makes, and where they
-    hold, its regret bound (Theorem 1) and how many decisions are ever made below the confidence of
-    `--eps` and `--delta` (Corollary 1). For the ensemble: its regret bound, also with late labels.
-    For all: how many labels it takes to know the error rate. A bound above the number of patients
-    is marked as vacuous.
+    For each learner: how finely its features are cut (m), how many cubes and how much memory that
+    takes and, where the theorems apply, its regret bound (Theorem 1) and how many decisions will
+    ever be made below the confidence of `--eps` and `--delta` (Corollary 1). For the ensemble: its
+    regret bound, also with late labels. And how many labels it takes to know the error rate. A
+    bound above the number of patients is marked as vacuous.
+
+    Examples: `hb plan`, `hb plan --horizon 10000 --plot bounds.svg`, `hb plan --set
+    ensemble.mode=ah`.
     """
     from cli.plan_bounds import plan as work_out
 
-    made = work_out(load(settings, set_), horizon, eps, delta)
+    result = work_out(load(settings, set_), horizon, eps, delta)
     if plot is not None:
-        _draw(made, plot)
+        _draw(result, plot)
     if json:
-        print_json({"figures": made.report()})
+        print_json({"figures": result.report()})
         return
-    _print_learners(made)
-    _print_ensemble(made)
-    _print_known(made)
-    if made.curves:
-        _print_curves(made)
+    _print_learners(result)
+    _print_ensemble(result)
+    _print_known(result)
+    if result.curves:
+        _print_curves(result)
     if plot is not None:
         err.print(f"wrote {plot}", highlight=False)
 
 
-def _print_learners(made: "Plan") -> None:
+def _print_learners(plan: "Plan") -> None:
     columns = ("learner", "features", "rules", "m", "cubes", "memory", "regret bound", "of T")
-    rows = table(f"Local learners at T = {made.T:,} patients", *columns, right=columns[1:])
-    for p in made.learners:
+    rows = table(f"Local learners at T = {plan.T:,} patients", *columns, right=columns[1:])
+    for p in plan.learners:
         rows.add_row(
             p.learner, str(p.features), str(p.rules), str(p.m), _short(p.cubes),
-            _bytes(p.table_bytes), *_bound(p.regret_bound, made.T),
+            _bytes(p.table_bytes), *_bound(p.regret_bound, plan.T),
         )  # fmt: skip
     out.print(rows)
-    for p in made.learners:
-        out.print(f"  [bold]{p.learner}[/bold]  {_words(p, made)}", highlight=False)
+    for p in plan.learners:
+        out.print(f"  [bold]{p.learner}[/bold]  {_words(p, plan)}", highlight=False)
 
 
 def _bound(bound: float | None, T: int) -> tuple[str, str]:
@@ -84,7 +87,7 @@ def _bound(bound: float | None, T: int) -> tuple[str, str]:
     return f"{bound:,.0f}", share
 
 
-def _words(p: "LearnerPlan", made: "Plan") -> str:
+def _words(p: "LearnerPlan", plan: "Plan") -> str:
     if p.caveats:
         return f"no bound and no confidence by theory: {'; '.join(p.caveats)}"
     if p.useful_from is None:
@@ -100,23 +103,23 @@ def _words(p: "LearnerPlan", made: "Plan") -> str:
             f" come below {p.eps:g}"
         )
     return (
-        f"{line}; within {p.eps:g} of the best rule, {1 - made.delta:.0%} sure: at most"
+        f"{line}; within {p.eps:g} of the best rule, {1 - plan.delta:.0%} sure: at most"
         f" {_short(p.decisions)} decisions are ever made below this confidence"
         f" ({p.trials:,} of each rule in each cube)"
     )
 
 
-def _print_ensemble(made: "Plan") -> None:
-    e = made.ensemble
+def _print_ensemble(plan: "Plan") -> None:
+    e = plan.ensemble
     rows = table("Ensemble", "against", "regret bound", "of T", right=("regret bound", "of T"))
     where = "" if e.context_cubes == 1 else " per context cube"
     best = f"best of {', '.join(e.experts)}{where} in hindsight"
-    rows.add_row(best, *_bound(e.regret_bound_against_best_expert, made.T))
+    rows.add_row(best, *_bound(e.regret_bound_against_best_expert, plan.T))
     for delay, bound in e.by_delay.items():
         if delay:
-            rows.add_row(f"the same, labels {delay:,} labels late", *_bound(bound, made.T))
+            rows.add_row(f"the same, labels {delay:,} labels late", *_bound(bound, plan.T))
     oracle = e.regret_bound_against_best_local_oracle
-    rows.add_row("best local oracle (Theorem 3)", *_bound(oracle, made.T))
+    rows.add_row("best local oracle (Theorem 3)", *_bound(oracle, plan.T))
     out.print(rows)
     for line in _advice(e):
         out.print(f"  {line}", highlight=False)
@@ -144,25 +147,25 @@ def _advice(e: "EnsemblePlan") -> list[str]:
     return [f"the bound against the experts {late}; Theorem 3 needs labels on time"]
 
 
-def _print_known(made: "Plan") -> None:
+def _print_known(plan: "Plan") -> None:
     rows = table(
         "Error rate known to within one point, at all times, whatever the settings",
         "if it is about", "after labels", right=("if it is about", "after labels"),
     )  # fmt: skip
-    for rate, labels in made.labels_to_know_the_error.items():
+    for rate, labels in plan.labels_to_know_the_error.items():
         rows.add_row(f"{rate:.0%}", f"{labels:,}")
     out.print(rows)
 
 
-def _print_curves(made: "Plan") -> None:
+def _print_curves(plan: "Plan") -> None:
     import numpy as np
     import plotext
 
     figure = plotext.figure
     figure.clear()
     figure.plot_size(min(out.width, 100), 22)
-    lengths = np.log10(made.lengths)
-    for name, curve in made.curves.items():
+    lengths = np.log10(plan.lengths)
+    for name, curve in plan.curves.items():
         figure.draw(figure.signal(lengths, np.log10(curve)).lines().label(name))
     figure.draw(figure.signal(lengths, lengths).lines().label("T itself: above it, vacuous"))
     figure.title("Regret bound over the number of patients T")
@@ -173,7 +176,7 @@ def _print_curves(made: "Plan") -> None:
     out.file.write((drawn if out.is_terminal else plotext.uncolorize(drawn)) + "\n")
 
 
-def _draw(made: "Plan", file: Path) -> None:
+def _draw(plan: "Plan", file: Path) -> None:
     from settings.errors import InputError
 
     try:
@@ -184,11 +187,11 @@ def _draw(made: "Plan", file: Path) -> None:
         ) from None
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
-    for name, curve in made.curves.items():
-        axes.plot(made.lengths, curve, label=name)
-    axes.plot(made.lengths, made.lengths, "k--", label="T itself")
-    axes.fill_between(made.lengths, made.lengths, max(made.lengths), alpha=0.08, label="vacuous")
-    axes.axvline(made.T, color="grey", linewidth=0.8, label=f"T = {made.T:,}")
+    for name, curve in plan.curves.items():
+        axes.plot(plan.lengths, curve, label=name)
+    axes.plot(plan.lengths, plan.lengths, "k--", label="T itself")
+    axes.fill_between(plan.lengths, plan.lengths, max(plan.lengths), alpha=0.08, label="vacuous")
+    axes.axvline(plan.T, color="grey", linewidth=0.8, label=f"T = {plan.T:,}")
     axes.set(xscale="log", yscale="log", xlabel="patients T", ylabel="regret bound")
     axes.legend()
     try:

@@ -1,20 +1,18 @@
 """`hb produce`: publish patients from a file, and their labels later."""
 
-import asyncio
 import shlex
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from cli.output import EXIT_INTERRUPTED, JsonOption, err, out, print_json
+from cli.output import JsonOption, err, print_json
+from cli.publishing import LimitOption, SkipBadOption, print_summary, publish, refuse_bad
 from cli.settings import SetOption, SettingsOption, load
-from settings.errors import HbError, InputError
+from settings.errors import InputError
 
 if TYPE_CHECKING:
     from agents.clients.label_pace import LabelPace
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from agents.clients.produce import Checked, Production, Published, Trial
     from settings.model import Settings
 
-_LINE_EVERY = 5.0
 _FEW = 50
 """As many patients may be ahead of their labels without a warning."""
 
@@ -48,14 +45,12 @@ def produce(
         typer.Option(min=0.001, help="Patients per second.  [default: as fast as possible]"),
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Send the file this many times.")] = 1,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of patients.  [default: all]")
-    ] = None,
+    limit: LimitOption = None,
     shuffle: Annotated[
-        bool, typer.Option("--shuffle", help="In random order; the whole file must fit in memory.")
+        bool, typer.Option("--shuffle", help="Random order; the whole file must fit in memory.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the order and of the labels' delays.")
+        int | None, typer.Option(min=0, help="Seed for the order and the label delays.")
     ] = None,
     label_delay: Annotated[
         str,
@@ -68,25 +63,26 @@ def produce(
     pace: Annotated[
         Literal["labels"] | None,
         typer.Option(
-            help="`labels`: send patients only as fast as the labels of those before them are"
-            " learned.",
+            help="With `labels`: send patients only as fast as the ensemble learns from those"
+            " before them.",
         ),
     ] = None,
     start: Annotated[
         int,
-        typer.Option("--from", metavar="ROW", min=1, help="Go on at this row; see --run."),
+        typer.Option("--from", metavar="ROW", min=1, help="Continue at this row; see --run."),
     ] = 1,
     run: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="What made-up ids begin with: to go on where a run ended."
+            metavar="NAME", help="Prefix of generated ids; repeat it to continue an earlier run."
         ),
     ] = "",
     subject: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="The column that says whose visit a row is.  [default: columns.subject]",
+            help="The column that names the person, if people come again."
+            "  [default: columns.subject]",
         ),
     ] = None,
     no_labels: Annotated[bool, typer.Option("--no-labels", help="Publish no labels.")] = False,
@@ -98,18 +94,19 @@ def produce(
         float,
         typer.Option(min=0, max=1, help="For experiments: the share of labels that are wrong."),
     ] = 0.0,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and count them.")
-    ] = False,
+    skip_bad: SkipBadOption = False,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Publish patients, one per row, and their labels later.
+    """Publish patients, one per row, and later their labels.
 
-    The settings say which learner sees which column, and which columns are the ids and the labels;
-    where there are no ids, opaque ones are made up. The whole file is checked before anything is
-    sent. However it ends, a summary says what was published, and how to go on.
+    The settings say which learner sees which column, and which columns hold the ids and the labels;
+    without an id column, opaque ids are generated. The whole file is checked before anything is
+    sent. However the command ends, it prints what was published and how to continue.
+
+    Examples: `hb produce patients.csv --pace labels`, or as in practice `hb produce patients.csv
+    --rate 50 --label-delay exp:5s`.
     """
     from agents.clients.client import new_id
     from agents.clients.label_delays import parse_delay
@@ -125,15 +122,15 @@ def produce(
         if label_delay != "0":
             raise InputError(f"{source.name} has no labels; see columns.label in the settings")
         err.print(
-            f"{source.name} has no labels: none are published",
+            f"{source.name} has no labels, so none are published",
             style="yellow",
             markup=False,
             soft_wrap=True,
         )
     if pace and (rate or label_delay != "0" or no_labels or missing):
         raise typer.BadParameter(
-            "--pace labels sends each label with its patient: it goes without --rate,"
-            " --label-delay, --no-labels and --missing"
+            "--pace labels sends each label with its patient: it cannot be combined with --rate,"
+            " --label-delay, --no-labels or --missing"
         )
     if shuffle and seed is None:
         seed = int(new_id()[:6], 16)  # an order that can be repeated
@@ -188,22 +185,6 @@ def _source(file: Path | None, dataset: str | None, settings: "Settings") -> "So
     return source
 
 
-def refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
-    """Say what cannot be used, before anything is sent."""
-    if skip_bad or not checked.bad:
-        return
-    count = sum(column.rows for column in checked.bad.values())
-    found = "; ".join(
-        f"{name}:{bad.line}: column {column!r}: expected {bad.expected}"
-        + (f" ({bad.rows:,} such rows)" if bad.rows > 1 else "")
-        for column, bad in checked.bad.items()
-    )
-    raise InputError(
-        f"{found}. Nothing was sent: {count:,} of {checked.rows:,} rows cannot be used;"
-        " --skip-bad leaves them out"
-    )
-
-
 def _warn_if_ahead(checked: "Checked", trial: "Trial") -> None:
     """Warn if most patients would be diagnosed before the first labels are learned."""
     import numpy as np
@@ -216,7 +197,7 @@ def _warn_if_ahead(checked: "Checked", trial: "Trial") -> None:
     if ahead > max(_FEW, rows // 5):
         err.print(
             f"hb: about {ahead:,} of {rows:,} patients will be diagnosed before the first labels"
-            " are learned; --pace labels waits for them, --rate sends fewer a second",
+            " are learned; --pace labels prevents that, --rate sends fewer per second",
             style="yellow", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 
@@ -224,26 +205,14 @@ def _warn_if_ahead(checked: "Checked", trial: "Trial") -> None:
 def _run(
     production: "Production", json: bool, paced: "LabelPace | None", resume: "_Resume"
 ) -> None:
-    """Publish; however it ends, report what was published."""
-
-    async def publish(tick: Callable[[], None]) -> None:
+    async def work(tick: Callable[[], None]) -> None:
         async with paced or nullcontext():
             await production.run(tick)
             if paced is not None:
                 await paced.finish()
 
     done = production.done
-    try:
-        with shown(done) as tick:
-            asyncio.run(publish(tick))
-    except KeyboardInterrupt:
-        _report(done, json, "interrupted", paced, resume)
-        sys.exit(EXIT_INTERRUPTED)
-    except HbError:
-        if done.patients or done.labels:
-            _report(done, json, "stopped", paced, resume)
-        raise
-    _report(done, json, "", paced, resume)
+    publish(done, work, lambda ended, _: _report(done, json, ended, paced, resume))
 
 
 class _Resume(NamedTuple):
@@ -266,47 +235,6 @@ class _Resume(NamedTuple):
         return shlex.join([*words, *(["--skip-bad"] if trial.skip_bad else [])])
 
 
-@contextmanager
-def shown(done: "Published") -> "Iterator[Callable[[], None]]":
-    """Show the progress: a bar on a terminal, occasional lines elsewhere; on standard error."""
-    if not err.is_terminal:
-        yield Lines(done)
-        return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("connecting", total=1.0)
-        yield lambda: bar.update(task, completed=done.share, description=_words(done))
-
-
-class Lines:
-    """Prints the progress every few seconds."""
-
-    def __init__(self, done: "Published") -> None:
-        self._done = done
-        self._said = time.monotonic()
-
-    def __call__(self) -> None:
-        """Print the progress, if it is time to."""
-        if time.monotonic() - self._said >= _LINE_EVERY:
-            self._said = time.monotonic()
-            err.print(f"hb: {_words(self._done)}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _words(done: "Published") -> str:
-    """Describe what was published so far.
-
-    >>> from agents.clients.produce import Published
-    >>> _words(Published(patients=1200, labels=800, waiting=400, seconds=2.0))
-    '1,200 patients, 600/s · 800 labels, 400 waiting'
-    """
-    rate = f", {done.patients / done.seconds:,.0f}/s" if done.seconds > 0.5 else ""
-    waiting = f", {done.waiting:,} waiting" if done.waiting else ""
-    labels = f" · {done.labels:,} labels{waiting}" if done.labels or done.waiting else ""
-    return f"{done.patients:,} patients{rate}{labels}"
-
-
 def _report(
     done: "Published", json: bool, ended: str, paced: "LabelPace | None", resume: _Resume
 ) -> None:
@@ -317,22 +245,19 @@ def _report(
         report |= {"interrupted": bool(ended), "resume": command}
         print_json(report)
         return
-    line = f"{ended or 'published'}: {done.patients:,} patients, {done.labels:,} labels"
-    if done.seconds > 0.5:
-        line += f" in {done.seconds:.1f} s ({done.patients / done.seconds:,.0f} patients/s)"
     notes = {
         "labels were still waiting and were not published": done.waiting,
         "labels withheld (--missing)": done.withheld,
         "labels made wrong (--wrong)": done.wrong,
         "patients had an id that came before, and get no diagnosis of their own": done.repeated,
         "labels were not learned in time, and not waited for": paced.overtaken if paced else 0,
-        **{f"rows skipped because of column {c!r}": n for c, n in sorted(done.skipped.items())},
     }
-    lines = [line, *(f"  {count:,} {what}" for what, count in notes.items() if count)]
-    if command:
-        lines.append(f"  to go on, and to publish the labels again: {command}")
-    for line in lines:
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_summary(
+        f"{ended or 'published'}: {done.patients:,} patients, {done.labels:,} labels",
+        done,
+        notes,
+        go_on=command and f"to continue, and to publish the labels again: {command}",
+    )
 
 
 _COUNTED = ("taken", "patients", "labels", "waiting", "withheld", "wrong", "repeated")

@@ -24,29 +24,31 @@ def replay(
 ) -> None:
     """Play the recorded patients and labels to learners with other settings, and compare.
 
-    The settings file describes what was live; `--set` what is tried: another mode, alpha, features,
-    time-outs, rules. Nothing is written to any topic. Without `--set` the replay should agree with
-    the live diagnoses, and says how far it does.
+    The settings file describes what ran live; `--set` says what to try instead: another mode,
+    alpha, features, time-outs or rules. Nothing is written to any topic. Without `--set`, it
+    gives the live diagnoses, or says how many differ and why.
+
+    Examples: `hb replay`, `hb replay --set ensemble.mode=ah --set defaults.alpha=0.5`.
     """
     from audit.replay.replay import replay as run
 
     live, other = load(settings, None), load(settings, set_)
     with reading(shown=not json) as progress:
-        found = asyncio.run(run(live, other, progress))
+        result = asyncio.run(run(live, other, progress))
     if json:
-        print_json(found.report())
+        print_json(result.report())
     else:
-        _print(found)
+        _print(result)
 
 
-def _print(found: "Replay") -> None:
+def _print(result: "Replay") -> None:
     sides = {
-        "live": found.live.report(found.positive),
-        "unchanged": found.unchanged.report(found.positive),
+        "live": result.live.report(result.positive),
+        "unchanged": result.unchanged.report(result.positive),
     }
-    if found.replayed is not found.unchanged:
-        sides["changed"] = found.replayed.report(found.positive)
-    columns = [f"{said} {side}" for said in RATES.values() for side in sides]
+    if result.replayed is not result.unchanged:
+        sides["changed"] = result.replayed.report(result.positive)
+    columns = [f"{name_of_rate} {side}" for name_of_rate in RATES.values() for side in sides]
     rows = table("", "", *columns, right=tuple(columns))
     for name in dict.fromkeys(name for side in sides.values() for name in side["rates"]):
         rates = [
@@ -62,10 +64,14 @@ def _print(found: "Replay") -> None:
     bound = list(sides.values())[-1]["regret_bound"]
     allowed = "no bound with these settings" if bound is None else f"bound: {bound:.1f}"
     out.print(f"regret: {regrets} ({allowed})")
-    if found.agreement is not None and found.unchanged_agreement is not None:
-        shares = f"{percent(found.unchanged_agreement)} unchanged"
+    compared = result.differences
+    if result.agreement is not None and compared.agreement is not None:
+        shares = f"{percent(compared.agreement)} unchanged"
         if "changed" in sides:
-            shares += f", {percent(found.agreement)} changed"
-        out.print(f"diagnoses as they were live: {shares}, of {found.compared:,}", soft_wrap=True)
-    for caveat in found.caveats:
+            shares += f", {percent(result.agreement)} changed"
+        out.print(
+            f"diagnoses that agree with the live ones: {shares}, of {compared.compared:,}",
+            soft_wrap=True,
+        )
+    for caveat in result.caveats:
         out.print(f"  {caveat}", style="dim", highlight=False, soft_wrap=True)

@@ -22,17 +22,19 @@ def _names(incomplete: str) -> list[str]:
 def schema(
     record: Annotated[
         str | None,
-        typer.Argument(help="The record; all of them if not given.", autocompletion=_names),
+        typer.Argument(
+            metavar="RECORD", help="One record.  [default: all of them]", autocompletion=_names
+        ),
     ] = None,
     *,
     folder: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Write the JSON Schemas as files there."),
+        typer.Option("--out", metavar="DIR", help="Write the JSON Schemas to files in DIR."),
     ] = None,
     docs: Annotated[
         Path | None,
         typer.Option(
-            "--docs", metavar="FILE", help="Write the reference into the marked part of a page."
+            "--docs", metavar="FILE", help="Write the reference into the marked part of this page."
         ),
     ] = None,
     as_asyncapi: Annotated[
@@ -45,16 +47,16 @@ def schema(
         str | None,
         typer.Option(
             metavar="PREFIX",
-            help="With --asyncapi: the topics' prefix, such as `wdbc.`; left open if not given.",
+            help="With --asyncapi: the topics' prefix, such as `wdbc.`.  [default: left open]",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the records of every topic, or write their JSON Schemas.
 
-    `hb schema label` shows the fields of a record, `hb schema label --json` its JSON Schema, and
-    `hb schema --out schemas/` writes one file each. `hb schema --asyncapi > asyncapi.json`
-    describes all topics for tools that draw documentation or generate clients.
+    Examples: `hb schema label` shows the fields of a record, `hb schema label --json` its JSON
+    Schema, and `hb schema --out schemas/` writes one file for each record. `hb schema --asyncapi >
+    asyncapi.json` describes all topics for tools that draw documentation or generate clients.
     """
     if as_asyncapi:
         _print_asyncapi(prefix)
@@ -120,18 +122,18 @@ def _overview() -> object:
     from schemas.json_schemas import RECORDS
     from schemas.records import TOPICS
 
-    made = table("Records", "record", "topic", "what it is")
+    rows = table("Records", "record", "topic", "what it is")
     topics = {record: topic for topic, record in TOPICS.items()}
     for name, record in RECORDS.items():
-        made.add_row(name, topics[record], (getdoc(record) or "").partition(". ")[0] + ".")
-    return made
+        rows.add_row(name, topics[record], (getdoc(record) or "").partition(". ")[0] + ".")
+    return rows
 
 
 def _fields(name: str) -> object:
     from schemas.json_schemas import RECORDS
     from schemas.reference import fields
 
-    made = table(name, "field", "required", "holds", "meaning")
+    rows = table(name, "field", "required", "holds", "meaning")
     for field, holds, required, meaning in fields(RECORDS[name]):
-        made.add_row(field, "yes" if required else "no", holds, meaning)
-    return made
+        rows.add_row(field, "yes" if required else "no", holds, meaning)
+    return rows

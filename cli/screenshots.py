@@ -17,11 +17,15 @@ def register(app: typer.Typer) -> None:
 
 
 def screenshots(
-    folder: Annotated[Path, typer.Argument(help="Where they go.")] = Path("docs/images"),
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where to put the screenshots.")
+    ] = Path("docs/images"),
 ) -> None:
     """Take screenshots of the console while a demo runs (needs chromium; looks best with Inter).
 
     The demo has its own folder, broker and workers, which are removed afterwards.
+
+    Example: `hb screenshots /tmp/pictures`.
     """
     from cli.console_screenshots import PATIENTS, browser_path, take
     from cli.demo.command import prepare
@@ -29,8 +33,8 @@ def screenshots(
     from cli.demo.folder import DemoFolder
 
     browser_path()
-    with tempfile.TemporaryDirectory(prefix="hb-screenshots-") as made:
-        place = DemoFolder(Path(made) / "demo")
+    with tempfile.TemporaryDirectory(prefix="hb-screenshots-") as scratch:
+        place = DemoFolder(Path(scratch) / "demo")
         work = Demo(place, PATIENTS, seed=4, crash=False)
         with work.kept(stay=False), ThreadPoolExecutor(1) as pool:
             _, source, proposed = prepare(place, seed=4)

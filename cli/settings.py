@@ -41,8 +41,8 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Override one value, such as `ensemble.mode=ah`; may be given more than once. The"
-        " environment can do so too: `HB_SET__ENSEMBLE__MODE=ah`.",
+        help="Override one value, such as `ensemble.mode=ah`; may be given more than once."
+        " Environment variables work too: `HB_SET__ENSEMBLE__MODE=ah`.",
         autocompletion=_complete_key,
     ),
 ]
@@ -67,7 +67,10 @@ def load(file: Path | None, overrides: list[str] | None) -> "Settings":
 def check(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
-    """Validate the settings, or list every problem with its line."""
+    """Validate the settings file, and list every problem with its line.
+
+    Examples: `hb settings check`, `hb settings check --settings deploy/ensemble.toml`.
+    """
     from agents.model_sizes import model_sizes, size_warnings
     from settings.loading import read_source, validate
 
@@ -99,25 +102,25 @@ def check(
 def _problems(error: SettingsError) -> list[dict[str, str]]:
     from settings.problems import Problem
 
-    found = [problem for problem in error.problems if isinstance(problem, Problem)]
-    return [vars(problem) for problem in found or [Problem("", "", str(error))]]
+    problems = [problem for problem in error.problems if isinstance(problem, Problem)]
+    return [vars(problem) for problem in problems or [Problem("", "", str(error))]]
 
 
 def _warnings(settings: "Settings") -> list[str]:
     """Return warnings about what the settings refer to and this machine lacks."""
     security = settings.broker.security
-    found = []
+    warnings = []
     for key in ("key_password", "password"):
         secret = getattr(security, key)
         if secret is not None and secret.env and secret.env not in os.environ:
-            found.append(f"broker.security.{key}: the {secret} is not set here")
+            warnings.append(f"broker.security.{key}: the {secret} is not set here")
         if secret is not None and secret.file and not secret.file.is_file():
-            found.append(f"broker.security.{key}: {secret} does not exist")
+            warnings.append(f"broker.security.{key}: {secret} does not exist")
     for key in ("ca_file", "cert_file", "key_file"):
         file = getattr(security, key)
         if file is not None and not file.is_file():
-            found.append(f"broker.security.{key}: the file {file} does not exist")
-    return found
+            warnings.append(f"broker.security.{key}: the file {file} does not exist")
+    return warnings
 
 
 def _summarise(source: "Source", settings: "Settings") -> None:
@@ -141,7 +144,10 @@ def _summarise(source: "Source", settings: "Settings") -> None:
 
 @group.command()
 def show(settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False) -> None:
-    """Print all settings, with defaults and overrides. Secrets are not included."""
+    """Print all settings, with defaults and overrides but without secrets.
+
+    Examples: `hb settings show`, `hb settings show --set ensemble.mode=ah`.
+    """
     from settings.loading import read_source, validate
     from settings.render import origins, render
 
@@ -162,7 +168,10 @@ def show(settings: SettingsOption = None, set_: SetOption = None, json: JsonOpti
 
 @group.command()
 def reference() -> None:
-    """Print the reference of all keys, as Markdown."""
+    """Print the reference of all keys as Markdown.
+
+    Example: `hb settings reference > docs/settings.md`.
+    """
     from settings.reference import reference_page
 
     sys.stdout.write(reference_page())
@@ -172,8 +181,8 @@ def reference() -> None:
 def schema() -> None:
     """Print the JSON Schema of the settings file, for editors.
 
-    `hb settings schema > ensemble.schema.json`, and as the first line of `ensemble.toml`:
-    `#:schema ./ensemble.schema.json`. Editors with a TOML language server then complete keys,
+    Example: `hb settings schema > ensemble.schema.json`, with `#:schema ./ensemble.schema.json` as
+    the first line of `ensemble.toml`. Editors with a TOML language server then complete keys,
     explain them and mark mistakes.
     """
     from settings.json_schema import settings_schema

@@ -38,25 +38,27 @@ def status(
     *,
     all_: Annotated[
         bool,
-        typer.Option("--all", help="One line for each ensemble: all settings files of the folder."),
+        typer.Option("--all", help="Show every settings file in this folder, one line each."),
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Look again every two seconds, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Refresh every two seconds until Ctrl-C.")
     ] = False,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say whether the diagnoses can be relied on, and show every figure behind it.
+    """Say whether you can rely on the diagnoses, and show the figures behind that.
 
-    The first line is the console's: untaught, learning, healthy, or degraded and why. Then error
-    rates and weights, labels that are waited for, tasks and who holds them, and topics. All of it
-    is read from the broker. Exit code 1 if something is broken (the line is red), 4 if the broker
-    does not answer. Several files, or --all, show one line for each ensemble.
+    The first line is the console's verdict: untaught, learning, healthy, or degraded and why. Then
+    come error rates and weights, pending labels, tasks with their workers, and topics. Everything
+    is read from the broker. The exit code is 1 if something is broken (the line is red) and 4 if
+    the broker does not answer.
+
+    Examples: `hb status`, `hb status --watch`, `hb status --all` for all ensembles of this folder.
     """
     if all_ or len(files or ()) > 1:
         if watch:
-            raise typer.BadParameter("--watch shows one ensemble")
+            raise typer.BadParameter("--watch shows one ensemble only")
         _all(load_all(files or in_folder(settings), None, set_), json=json)
         return
     (loaded,) = load_all(files, settings, set_).values()
@@ -95,22 +97,22 @@ def _all(ensembles: "dict[Path, Settings]", *, json: bool) -> None:
                     {
                         "name": ensembles[file].name,
                         "file": str(file),
-                        "standing": each.standing.report(),
-                        "verdict": each.verdict.report(),
-                        **({} if each.overview is None else report(ensembles[file], each.overview)),
+                        "standing": look.standing.report(),
+                        "verdict": look.verdict.report(),
+                        **({} if look.overview is None else report(ensembles[file], look.overview)),
                     }
-                    for file, each in seen.items()
+                    for file, look in seen.items()
                 ]
             }
         )
     else:
-        found = {ensembles[file].name: each for file, each in seen.items()}
-        for part in line_of_each({k: (v.standing, v.overview) for k, v in found.items()}):
+        by_name = {ensembles[file].name: look for file, look in seen.items()}
+        for part in line_of_each({k: (v.standing, v.overview) for k, v in by_name.items()}):
             out.print(part)
-    for each in seen.values():
-        if each.error is not None:
-            raise each.error
-    if any(each.standing.colour == "red" for each in seen.values()):
+    for look in seen.values():
+        if look.error is not None:
+            raise look.error
+    if any(look.standing.colour == "red" for look in seen.values()):
         sys.exit(EXIT_FOUND)
 
 
@@ -162,5 +164,7 @@ def _shown(settings: "Settings", seen: Seen) -> "RenderableType":
 
     from cli.status_screen import screen, verdict_lines
 
-    said = verdict_lines(seen.standing)
-    return Group(*said) if seen.overview is None else Group(*said, screen(settings, seen.overview))
+    lines = verdict_lines(seen.standing)
+    return (
+        Group(*lines) if seen.overview is None else Group(*lines, screen(settings, seen.overview))
+    )

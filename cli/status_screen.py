@@ -24,17 +24,17 @@ _MANY = 12
 _STYLES = {"red": "bold red", "amber": "yellow", "green": "green", "grey": ""}
 
 
-def verdict_lines(found: "Standing") -> "list[Text]":
+def verdict_lines(standing: "Standing") -> "list[Text]":
     """Return the sentence of the console, and whatever else is wrong below it."""
     from rich.text import Text
 
-    others = [(each.colour, f"Also: {each.text}.") for each in found.concerns[1:]]
-    said = [(found.colour, found.sentence), *others]
-    return [Text(text, _STYLES[str(colour)]) for colour, text in said]
+    others = [(concern.colour, f"Also: {concern.text}.") for concern in standing.concerns[1:]]
+    lines = [(standing.colour, standing.sentence), *others]
+    return [Text(text, _STYLES[str(colour)]) for colour, text in lines]
 
 
 def line_of_each(
-    found: "Mapping[str, tuple[Standing, Overview | None]]",
+    ensembles: "Mapping[str, tuple[Standing, Overview | None]]",
 ) -> "list[RenderableType]":
     """Return one row per ensemble, and below what is to be said of those that are not healthy."""
     from rich.text import Text
@@ -45,7 +45,7 @@ def line_of_each(
     shown = _plain("ensemble", "", *numbers, right=numbers)
     for column in shown.columns[:2]:
         column.no_wrap = True
-    for name, (standing, overview) in found.items():
+    for name, (standing, overview) in ensembles.items():
         row = ["-"] * len(numbers)
         if overview is not None:
             board = overview.board
@@ -54,24 +54,24 @@ def line_of_each(
             row = [percent(rates.get(rate)) for rate in RATES]
             row += [f"{count:,}" for count in (*counts, len(overview.members))]
         shown.add_row(name, str(standing.state), *row, style=_STYLES[str(standing.colour)])
-    said = [
+    lines = [
         Text(f"{name}: {standing.sentence}", _STYLES[str(standing.colour)])
-        for name, (standing, _) in found.items()
+        for name, (standing, _) in ensembles.items()
         if str(standing.state) != "healthy"
     ]
-    return [shown, *said]
+    return [shown, *lines]
 
 
-def report(settings: "Settings", found: "Overview") -> dict[str, Any]:
+def report(settings: "Settings", overview: "Overview") -> dict[str, Any]:
     """Return everything as JSON-ready data."""
-    board = found.board
+    board = overview.board
     return {
         "topics": [
             {"name": f"{settings.topics.prefix}{name}", "records": records, "behind": behind}
-            for name, records, behind in _records(settings, found)
+            for name, records, behind in _records(settings, overview)
         ],
-        "dead_letters": _has_dead_letters(found),
-        "workers": found.members,
+        "dead_letters": _has_dead_letters(overview),
+        "workers": overview.members,
         "tasks": [
             {
                 "agent": task.agent,
@@ -80,19 +80,19 @@ def report(settings: "Settings", found: "Overview") -> dict[str, Any]:
                 "lag": dict(task.lag),
                 "trouble": None if task.symptom is None else task.symptom.text,
             }
-            for task in found.tasks
+            for task in overview.tasks
         ],
-        "held_back": [asdict(held) for held in found.held_back],
-        "lag": sum(task.behind for task in found.tasks),
-        "waiting": found.waiting,
-        "parked": found.parked,
-        "max_pending": found.limit,
+        "held_back": [asdict(held) for held in overview.held_back],
+        "lag": sum(task.behind for task in overview.tasks),
+        "waiting": overview.waiting,
+        "parked": overview.parked,
+        "max_pending": overview.limit,
         "labelled": board.labelled,
         "corrections": {
-            "amended": found.counts["amendment_taken"] + found.counts["label_again"],
-            "withdrawn": found.counts["withdrawal_taken"],
-            "unlearned": found.counts["unlearned"],
-            "amendable": found.amendable[0],
+            "amended": overview.counts["amendment_taken"] + overview.counts["label_again"],
+            "withdrawn": overview.counts["withdrawal_taken"],
+            "unlearned": overview.counts["unlearned"],
+            "amendable": overview.amendable[0],
         },
         "taught": board.taught,
         "rates": board.rates,
@@ -107,26 +107,26 @@ def report(settings: "Settings", found: "Overview") -> dict[str, Any]:
         "answers": board.answers,
         "missed": board.missed,
         "miss_targets": board.miss_targets,
-        "counts": dict(found.counts),
+        "counts": dict(overview.counts),
     }
 
 
-def screen(settings: "Settings", found: "Overview") -> "RenderableType":
+def screen(settings: "Settings", overview: "Overview") -> "RenderableType":
     """Return everything as one screen."""
     from rich.columns import Columns
     from rich.console import Group
     from rich.text import Text
 
-    workers = f"{len(found.members)} worker{'s' if len(found.members) != 1 else ''}"
+    workers = f"{len(overview.members)} worker{'s' if len(overview.members) != 1 else ''}"
     head = Text.assemble(
         (settings.name, "bold"),
         f" · fusion {settings.ensemble.mode} · {workers} · {time.strftime('%H:%M:%S')}",
     )
     return Group(
         head,
-        score_table(found.board),
-        *_sentences(found),
-        Columns([_tasks(found.tasks), _topics(settings, found)], padding=(0, 3)),
+        score_table(overview.board),
+        *_sentences(overview),
+        Columns([_tasks(overview.tasks), _topics(settings, overview)], padding=(0, 3)),
     )
 
 
@@ -164,21 +164,21 @@ def _corrections(counts: "Mapping[str, int]") -> list[str]:
     )
     unlearned = counts["unlearned"]
     rules = f"; rules that learn still hold {unlearned:,} as they were" if unlearned else ""
-    return [f"{line} learned: counted anew{rules}"]
+    return [f"{line} learned: recounted{rules}"]
 
 
-def _sentences(found: "Overview") -> list["RenderableType"]:
+def _sentences(overview: "Overview") -> list["RenderableType"]:
     from rich.text import Text
 
-    counts, board = found.counts, found.board
+    counts, board = overview.counts, overview.board
     diagnosed = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
     expired = counts["expired"] + counts["evicted"]
     so_far = (
         f"{diagnosed:,} diagnosed ({counts['diagnosed_incomplete']:,} incomplete):"
-        f" {counts['settled']:,} labelled, {expired:,} expired, {found.waiting:,} waiting for"
-        f" their label (room for {found.limit:,})"
+        f" {counts['settled']:,} labelled, {expired:,} expired, {overview.waiting:,} waiting for"
+        f" their label (room for {overview.limit:,})"
     )
-    early = f"; {found.parked:,} labels came before their patient" if found.parked else ""
+    early = f"; {overview.parked:,} labels came before their patient" if overview.parked else ""
     lines = [so_far + early]
     if board.taught:
         rate = percent(board.history["ensemble"]["per"])
@@ -186,7 +186,7 @@ def _sentences(found: "Overview") -> list["RenderableType"]:
             f"{board.taught:,} of these labels were history (error rate {rate}), counted apart"
         )
     lines += _corrections(counts)
-    if repeated := sum(found.repeated.values()):
+    if repeated := sum(overview.repeated.values()):
         lines.append(
             f"{repeated:,} predictions were for patients that had one already or were over:"
             " are ids used twice?"
@@ -205,9 +205,9 @@ def _sentences(found: "Overview") -> list["RenderableType"]:
     lines += _changes(board, diagnosed)
     experts = {name: w for name, w in board.weights.items() if name not in board.rates}
     if experts:
-        said = ", ".join(f"{name} {weight:.3f}" for name, weight in experts.items())
-        lines.append(f"weights of the fusion's experts: {said}")
-    if _has_dead_letters(found):
+        weights = ", ".join(f"{name} {weight:.3f}" for name, weight in experts.items())
+        lines.append(f"weights of the fusion's experts: {weights}")
+    if _has_dead_letters(overview):
         lines.append("Some records could not be used; see: hb deadletters")
     return [Text(line) for line in lines]
 
@@ -251,16 +251,16 @@ def _tasks(tasks: "list[TaskView]") -> "Table":
     return shown
 
 
-def _topics(settings: "Settings", found: "Overview") -> "Table":
+def _topics(settings: "Settings", overview: "Overview") -> "Table":
     count = settings.topics.partitions
     cut = f"{count} partition{'s' if count > 1 else ''} each"
     shown = _plain(f"topic ({cut})", "taken", right=("taken",))
-    for name, records, _ in _records(settings, found):
+    for name, records, _ in _records(settings, overview):
         shown.add_row(name, f"{records:,}")
     return shown
 
 
-def _records(settings: "Settings", found: "Overview") -> list[tuple[str, int, int]]:
+def _records(settings: "Settings", overview: "Overview") -> list[tuple[str, int, int]]:
     """Return each topic with the records taken from it so far, and those that wait.
 
     The state has counted them: offsets also count the markers of transactions.
@@ -270,25 +270,25 @@ def _records(settings: "Settings", found: "Overview") -> list[tuple[str, int, in
 
     prefix = settings.topics.prefix
     behind: dict[str, int] = {}
-    for task in found.tasks:
+    for task in overview.tasks:
         for topic, lag in task.lag.items():
             name = topic.removeprefix(prefix)
             behind[name] = behind.get(name, 0) + lag
-    taken = counted(Topics.of(settings), found)
+    taken = counted(Topics.of(settings), overview)
     return [(name, records, behind.get(name, 0)) for name, records in taken.items()]
 
 
-def _has_dead_letters(found: "Overview") -> bool:
-    return any(topic.dead and topic.offsets for topic in found.topics)
+def _has_dead_letters(overview: "Overview") -> bool:
+    return any(topic.dead and topic.offsets for topic in overview.topics)
 
 
 def _plain(*columns: str, right: tuple[str, ...]) -> "Table":
     """Return a table without lines, because a screen must hold three of them."""
     from rich import box
 
-    made = table("", *columns, right=right)
-    made.title, made.box, made.pad_edge = None, box.SIMPLE_HEAD, False
-    made.collapse_padding = True
-    for column in made.columns:  # a heading may take two lines, but no word is cut
+    rows = table("", *columns, right=right)
+    rows.title, rows.box, rows.pad_edge = None, box.SIMPLE_HEAD, False
+    rows.collapse_padding = True
+    for column in rows.columns:  # a heading may take two lines, but no word is cut
         column.min_width = max(map(len, str(column.header).split()), default=0)
-    return made
+    return rows

@@ -1,16 +1,15 @@
-"""What hb is made of: its bill of materials (CycloneDX), and whether weaknesses of it are known.
+"""What hb is made of: its bill of materials (CycloneDX), and its known vulnerabilities.
 
-Both are read from the lock files, so they are about exactly what is installed. The database of
-weaknesses is the one of the package index, asked at the place that pip knows. `python -m
-cli.supply_chain` is the check of `hb check`.
+Both are read from the lock files, so they are about exactly what is installed. pip-audit asks the
+package index for vulnerabilities. `python -m cli.supply_chain` is the check of `hb check`.
 """
 
 import json
 import re
+import subprocess
 import sys
-import urllib.request
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -22,10 +21,6 @@ LOCKS = ("run", "worker")
 """Lock files of what users install; tools for developers are not part of it."""
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
-_AT_ONCE = 8
-_PATIENCE = 10.0
-Ask = Callable[[str, str], Mapping[str, Any]]
-"""Returns what the index says about a version of a package."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +29,10 @@ def register(app: typer.Typer) -> None:
 
 
 def sbom() -> None:
-    """Print the bill of materials as CycloneDX JSON: every locked package and every jar."""
+    """Print the bill of materials as CycloneDX JSON: every locked package and every jar.
+
+    Example: `hb sbom > bom.json`.
+    """
     need_clone("requirements", "sbom")
     typer.echo(json.dumps(bill(), indent=1))
 
@@ -50,11 +48,11 @@ def bill() -> dict[str, Any]:
     from importlib.metadata import version
 
     parts = [*_packages(), *_jars()]
-    told = json.dumps(parts, sort_keys=True)
+    content = json.dumps(parts, sort_keys=True)
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, told)}",
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, content)}",
         "version": 1,
         "metadata": {
             "component": {
@@ -103,41 +101,42 @@ def _jars() -> list[dict[str, Any]]:
     ]
 
 
-def weaknesses(packages: Mapping[str, str], ask: Ask) -> list[str]:
-    """Return a line for each known weakness that is not withdrawn."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        answers = pool.map(lambda pin: (pin, ask(*pin)), sorted(packages.items()))
-        return [
-            f"{name} {version}: {known['id']}, mended in {', '.join(known['fixed_in']) or 'none'}"
-            for (name, version), answer in answers
-            for known in answer["vulnerabilities"]
-            if not known.get("withdrawn")
-        ]
-
-
-def ask_index(name: str, version: str) -> Mapping[str, Any]:
-    """Ask the package index that pip uses."""
-    from pip._internal.models.index import PyPI
-
-    place = f"{PyPI.pypi_url}/{name}/{version}/json"
-    with urllib.request.urlopen(place, timeout=_PATIENCE) as answer:  # noqa: S310 - pip's own index
-        found: Mapping[str, Any] = json.load(answer)
-    return found
-
-
-def main(ask: Ask = ask_index) -> int:
-    """Check for known weaknesses; say so where nobody can be asked."""
-    try:
-        found = weaknesses(pins(), ask)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+def main(arguments: Sequence[str] = ()) -> int:
+    """Let pip-audit look for known vulnerabilities; say so where nobody could tell."""
+    answer = _ask(arguments)
+    untold = [found["name"] for found in answer if "skip_reason" in found]
+    if untold or not answer:
+        which = f"of {len(untold)} of {len(answer)} packages" if answer else "of any package"
         sys.stderr.write(
-            f"known weaknesses were not looked up: the package index cannot be asked"
-            f" ({type(error).__name__})\n"
+            f"known vulnerabilities {which} were not looked up: the database does not say\n"
         )
-        return 0
+    found = [line for package in answer for line in _vulnerabilities(package)]
     for line in found:
         sys.stderr.write(f"{line}\n")
     return 1 if found else 0
+
+
+def _ask(arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what pip-audit says about each locked package; nothing if it got no answer."""
+    program = Path(sys.executable).with_name("pip-audit")
+    lock = ROOT / "requirements" / "run.lock"
+    options = ["--requirement", str(lock), "--disable-pip", "--require-hashes", "--format=json"]
+    quiet = ["--progress-spinner=off", "--timeout=10"]
+    done = subprocess.run(  # noqa: S603 - of our own environment
+        [program, *options, *quiet, *arguments], capture_output=True, check=False
+    )
+    try:
+        return list(json.loads(done.stdout)["dependencies"])
+    except ValueError:
+        return []
+
+
+def _vulnerabilities(package: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{package['name']} {package['version']}: {known['id']},"
+        f" mended in {', '.join(known['fix_versions']) or 'none'}"
+        for known in package.get("vulns", ())
+    ]
 
 
 if __name__ == "__main__":

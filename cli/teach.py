@@ -1,19 +1,17 @@
-"""`hb teach`: patients of the past with known labels, before the first patient of the present."""
+"""`hb teach`: past patients with known labels, before the first live patient."""
 
 import asyncio
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from cli.output import EXIT_INTERRUPTED, JsonOption, out, print_json
-from cli.produce import refuse_bad, shown
+from cli.output import JsonOption, print_json
+from cli.publishing import LimitOption, SkipBadOption, print_summary, publish, refuse_bad
 from cli.settings import SetOption, SettingsOption, load
 from learners.scores.wording import percent
-from settings.errors import HbError
 
 if TYPE_CHECKING:
     from agents.clients.label_pace import LabelPace
@@ -42,27 +40,25 @@ def teach(
         typer.Option(
             "--from",
             metavar="SETTINGS",
-            help="In place of FILE: the patients and labels that the topics of another ensemble"
-            " hold, such as this one under its old settings.",
+            help="Instead of FILE: the patients and labels that another ensemble's topics still"
+            " hold, such as those of this one under its old settings.",
         ),
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of patients.  [default: all]")
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and count them.")
-    ] = False,
+    limit: LimitOption = None,
+    skip_bad: SkipBadOption = False,
     settings: SettingsOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Teach the ensemble from patients of the past whose labels are known.
+    """Teach the ensemble from past patients whose labels are known.
 
-    They go through the running pipeline in order, each label right behind its diagnosis, as fast as
-    what is learned keeps up. They are marked as history: the ensemble learns from them as from any
-    patient, but error rates of the present do not count them.
+    They go through the running pipeline in order, each label right behind its diagnosis, only as
+    fast as the ensemble learns. They are marked as history: the ensemble learns from them as from
+    any patient, but they do not count in the current error rates.
 
-    The same command goes on where it was interrupted: who was learned before is left out.
+    If it was interrupted, run it again: patients that were learned from already are left out.
+
+    Examples: `hb teach history.csv`, `hb teach --from old.toml`.
     """
     from agents.clients.label_pace import LabelPace
     from agents.clients.produce import Production, Trial
@@ -76,7 +72,7 @@ def teach(
     production = Production(loaded, source, trial, notice=pace.note, gate=pace.wait, room=pace.room)
     refuse_bad(source.name, production.check(), skip_bad)
     lesson = Lesson(loaded, source, production, pace, _command(file, other, settings, skip_bad))
-    _run(lesson, json)
+    publish(production.done, lesson.give, lambda ended, board: _report(lesson, json, ended, board))
 
 
 class Lesson(NamedTuple):
@@ -101,13 +97,13 @@ class Lesson(NamedTuple):
 
 
 def _source(file: Path | None, other: Path | None, settings: "Settings") -> "PastPatients":
-    from agents.clients.kept_patients import kept_patients
     from agents.clients.patient_files import file_patients
+    from agents.clients.recorded_patients import recorded_patients
     from agents.clients.teaching import PastPatients, run_of
 
     if file is not None:
         return PastPatients(file_patients(file, settings), run_of(file))
-    taken = kept_patients(load(other, None), settings, str(other))
+    taken = recorded_patients(load(other, None), settings, str(other))
     return PastPatients(asyncio.run(taken), "")
 
 
@@ -115,21 +111,6 @@ def _command(file: Path | None, other: Path | None, settings: Path | None, skip_
     words = ["hb", "teach", *([str(file)] if file else ["--from", str(other)])]
     words += ["--settings", str(settings)] if settings else []
     return shlex.join([*words, *(["--skip-bad"] if skip_bad else [])])
-
-
-def _run(lesson: Lesson, json: bool) -> None:
-    """Teach; however it ends, report what was taught."""
-    try:
-        with shown(lesson.production.done) as tick:
-            board = asyncio.run(lesson.give(tick))
-    except KeyboardInterrupt:
-        _report(lesson, json, "interrupted", None)
-        sys.exit(EXIT_INTERRUPTED)
-    except HbError:
-        if lesson.production.done.patients:
-            _report(lesson, json, "stopped", None)
-        raise
-    _report(lesson, json, "", board)
 
 
 def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> None:
@@ -147,23 +128,15 @@ def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> N
         }  # fmt: skip
         print_json(report)
         return
-    line = f"{ended or 'taught'}: {done.patients:,} patients, {pace.learned:,} labels learned"
-    if done.seconds > 0.5:
-        line += f" in {done.seconds:.1f} s ({done.patients / done.seconds:,.0f} patients/s)"
     notes = {
         "had been learned before and were left out": left.learned,
         "have no label and were left out": left.unlabelled,
         "have an id that came before and were left out": left.repeated,
         "labels were not learned in time, and not waited for": pace.overtaken,
-        **{f"rows skipped because of column {c!r}": n for c, n in sorted(done.skipped.items())},
     }
-    lines = [line, *(f"  {count:,} {what}" for what, count in notes.items() if count)]
+    more = []
     if board is not None and board.taught:
         wrong = percent(rates.get("per"))
-        lines.append(
-            f"  of all {board.taught:,} patients of history {wrong} were diagnosed wrongly"
-        )
-    if command:
-        lines.append(f"  to go on: {command}")
-    for line in lines:
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+        more = [f"of all {board.taught:,} patients of history {wrong} were diagnosed wrongly"]
+    first = f"{ended or 'taught'}: {done.patients:,} patients, {pace.learned:,} labels learned"
+    print_summary(first, done, notes, *more, go_on=command and f"to continue: {command}")

@@ -27,10 +27,15 @@ def register(app: typer.Typer) -> None:
 def create(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
-    """Create missing topics; existing ones are not changed."""
+    """Create missing topics; existing ones are not changed.
+
+    Example: `hb topics create`.
+    """
     created, differences = asyncio.run(create_missing(load(settings, set_)))
     if json:
-        print_json({"created": created, "differences": [_flat(each) for each in differences]})
+        print_json(
+            {"created": created, "differences": [_flat(difference) for difference in differences]}
+        )
         return
     out.print(f"{len(created)} created" if created else "all topics exist")
     for name in created:
@@ -46,11 +51,14 @@ def check(
     settings: SettingsOption = None,
     set_: SetOption = None,
     alter: Annotated[
-        bool, typer.Option("--alter", help="Change the settings of topics that differ.")
+        bool, typer.Option("--alter", help="Change the configuration of topics that differ.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show how topics differ from the settings; exit code 1 if any do. --alter changes them."""
+    """Show which topics differ from the settings, and how; the exit code is 1 if any do.
+
+    Examples: `hb topics check`, or `hb topics check --alter` to bring them into line.
+    """
     differences = asyncio.run(_check(load(settings, set_), alter))
     if json:
         print_json({"as_declared": not differences, "differences": [_flat(d) for d in differences]})
@@ -66,20 +74,23 @@ def check(
 def describe(
     settings: SettingsOption = None, set_: SetOption = None, json: JsonOption = False
 ) -> None:
-    """Show every topic, as declared by the settings and as found on the broker."""
+    """Show every topic, as the settings declare it and as it is on the broker.
+
+    Example: `hb topics describe`.
+    """
     from streams.kafka.admin import compare
     from streams.kafka.topics import declared
 
     loaded = load(settings, set_)
     topics = declared(loaded)
-    found = asyncio.run(_find(loaded))
+    existing = asyncio.run(_find(loaded))
     if json:
-        print_json({"topics": [_described(topic, found.get(topic.name)) for topic in topics]})
+        print_json({"topics": [_described(topic, existing.get(topic.name)) for topic in topics]})
         return
     numbers = ("partitions", "copies")
     shown = table("", "topic", "partitions", "copies", "kept", "on the broker", right=numbers)
     for topic in topics:
-        wrong = [each.what for each in compare([topic], found)]
+        wrong = [difference.what for difference in compare([topic], existing)]
         state = "missing" if "topic" in wrong else f"differs: {', '.join(wrong)}"
         copies = str(topic.replication)
         row = (
@@ -102,8 +113,10 @@ async def create_missing(settings: "Settings") -> tuple[list[str], list["Differe
     topics = declared(settings)
     async with admin_client(settings.broker) as admin:
         created = await create(admin, topics)
-        found = await find(admin, [topic.name for topic in topics])
-    return created, [each for each in compare(topics, found) if each.topic not in created]
+        existing = await find(admin, [topic.name for topic in topics])
+    return created, [
+        difference for difference in compare(topics, existing) if difference.topic not in created
+    ]
 
 
 async def _check(settings: "Settings", change: bool) -> list["Difference"]:
@@ -128,9 +141,15 @@ async def _find(settings: "Settings") -> dict[str, "Topic"]:
 
 
 def _print_differences(differences: Sequence["Difference"]) -> None:
-    shown = table("", "topic", "what", "declared", "found", "put right by")
-    for each in differences:
-        shown.add_row(each.topic, each.what, each.declared, each.found, each.remedy)
+    shown = table("", "topic", "what", "declared", "found", "fixed by")
+    for difference in differences:
+        shown.add_row(
+            difference.topic,
+            difference.what,
+            difference.declared,
+            difference.found,
+            difference.remedy,
+        )
     out.print(shown)
 
 
@@ -138,15 +157,15 @@ def _flat(difference: "Difference") -> dict[str, str]:
     return {**vars(difference), "remedy": difference.remedy}
 
 
-def _described(topic: "Topic", found: "Topic | None") -> dict[str, Any]:
+def _described(topic: "Topic", existing: "Topic | None") -> dict[str, Any]:
     from streams.kafka.admin import compare
 
-    wrong = compare([topic], {topic.name: found} if found else {})
+    wrong = compare([topic], {topic.name: existing} if existing else {})
     return {
         "name": topic.name,
         "declared": _shape(topic, topic.config),
-        "found": _shape(found, topic.config) if found else None,
-        "differences": [_flat(each) for each in wrong],
+        "found": _shape(existing, topic.config) if existing else None,
+        "differences": [_flat(difference) for difference in wrong],
     }
 
 

@@ -27,7 +27,7 @@ RoleOption = Annotated[
     typer.Option(
         "--role",
         metavar="ROLE",
-        help="`local:NAME` or `ensemble`; may be given again.  [default: all roles]",
+        help="`local:NAME` or `ensemble`; may be given more than once.  [default: all roles]",
         show_default=False,
     ),
 ]
@@ -50,10 +50,12 @@ def worker(
     verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run one worker: all learners, or those of `--role`.
+    """Run one worker, with all learners or only those of `--role`.
 
-    Start as many as you like: they share the work. Ctrl-C lets it commit what it has done, hand
-    over its share and end.
+    Start as many as you like: they share the work. On Ctrl-C a worker commits what it has done,
+    hands its share over to the others and exits.
+
+    Examples: `hb worker`, `hb worker --role local:imaging`, `hb worker --role ensemble --quiet`.
     """
     from agents.roles import specs
     from agents.worker_process import serve
@@ -73,14 +75,16 @@ def up(
     verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Start everything: broker (if it is the embedded one), topics, and a worker for each role.
+    """Start everything: the embedded broker (if no other is set), the topics, a worker per role.
 
-    It stays and shows the workers' log; a worker that dies is started again. Ctrl-C stops the
-    workers, and `hb down`, from another terminal, the broker too. If this process is killed, its
-    workers stop by themselves.
+    The command keeps running and shows the workers' log; a worker that dies is restarted. Ctrl-C
+    stops the workers; `hb down`, in another terminal, also stops the broker. If this process is
+    killed, its workers stop too.
 
-    Several settings files start several ensembles: `hb up heart.toml lung.toml`. What two of them
-    would share (a name, topics, a state folder) is refused.
+    Several settings files start several ensembles. Two that would share a name, topics or a state
+    folder are refused.
+
+    Examples: `hb up`, `hb up heart.toml lung.toml`.
     """
     from agents.neighbours import check_apart
     from agents.supervisor import sole_supervisor
@@ -131,9 +135,11 @@ def down(
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Stop what `hb up` has started: the workers, and the broker if it is the embedded one.
+    """Stop what `hb up` started: the workers, and the broker if it is the embedded one.
 
-    Nothing is lost: `hb up` goes on where it stopped.
+    Nothing is lost: the next `hb up` continues where this one stopped.
+
+    Examples: `hb down`, or `hb down --keep-broker` to stop the workers only.
     """
     from agents.supervisor import stop_supervisor
 
@@ -149,7 +155,7 @@ def down(
     if json:
         print_json({"workers_stopped": workers, "broker_stopped": bool(broker)})
         return
-    out.print("workers: stopped" if workers else "workers: hb up was not running here")
+    out.print("workers: stopped" if workers else "workers: hb up is not running here")
     if broker is not None:
         out.print("broker: stopped" if broker else "broker: was not running")
 

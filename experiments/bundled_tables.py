@@ -29,7 +29,7 @@ class Source:
     files      tables of the archive, one below the other
     label      returns a row's label, empty for rows to leave out
     positive   the label that must not be missed
-    dropped    columns that are no features: ids, what is known only later, the label itself
+    dropped    columns that are not features: ids, what is known only later, the label itself
     most       rows to keep, drawn at random; None keeps them all
     """
 

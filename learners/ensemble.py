@@ -4,7 +4,7 @@
     2. fuse     all diagnoses of a batch at once (`learners.fusion.base`)
     3. assess   how sure they are: chance, answer, track record (`learners.assessment`)
     4. settle   the labels that are there: losses, confusion counts, expected loss, assessment
-    5. correct  labels that were amended or withdrawn: take back what they counted, count anew
+    5. correct  labels that were amended or withdrawn: take back what they counted, recount
     6. report   what to send: diagnoses, feedback to each LL, rejections
 
 Predictions come with a `PredictionPayload`, contexts with a `ContextPayload`; both come back with
@@ -15,15 +15,17 @@ With several partitions each has its own EL. It counts what it has seen itself i
 learned, and by the `experience` of all of them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import nan
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from learners.arrays.seeds import seeds_of
 from learners.arrays.tables import CellTable, table_for
-from learners.arrays.types import MISSING, Bools, Floats, Ints, Seeds
+from learners.arrays.types import MISSING, Bools, Floats, Ints
 from learners.assessment.assessment import Assessed, Assessment
 from learners.assessment.fusion import guessed
 from learners.fusion.ballot_log_odds import log_odds_of_others
@@ -40,9 +42,13 @@ from learners.join import (
     Reject,
     Settle,
 )
-from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, PredictionPayload
+from learners.payloads import NOTHING_HEARD, ContextPayload, Decision, Decisions, PredictionPayload
 from learners.scores.error_rates import confusion
 from learners.scores.window import Window
+
+_Cases: TypeAlias = Sequence[Diagnose] | Sequence[Settle]
+_Decided: TypeAlias = tuple[Verdict, Assessed, Sequence[Sequence[Any]]]
+"""What was decided on a batch; the last is what the ledger keeps: fields of a `Decision` each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class EnsembleLearner:
     What it counts beside the losses of `fusion`, all integers:
 
     scores    by scope (the EL, then each LL): confusion counts; then once more in that order those
-              of patients of the past, so that old errors are no part of the present's rates
+              of past patients, so that old errors are not part of the current rates
     regret    by context cube: labelled instances; the EL's expected loss in parts; each expert's
               errors; the EL's expected loss on the instances on which that expert was awake
     tally     diagnoses on which the LLs did not agree, diagnoses by label; no label is needed
@@ -104,6 +110,9 @@ class EnsembleLearner:
         self.tally: CellTable = table_for(1, 1 + K)
         self.latest: CellTable = table_for(1, 1 + experts)
         self.window = Window(scopes, K)
+        none = np.zeros((0, experts), np.int64)
+        verdict = Verdict(np.zeros(0, np.int64), none, none, np.zeros((0, K)))
+        self._nothing: _Decided = verdict, self.assessment.assess(verdict), []
 
     def take(
         self,
@@ -115,18 +124,9 @@ class EnsembleLearner:
     ) -> Outcome:
         """Take in a batch of events, then move the clock to `now`; see `Ledger.apply`."""
         step = self.ledger.apply(events, now, live=live, awaited=awaited)
-        cells, verdict, assessed = self._decide(step.diagnoses)
-        rows = zip(
-            cells.tolist(),
-            verdict.labels.tolist(),
-            verdict.parts.tolist(),
-            verdict.votes.tolist(),
-            [()] * len(cells) if verdict.basis is None else verdict.basis.tolist(),
-            assessed.kept,
-            map(of_history, step.diagnoses),
-            strict=True,
-        )
-        settled = self.ledger.settle([Decision(*row) for row in rows])
+        decided = self._decide(step.diagnoses) if step.diagnoses else self._nothing
+        verdict, assessed, decisions = decided
+        settled = self.ledger.settle(decisions)
         learned = self.learn(settled)
         if step.corrections:
             learned = np.union1d(learned, self.correct(step.corrections))
@@ -150,7 +150,7 @@ class EnsembleLearner:
         """The rows of `scores` that hold every label once: the EL's own, present and past."""
         return np.array([0, 1 + self.fusion.learners])
 
-    def _decide(self, diagnoses: Sequence[Diagnose]) -> tuple[Ints, Verdict, Assessed]:
+    def _decide(self, diagnoses: Sequence[Diagnose]) -> _Decided:
         cells = np.array(
             [
                 self.unheard if case.context is None else ContextPayload(*case.context).cube
@@ -158,17 +158,34 @@ class EnsembleLearner:
             ],
             np.int64,
         )
-        if diagnoses:
-            self.refresh(np.unique(cells))
-        seeds = seeds_of(case.id for case in diagnoses)
-        ballot = replace(self._ballot(diagnoses, cells, seeds), waiting=self._waiting(len(cells)))
+        self.refresh(np.unique(cells))
+        heard = _payloads(diagnoses)
+        ballot = self._ballot(diagnoses, heard, cells, self.judge.hears)
+        ballot = replace(ballot, waiting=self._waiting(len(cells)))
         verdict = guessed(self.judge.decide(ballot), self.judge.prefer)
         assessed = self.assessment.assess(verdict, *self.experience())
         verdict = replace(verdict, labels=assessed.labels)
-        if diagnoses:
-            self._note(ballot, verdict, diagnoses[-1].at)
-            self.assessment.note(assessed.labels, assessed.answered)
-        return cells, verdict, assessed
+        self._note(ballot, verdict, diagnoses[-1].at)
+        self.assessment.note(assessed.labels, assessed.answered)
+        decisions = zip(
+            cells.tolist(),
+            verdict.labels.tolist(),
+            verdict.parts.tolist(),
+            verdict.votes.tolist(),
+            [()] * len(cells) if verdict.basis is None else verdict.basis.tolist(),
+            assessed.kept,
+            self._of_history(heard),
+            strict=True,
+        )
+        return verdict, assessed, list(decisions)
+
+    def _of_history(self, heard: Sequence[PredictionPayload]) -> Iterable[bool]:
+        """Tell which patients are of the past, as a prediction says."""
+        marks = [payload.history for payload in heard]
+        if not any(marks):
+            return [False] * (len(marks) // self.fusion.learners)
+        M = self.fusion.learners
+        return [any(marks[k : k + M]) for k in range(0, len(marks), M)]
 
     def _waiting(self, count: int) -> Ints:
         """Return how many decisions wait for their labels when each of a batch is made.
@@ -187,25 +204,25 @@ class EnsembleLearner:
         self.latest.put(only, np.r_[at, verdict.parts[-1]][None])
 
     def _ballot(
-        self, cases: Sequence[Diagnose] | Sequence[Settle], cells: Ints, seeds: Seeds
+        self, cases: _Cases, heard: Sequence[PredictionPayload], cells: Ints, parts: Collection[str]
     ) -> Ballot:
+        """Return the ballot on some instances, with those parts of it that the rule hears."""
         M, K = self.fusion.learners, self.fusion.classes
         n = len(cases)
-        heard: list[PredictionPayload] = [
-            NOTHING_HEARD if payload is None else payload
-            for case in cases
-            for payload in case.payloads
-        ]
-        odds = [payload.log_odds for payload in heard]
+        odds = [payload.log_odds for payload in heard] if "log_odds" in parts else []
         silent = (nan,) * K
         return Ballot.of(
             # Having no opinion counts as having spoken in the join, and as silence in a ballot.
-            np.maximum(np.array([case.labels for case in cases], np.int64).reshape(n, M), MISSING),
-            seeds,
+            np.maximum(_table([case.labels for case in cases], M), MISSING),
+            seeds_of(case.id for case in cases) if "seeds" in parts else np.zeros(n, np.uint64),
             classes=K,
             cells=cells,
-            exploring=np.array([payload.exploring for payload in heard], np.bool_).reshape(n, M),
-            accuracy=_floats([payload.accuracy for payload in heard]).reshape(n, M),
+            exploring=np.array([payload.exploring for payload in heard], np.bool_).reshape(n, M)
+            if "exploring" in parts
+            else None,
+            accuracy=_floats([payload.accuracy for payload in heard]).reshape(n, M)
+            if "accuracy" in parts
+            else None,
             # Most learners have no log-odds, and building rows of nan is expensive.
             log_odds=np.array([row or silent for row in odds], np.float64).reshape(n, M, K)
             if any(odds)
@@ -214,35 +231,35 @@ class EnsembleLearner:
 
     def others(self, settled: Sequence[Settle]) -> Floats:
         """Return (n, M, K): for each LL, the log-odds of all other LLs on each instance."""
-        n = len(settled)
-        ballot = self._ballot(settled, np.zeros(n, np.int64), np.zeros(n, np.uint64))
-        return log_odds_of_others(ballot)
+        cells = np.zeros(len(settled), np.int64)
+        parts = ("accuracy", "log_odds")
+        return log_odds_of_others(self._ballot(settled, _payloads(settled), cells, parts))
 
     def learn(self, settled: Sequence[Settle]) -> Ints:
         """Count what the labels say; return the context cubes that changed."""
         if not settled:
             return np.zeros(0, np.int64)
-        truth, decisions, ballot, verdict = self._recall(settled)
+        truth, kept, ballot, verdict = self._recall(settled)
         self.fusion.learn(ballot, verdict, truth)
-        past = np.array([decision.history for decision in decisions], np.bool_)
+        past = np.array(kept.history, np.bool_)
         predicted = self._count(ballot, verdict, truth, past)
         at = np.array([case.at for case in settled])
         self.window.push(at, np.where(past, MISSING, truth), predicted)
-        learn_sureness(self.assessment, decisions, truth)
+        learn_sureness(self.assessment, kept.sure, verdict.labels, truth)
         return np.unique(ballot.cells)
 
     def correct(self, corrections: Sequence[Correct]) -> Ints:
-        """Count labels anew that have changed; return the context cubes that changed.
+        """Recount labels that have changed; return the context cubes that changed.
 
         All integers are then as if the last label had been the only one, with two exceptions that
         are no counts: the highest pace that Hedge's rate was for, which never falls, and when a
         label came, which is when the first one did.
         """
         back = [replace(each.case, label=each.was) for each in corrections]
-        anew = [each.case for each in corrections]
-        cells = [self._recount(back, -1), self._recount(anew, 1)]
-        past = [Decision(*case.decision).history for case in anew]
-        truth = np.where(past, MISSING, [case.label for case in anew])
+        cases = [correction.case for correction in corrections]
+        cells = [self._recount(back, -1), self._recount(cases, 1)]
+        past = [Decision(*case.decision).history for case in cases]
+        truth = np.where(past, MISSING, [case.label for case in cases])
         self.window.amend(np.array([each.serial for each in corrections]), truth)
         return np.union1d(*cells)
 
@@ -251,23 +268,28 @@ class EnsembleLearner:
         cases = [case for case in cases if case.label != MISSING]
         if not cases:
             return np.zeros(0, np.int64)
-        truth, decisions, ballot, verdict = self._recall(cases)
+        truth, kept, ballot, verdict = self._recall(cases)
         self.fusion.recount(ballot, verdict, truth, sign)
-        past = np.array([decision.history for decision in decisions], np.bool_)
-        self._count(ballot, verdict, truth, past, sign)
-        learn_sureness(self.assessment, decisions, truth, sign)
+        self._count(ballot, verdict, truth, np.array(kept.history, np.bool_), sign)
+        learn_sureness(self.assessment, kept.sure, verdict.labels, truth, sign)
         return np.unique(ballot.cells)
 
-    def _recall(self, settled: Sequence[Settle]) -> tuple[Ints, list[Decision], Ballot, Verdict]:
+    def _recall(self, settled: Sequence[Settle]) -> tuple[Ints, Decisions, Ballot, Verdict]:
         """Return the labels of instances, and what was said and decided before they came."""
         truth = np.array([case.label for case in settled], np.int64)
-        decisions = [Decision(*case.decision) for case in settled]
-        *numbers, bases, _, _ = zip(*decisions, strict=True)
-        cells, labels, parts, votes = (np.array(column, np.int64) for column in numbers)
+        kept = Decisions.of([case.decision for case in settled])
+        experts = len(kept.parts[0])
         # Learning draws nothing: what was drawn is in the decision.
-        ballot = self._ballot(settled, cells, np.zeros(len(settled), np.uint64))
-        verdict = Verdict.recalled(labels, parts, votes, _bases(bases))
-        return truth, decisions, ballot, verdict
+        hears = set(self.fusion.hears) - {"seeds"}
+        heard = _payloads(settled) if hears else ()
+        ballot = self._ballot(settled, heard, np.array(kept.cell, np.int64), hears)
+        verdict = Verdict.recalled(
+            np.array(kept.label, np.int64),
+            _table(kept.parts, experts),
+            _table(kept.votes, experts),
+            _bases(kept.basis),
+        )
+        return truth, kept, ballot, verdict
 
     def _count(
         self, ballot: Ballot, verdict: Verdict, truth: Ints, past: Bools, sign: int = 1
@@ -287,12 +309,17 @@ class EnsembleLearner:
         return predicted
 
 
-def of_history(case: Diagnose) -> bool:
-    """Tell whether a patient is one of the past, as a prediction says."""
-    for payload in case.payloads:  # noqa: SIM110 - for every diagnosis, and thrice as fast
-        if payload is not None and payload.history:
-            return True
-    return False
+def _payloads(cases: _Cases) -> list[PredictionPayload]:
+    """Return what came with the predictions, instance by instance and LL by LL."""
+    return [
+        NOTHING_HEARD if payload is None else payload for case in cases for payload in case.payloads
+    ]
+
+
+def _table(rows: Sequence[Sequence[int]], width: int) -> Ints:
+    """Return rows as one array; numpy takes twice as long for rows within rows."""
+    flat = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * width)
+    return flat.reshape(len(rows), width)
 
 
 def _bases(bases: Sequence[Sequence[int]]) -> Ints | None:
@@ -300,15 +327,13 @@ def _bases(bases: Sequence[Sequence[int]]) -> Ints | None:
     width = max(map(len, bases))
     unknown = (UNKNOWN,) * width
     rows = bases if all(bases) else [basis or unknown for basis in bases]
-    return np.array(rows, np.int64) if width else None
+    return _table(rows, width) if width else None
 
 
 def learn_sureness(
-    assessment: Assessment, decisions: Sequence[Decision], truth: Ints, sign: int = 1
+    assessment: Assessment, kept: Sequence[bytes], labels: Ints, truth: Ints, sign: int = 1
 ) -> None:
     """Count how sure decisions were, or take it back; those without an assessment are left out."""
-    kept = [decision.sure for decision in decisions]
-    labels = np.array([decision.label for decision in decisions], np.int64)
     if not all(kept):
         at = [k for k, sure in enumerate(kept) if sure]
         kept, labels, truth = [kept[k] for k in at], labels[at], truth[at]

@@ -15,7 +15,8 @@ class PredictionPayload(NamedTuple):
     exploring, accuracy, log_odds   what fusion hears of it
     rule, phase, cube, votes        what feedback hands back, named or numbered as the caller likes
     trials, low, high, epsilon,
-    missing, subject, history       what a diagnosis shows; not kept after it
+    missing, subject, history,
+    trace                           what a diagnosis shows; not kept after it
     """
 
     exploring: bool = False
@@ -32,6 +33,7 @@ class PredictionPayload(NamedTuple):
     missing: int = 0
     subject: str | None = None
     history: bool = False
+    trace: bytes | None = None
 
 
 NOTHING_HEARD = PredictionPayload()
@@ -41,9 +43,13 @@ keep_payload = itemgetter(slice(PredictionPayload._fields.index("trials")))
 """Return what of a prediction's payload is needed after the diagnosis."""
 
 
-def load_payload(fields: Sequence[object]) -> PredictionPayload:
+_UNKEPT = tuple(NOTHING_HEARD[i:] for i in range(1 + len(NOTHING_HEARD)))
+
+
+def load_payload(fields: Sequence[Any]) -> PredictionPayload:
     """Return a payload from its values, all of them or those that were kept."""
-    return PredictionPayload(*fields)  # type: ignore[arg-type]
+    # Three times for every label: passing fourteen arguments takes half as long again.
+    return tuple.__new__(PredictionPayload, (*fields, *_UNKEPT[len(fields)]))
 
 
 class LabelPayload(NamedTuple):
@@ -84,3 +90,22 @@ class Decision(NamedTuple):
     basis: Sequence[int] = ()
     sure: bytes = b""
     history: bool = False
+
+
+class Decisions(NamedTuple):
+    """Many decisions: the columns of `Decision`."""
+
+    cell: Sequence[int]
+    label: Sequence[int]
+    parts: Sequence[Sequence[int]]
+    votes: Sequence[Sequence[int]]
+    basis: Sequence[Sequence[int]]
+    sure: Sequence[bytes]
+    history: Sequence[bool]
+
+    @classmethod
+    def of(cls, kept: Sequence[Sequence[Any]]) -> "Decisions":
+        """Return what was kept of decisions, at least one, by columns."""
+        if min(map(len, kept)) < len(cls._fields):  # earlier versions kept less
+            kept = [Decision(*fields) for fields in kept]
+        return cls(*zip(*kept, strict=True))

@@ -6,6 +6,7 @@ It describes `hb` as the application: `receive` is what users publish, `send` wh
 from inspect import getdoc
 from typing import Any
 
+from schemas import traces
 from schemas.json_schemas import RECORDS, json_schema
 from schemas.records import TOPICS
 
@@ -15,6 +16,19 @@ RECEIVED = ("instance", "context", "label")
 _PARAMETERS = {
     "prefix": {"description": "`topics.prefix` of the settings; by default the name and a dot."},
     "learner": {"description": "The name of a local learner in the settings."},
+}
+TRACED = ("instance", "prediction", "diagnosis")
+"""The records that may carry the trace of their patient."""
+_TRACED = {
+    "type": "object",
+    "properties": {
+        traces.HEADER: {
+            "type": "string",
+            "pattern": traces.PATTERN,
+            "description": "W3C Trace Context. It is carried on from the instances to the"
+            " diagnosis; any other value is ignored.",
+        }
+    },
 }
 _DIALECT_KEYS = ("$schema", "$id")
 
@@ -74,6 +88,7 @@ def _message(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "contentType": "application/json",
+        **({"headers": _TRACED} if name in TRACED else {}),
         "payload": {"$ref": f"#/components/schemas/{name}"},
         "examples": [{"payload": example} for example in json_schema(name)["examples"]],
         "bindings": {"kafka": {"key": {"type": "string", "description": "The instance id."}}},

@@ -1,6 +1,6 @@
 """Dead letters: why a message was refused, in its headers; its own bytes untouched.
 
-A message that is too large for another one leaves the digest of its value instead: the size and
+A message that is too large for a dead letter leaves the digest of its value instead: the size and
 SHA-256 tell which it was, and topic, partition and offset where it may still be found.
 
 >>> letter = refused(RecordError(Reason.EMPTY, "expected a JSON object"),
@@ -20,8 +20,8 @@ import msgspec
 from schemas.errors import RecordError
 from schemas.explain import first_fault
 from schemas.kinds import MAX_DETAIL, VERSION
-from schemas.reasons import Reason
 from schemas.records import DeadLetter
+from schemas.refusals import Reason
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -38,7 +38,7 @@ MOST_HEADERS = 64 << 10
 
 
 class Digest(NamedTuple):
-    """Stands for a value that is too large to be kept."""
+    """Takes the place of a value that is too large to be kept."""
 
     size: int
     sha256: str
@@ -121,7 +121,7 @@ def headers(letter: DeadLetter) -> list[tuple[str, bytes]]:
 
 
 def from_message(headers: Headers, key: bytes | None, value: bytes | None) -> DeadLetter:
-    """Return the dead letter that a message is; raise RecordError if it is none.
+    """Return a message as the dead letter that it is; raise RecordError if it is not one.
 
     A reason that this version does not know is kept as it is, and so are the message's bytes.
     """
@@ -139,7 +139,7 @@ def _field(header: tuple[str, bytes | None]) -> tuple[str, str | int]:
         text = (header[1] or b"").decode()
     except UnicodeDecodeError:
         raise RecordError(Reason.NOT_UTF8, "headers: expected text in UTF-8") from None
-    # What is no integer stays text, and is refused as that.
+    # What is not an integer stays text, and is refused as such.
     is_integer = (
         name in (*_INTEGERS, "size", "v") and text.isascii() and text.isdigit() and len(text) <= 16
     )

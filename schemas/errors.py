@@ -1,6 +1,6 @@
 """The error of a record that cannot be read."""
 
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 
 
 class RecordError(ValueError):

@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-from schemas.reasons import Reason
 from schemas.records import (
     Context,
     DeadLetter,
@@ -16,6 +15,7 @@ from schemas.records import (
     Reasons,
     TrackRecord,
 )
+from schemas.refusals import Reason
 
 _AT = 1_760_000_000_000
 

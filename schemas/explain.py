@@ -16,7 +16,7 @@ from msgspec import Struct, inspect
 
 from schemas.errors import RecordError
 from schemas.kinds import VERSION
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 
 
 @dataclass(frozen=True, slots=True)

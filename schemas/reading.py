@@ -32,8 +32,8 @@ from schemas.kinds import (
     are_cubes,
     has_control_characters,
 )
-from schemas.reasons import Reason
 from schemas.records import Feedback, Label, Prediction, Record
+from schemas.refusals import Reason
 
 R = TypeVar("R", bound=Record)
 
@@ -178,8 +178,8 @@ def _is_too_deep(value: bytes) -> bool:
 class Reader(BatchReader[R]):
     """Reads records of one type.
 
-    `known` gives the names that a field may hold: `{"label": labels}`. Votes are held against the
-    labels and rules given there. `checks` come last.
+    `known` gives the names that a field may hold: `{"label": labels}`. Votes are checked against
+    the labels and rules given there. `checks` come last.
 
     >>> batch = Reader(Label).read([b'{"v":1,"id":"a17","label":"ill","at":5}', b'{"v":1,"id":7}'])
     >>> batch.records

@@ -68,14 +68,14 @@ MissingValues = Annotated[
 History = Annotated[
     bool,
     Meta(
-        description="True for a patient of the past (`hb teach`): what is learned is the same, and"
-        " errors are counted apart from those of the present."
+        description="True for a past patient (`hb teach`): what is learned is the same, and"
+        " errors are counted separately."
     ),
 ]
 Odds = Annotated[tuple[float, ...], Meta(min_length=1)]
 LogOdds = Odds | None
 REFER = "refer"
-"""The answer that is no label."""
+"""The answer for patients who are referred, instead of a label."""
 
 _ORDER = (
     "in the order of the settings; with two labels one number is enough, that of the positive one."
@@ -152,6 +152,13 @@ class Prediction(Record, frozen=True):
     missing: MissingValues = 0
     subject: Subject = None
     history: History = False
+    learned: Annotated[
+        Count | None,
+        Meta(
+            description="How many labels the learner had learned when it made the prediction, in"
+            " this partition."
+        ),
+    ] = None
 
 
 class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -310,7 +317,7 @@ class Reasons(Record, frozen=True):
 
 
 class Erasure(Record, frozen=True):
-    """A patient is to be erased. Topic `erasures`, and among the feedback, where it is passed on.
+    """A request to erase a patient. Topic `erasures`; the feedback topics pass it on.
 
     Its `id` is a digest of the instance id, so that erasing a patient writes the id nowhere.
     """

@@ -9,8 +9,8 @@ from msgspec import Struct, inspect
 from schemas.examples import EXAMPLES
 from schemas.explain import in_words
 from schemas.kinds import VERSION
-from schemas.reasons import Reason
 from schemas.records import TOPICS, Opinion, TrackRecord
+from schemas.refusals import Reason
 
 BEGIN = "<!-- written by `hb schema --docs`: begin -->"
 END = "<!-- written by `hb schema --docs`: end -->"

@@ -39,8 +39,8 @@ from schemas.reading import (
     Values,
     decoder,
 )
-from schemas.reasons import Reason
 from schemas.records import Instance
+from schemas.refusals import Reason
 from schemas.sealed import PREFIX, Opener, opened
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from schemas.errors import RecordError
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 
 PREFIX = "hb1."
 MARK = b'"' + PREFIX.encode()
@@ -51,7 +51,7 @@ def read(text: str) -> Sealed:
 def opened(value: bytes, opener: Opener) -> bytes:
     """Return a record with its features in the clear; one that is not encrypted as it is.
 
-    What is no record at all is returned as it is: its reader says what is wrong with it.
+    What is not a record at all is returned as it is: its reader says what is wrong with it.
     """
     if MARK not in value:
         return value

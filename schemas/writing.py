@@ -29,17 +29,22 @@ def encode_all(records: Iterable[Record]) -> list[bytes]:
     return list(map(_encode, records))
 
 
-def by_name(names: Sequence[str]) -> Callable[..., dict[str, float]]:
-    """Return what makes, of one number per name, something that is written as a dict of them.
+def once(part: object) -> Any:
+    """Return a part that many records share, written already."""
+    return msgspec.Raw(_encode(part))
 
-    It is no dict: it can only be written. Making and writing a dict takes far longer.
+
+def by_name(names: Sequence[str]) -> Callable[..., dict[str, Any]]:
+    """Return what makes, of one value per name, something that is written as a dict of them.
+
+    It is not a dict: it can only be written. Making and writing a dict takes far longer.
 
     >>> shares = by_name(["left", "not right"])
     >>> _encode(shares(0.25, 0.75))
     b'{"left":0.25,"not right":0.75}'
     """
     fields = {f"f{i}": name for i, name in enumerate(names)}
-    made: Any = msgspec.defstruct(
-        "ByName", [(field, float) for field in fields], rename=fields, frozen=True, gc=False
+    struct: Any = msgspec.defstruct(
+        "ByName", [(field, Any) for field in fields], rename=fields, frozen=True, gc=False
     )
-    return cast("Callable[..., dict[str, float]]", made)
+    return cast("Callable[..., dict[str, Any]]", struct)

@@ -19,7 +19,7 @@ def local_learner(settings: Settings, name: str) -> LocalLearner:
     learner = settings.learners[name]
     if not learner.fitted:
         raise SettingsError(
-            f"learners.{name}.features: not all are fitted; run hb features fit DATA.csv"
+            f"learners.{name}.features: some are not fitted; run hb features fit DATA.csv"
         )
     space = build_space(learner.features)
     rules = [

@@ -1,10 +1,10 @@
-"""What programs that publish and read need of a settings file; the rest of it they pass over.
+"""The part of a settings file that programs need to publish and read; they ignore the rest.
 
 It describes no learning, so a program that uses the client needs neither numpy nor the learners.
-Whether the rest of the file is right is for the workers to say.
+The workers check whether the rest of the file is right.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union
 
 from pydantic import ConfigDict, Field, model_validator
@@ -71,20 +71,28 @@ class ClientSettings(_Excerpt):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, value: Any) -> Any:
-        """Derive what other keys decide, as the whole settings do."""
-        if not isinstance(value, Mapping):
-            return value
-        filled = dict(value)
-        if isinstance(name := value.get("name"), str):
-            default_key(filled, "topics", "prefix", f"{name}.")
-        defaults, learners = value.get("defaults", {}), value.get("learners")
-        if isinstance(defaults, Mapping) and isinstance(learners, Mapping):
-            inherited = {key: defaults[key] for key in ("reasons",) if key in defaults}
-            filled["learners"] = {
-                key: {**inherited, **table} if isinstance(table, Mapping) else table
-                for key, table in learners.items()
-            }
-        return filled
+        return filled_in(value, _inherit_reasons) if isinstance(value, Mapping) else value
+
+
+def filled_in(
+    value: Mapping[str, Any],
+    inherit: Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]],
+) -> dict[str, Any]:
+    """Return a file with the topics' prefix from the name, and learners with their defaults."""
+    filled = dict(value)
+    if isinstance(name := value.get("name"), str):
+        default_key(filled, "topics", "prefix", f"{name}.")
+    defaults, learners = value.get("defaults", {}), value.get("learners")
+    if isinstance(defaults, Mapping) and isinstance(learners, Mapping):
+        filled["learners"] = {
+            key: inherit(defaults, table) if isinstance(table, Mapping) else table
+            for key, table in learners.items()
+        }
+    return filled
+
+
+def _inherit_reasons(defaults: Mapping[str, Any], learner: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{key: defaults[key] for key in ("reasons",) if key in defaults}, **learner}
 
 
 def default_key(filled: dict[str, Any], section: str, key: str, value: Any) -> None:

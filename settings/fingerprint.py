@@ -107,7 +107,7 @@ CHANGES = (
     Change(
         ("learners.*.reasons",),
         free=True,
-        why="Reasons are sent from the next patient on, or no more; `hb topics create` makes their"
+        why="Reasons are sent, or not, from the next patient on; `hb topics create` creates their"
         " topic.",
     ),
     Change(
@@ -160,7 +160,7 @@ CHANGES = (
     Change(
         ("privacy.*",),
         free=True,
-        why="What is stored in the clear or under any key that is still listed is read.",
+        why="State is read if it is not encrypted, or encrypted with a key that is still listed.",
     ),
     Change(
         ("rules.*", "broker.*", "worker.*"),

@@ -174,11 +174,11 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise SettingsError(
-            f"{file}: there is no such settings file; make one with `hb init`, or name another with"
-            f" --settings FILE or {VARIABLE}"
+            f"{file}: there is no such settings file; create one with `hb init`, or name another"
+            f" with --settings FILE or {VARIABLE}"
         ) from None
     except OSError as error:
-        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{file}: cannot read it: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{file}: is not UTF-8 text") from None
 

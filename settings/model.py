@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from schemas.records import REFER
-from settings.client_settings import default_key
+from settings.client_settings import default_key, filled_in
 from settings.sections.base import Name, Section, problem, problems
 from settings.sections.broker import BrokerSettings
 from settings.sections.ensemble import EnsembleSettings
@@ -21,12 +21,12 @@ class ColumnSettings(Section):
     """Which columns of a CSV file of patients are not features."""
 
     id: Text | None = Field(
-        default=None, description="The column of instance ids; without one, ids are made up."
+        default=None, description="The column with instance ids; without it, ids are generated."
     )
-    label: Text | None = Field(default=None, description="The column of labels, if there is one.")
+    label: Text | None = Field(default=None, description="The column with labels, if any.")
     subject: Text | None = Field(
         default=None,
-        description="The column that says whose visit a row is, if people come more than once.",
+        description="The column that names the person, if people come more than once.",
     )
 
 
@@ -41,7 +41,7 @@ class Settings(Section):
         description="The classes a diagnosis can name; two or more, all different."
     )
     positive: str = Field(
-        description="The label that false negatives are about: the one that must not be missed."
+        description="The label that must not be missed: the miss rate is about it."
     )
     columns: ColumnSettings = Field(
         default=ColumnSettings(), description="For commands that read CSV files."
@@ -67,18 +67,11 @@ class Settings(Section):
         """Derive what other keys decide: topics from the name, learners from the defaults."""
         if not isinstance(value, Mapping):
             return value
-        filled = dict(value)
+        filled = filled_in(value, inherit)
         if isinstance(name := value.get("name"), str):
-            default_key(filled, "topics", "prefix", f"{name}.")
             default_key(filled, "worker", "state", state_folder(name))
         if isinstance(positive := value.get("positive"), str):
             default_key(filled, "ensemble", "prefer", positive)
-        defaults, learners = value.get("defaults", {}), value.get("learners")
-        if isinstance(defaults, Mapping) and isinstance(learners, Mapping):
-            filled["learners"] = {
-                key: inherit(defaults, table) if isinstance(table, Mapping) else table
-                for key, table in learners.items()
-            }
         return filled
 
     @field_validator("defaults")
@@ -121,8 +114,8 @@ class Settings(Section):
                 raise problem("is not a learner of these settings", "keys", name)
             if learners is not None and learners[name].reasons:
                 raise problem(
-                    "its features are to be encrypted, and its reasons would show them in the"
-                    f" clear: set learners.{name}.reasons = false",
+                    "its features are encrypted, and its reasons would reveal them: set"
+                    f" learners.{name}.reasons = false",
                     "keys",
                     name,
                 )
@@ -136,7 +129,9 @@ class Settings(Section):
         if len(set(labels)) < len(labels):
             raise problem("must be distinct")
         if REFER in labels:
-            raise problem(f"must not hold {REFER}: that is the answer where no label is one")
+            raise problem(
+                f"must not contain '{REFER}': that is the answer for patients who are referred"
+            )
         return labels
 
     @field_validator("positive")

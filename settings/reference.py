@@ -44,7 +44,7 @@ every problem with its line, `hb settings show` prints it with all defaults fill
 - A **secret** is never written into the file. It says where to find it: `{env = "NAME"}` for an
   environment variable, `{file = "path"}` for a file.
 - Any value can be **overridden** without touching the file: `--set ensemble.mode=ah` on the command
-  line (it may be given again) or `HB_SET__ENSEMBLE__MODE=ah` in the environment, with two
+  line (it may be repeated) or `HB_SET__ENSEMBLE__MODE=ah` in the environment, with two
   underscores for each dot. The command line wins. Values are read as TOML; what is not valid TOML
   is text. The environment cannot name code: neither a rule's `package.module:name` nor
   `rules.packages`.
@@ -121,14 +121,12 @@ _WHAT_MAY_CHANGE = """\
 Some settings decide what stored state and records in flight mean. A digest of each of these is
 stored with the state, and a worker whose settings have other digests refuses to start and names the
 keys. Then either undo the change, or give the new settings another `name` and `topics.prefix`: that
-makes a new ensemble beside the old one. To teach it, publish the data again: your own with
-`hb produce` and `hb label`, or, for learners whose features are the same, what the old topics
-`instances.<ll>`, `contexts` and `labels` still hold, copied to the new topics with kcat or
-MirrorMaker, keys and values unchanged. State that was written before there were digests takes those
-of the first worker that opens it.
+makes a new ensemble beside the old one. `hb teach --from old.toml` teaches it from what the old
+topics still hold, and `hb teach history.csv` from a file. State that was written before there were
+digests takes those of the first worker that opens it.
 
 Digests cover what the settings say, not the code or model behind a rule of kind `callable`, `river`
-or `sklearn`: if that changes under the same name, what was counted is about the old one.
+or `sklearn`: if that changes under the same name, the counts are still about the old one.
 
 | key | may change | |
 |---|---|---|\

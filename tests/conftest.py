@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 # Speed is judged by benchmarks: a busy machine must not fail a property.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# CI repeats itself; whoever runs the tests at home explores.
+# CI repeats the same examples; runs on your own machine explore new ones.
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("HB_REQUIRE_TOOLS") else "default")
 

@@ -28,6 +28,8 @@ from agents.clients.topic_reader import TopicReader
 from schemas.errors import RecordError
 from schemas.reading import Reader
 from schemas.records import Diagnosis
+from schemas.traces import as_header
+from schemas.traces import traceparent as parsed
 from settings.client_settings import AnySettings
 from settings.errors import HbError, InputError
 from settings.loading import load_client_settings
@@ -68,7 +70,7 @@ class Published(str):
     """The id of a patient that was published, which knows where its diagnosis can begin.
 
     after   the end of its partition of the diagnoses before the patient was published: an answer to
-            this request stands there or later. 0 for an id that was made up: nobody had it before.
+            this request is there or later. 0 for a generated id: nobody had it before.
     """
 
     __slots__ = ("after",)
@@ -77,9 +79,9 @@ class Published(str):
     @classmethod
     def of(cls, name: str, after: int) -> "Published":
         """Return an id with what is known of its publishing."""
-        made = cls(name)
-        made.after = after
-        return made
+        published = cls(name)
+        published.after = after
+        return published
 
 
 def read_settings(settings: SettingsLike) -> AnySettings:
@@ -92,6 +94,12 @@ def read_settings(settings: SettingsLike) -> AnySettings:
 def new_id() -> str:
     """Return an id that reveals nothing about the patient."""
     return uuid4().hex
+
+
+def _traced(value: str | None) -> list[tuple[str, bytes | None]]:
+    """Return the headers of a record that belongs to a trace; none if the value is not valid."""
+    trace = parsed(value)
+    return [] if trace is None else as_header(trace)
 
 
 class Publisher:
@@ -129,20 +137,23 @@ class Publisher:
         *,
         id: str | None = None,  # noqa: A002 - the record's own word
         subject: str | None = None,
+        traceparent: str | None = None,
     ) -> Published:
-        """Publish a patient and return its id: the one given, or an opaque one that is made up.
+        """Publish a patient and return its id: the one given, or an opaque one that is generated.
 
         `features` holds a number or the name of a category for each feature of the settings; what
-        no learner uses is not sent. An id names one visit and must never be used for a second: that
-        gets no diagnosis, and `Diagnoses.of` does not take the first one's for it. A person who
-        comes again gets a new id, and the same `subject`, an opaque token too.
+        no learner uses is not sent. An id names one visit and must never be reused: the second
+        patient gets no diagnosis, and `Diagnoses.of` does not return the first one's instead. A
+        person who comes again gets a new id and the same `subject`, which is an opaque token too.
+        `traceparent` is the trace that the call belongs to (W3C Trace Context), which the diagnosis
+        then carries as a header; one that is not valid is ignored.
         """
         _need(self._open, "Publisher")
         name = id or new_id()
         sent = self._pseudonyms.id(name)
         values = self._splitter.one(sent, features, wall(), self._pseudonyms.subject(subject))
         after = 0 if id is None else await self._end(sent)
-        await self._sender.send(sent.encode(), values, wall())
+        await self._sender.send(sent.encode(), values, wall(), headers=_traced(traceparent))
         return Published.of(name, after)
 
     async def publish_many(
@@ -151,11 +162,12 @@ class Publisher:
         *,
         ids: Sequence[str] | None = None,
         subjects: Sequence[str | None] | None = None,
+        traceparent: str | None = None,
     ) -> list[Published]:
         """Publish many patients together, and return their ids in the same order.
 
-        Far quicker than one at a time. If one of them cannot be published, none is: PatientError
-        says which and why.
+        Far quicker than one at a time; they share one `traceparent`. If one of them cannot be
+        published, none is: PatientError says which and why.
         """
         _need(self._open, "Publisher")
         for given in (ids, subjects):
@@ -164,7 +176,8 @@ class Publisher:
         names = [new_id() for _ in patients] if ids is None else list(ids)
         at = wall()
         columns = {
-            column: [each.get(column) for each in patients] for column in self._splitter.columns
+            column: [patient.get(column) for patient in patients]
+            for column in self._splitter.columns
         }
         sent, whose = self._pseudonyms.ids(names), self._pseudonyms.subjects(subjects)
         split = self._splitter.many(sent, columns, at, whose)
@@ -172,7 +185,8 @@ class Publisher:
             raise PatientError(f"patient {fault.row + 1} of {len(patients)}: {fault}")
         after = [0] * len(names) if ids is None else await self._ends(sent)
         async with self._sending:  # what is flushed is this call's own, and its errors too
-            await self._sender.send_many([name.encode() for name in sent], split.values, at)
+            keys, headers = [name.encode() for name in sent], _traced(traceparent)
+            await self._sender.send_many(keys, split.values, at, headers)
             await self._sender.flush()
         return [Published.of(name, end) for name, end in zip(names, after, strict=True)]
 
@@ -197,7 +211,7 @@ class Publisher:
         """Publish the true label of a patient.
 
         The first label counts, and a different one is refused, unless it `amends` the first: then
-        it counts whatever was said before. None withdraws what was said, and says nothing new.
+        it replaces any earlier label. None withdraws the label without giving another.
         """
         _need(self._open, "Publisher")
         at = wall()
@@ -210,9 +224,9 @@ class Publisher:
 class Diagnoses:
     """Reads committed diagnoses. Use it as an asynchronous context manager.
 
-    Either wait for those of certain patients with `of`, or get all with `async for`; for both, make
-    two of them. `since="start"` begins with the oldest that is kept; otherwise with the first after
-    entering.
+    Either wait for those of certain patients with `of`, or get all with `async for`; to do both,
+    create two. `since="start"` begins with the oldest diagnosis that is kept; otherwise it begins
+    with the first one after entering.
     """
 
     def __init__(
@@ -225,7 +239,7 @@ class Diagnoses:
         self._recent: OrderedDict[str, _Answer] = OrderedDict()
         self._waiting: dict[str, list[_Waiter]] = {}
         self.unreadable = 0
-        """Records on the topic that are no diagnoses; they are passed over."""
+        """Records on the topic that are not diagnoses; they are skipped."""
         self._pump: asyncio.Task[None] | None = None
         self._iterated = False
         self._open = False
@@ -265,16 +279,16 @@ class Diagnoses:
         """Wait for the diagnosis of a patient that was published after this was entered.
 
         Raises NoDiagnosisError after `timeout` seconds. The last 10,000 diagnoses are remembered,
-        so it may be asked for after it has come. With an id as `publish` returns it, an earlier
-        patient's diagnosis is not taken for its answer.
+        so you may ask for one that has already come. With an id that `publish` returned, an earlier
+        patient's diagnosis is not mistaken for the answer.
         """
         _need(self._open, "Diagnoses")
         if self._iterated:
             raise InputError("these diagnoses are being iterated over; wait for others")
         if self._pump is None:
             self._pump = asyncio.create_task(self._run(), name="diagnoses")
-        found = await self._await(self._pseudonyms.id(id), getattr(id, "after", 0), timeout)
-        return msgspec.structs.replace(found, id=str(id)) if self._pseudonyms else found
+        diagnosis = await self._await(self._pseudonyms.id(id), getattr(id, "after", 0), timeout)
+        return msgspec.structs.replace(diagnosis, id=str(id)) if self._pseudonyms else diagnosis
 
     async def _await(self, name: str, after: int, seconds: float) -> Diagnosis:
         """Wait for the diagnosis of an id as it travels, from some offset on."""
@@ -304,7 +318,7 @@ class Diagnoses:
         )
 
     def _forget(self, name: str, waiter: "_Waiter") -> None:
-        left = [each for each in self._waiting.pop(name, []) if each is not waiter]
+        left = [other for other in self._waiting.pop(name, []) if other is not waiter]
         if left:
             self._waiting[name] = left
 
@@ -338,7 +352,7 @@ class _Answer(NamedTuple):
 
 
 class _Waiter(NamedTuple):
-    """Somebody who waits for a diagnosis from some offset on."""
+    """A caller that waits for a diagnosis from some offset on."""
 
     after: int
     future: "asyncio.Future[Diagnosis]"
@@ -377,10 +391,13 @@ class AsyncClient:
         *,
         id: str | None = None,  # noqa: A002 - the record's own word
         subject: str | None = None,
+        traceparent: str | None = None,
     ) -> Published:
         """Publish a patient and return its id; see `Publisher.publish`."""
         _need(self._open, type(self).__name__)
-        return await self._publisher.publish(features, id=id, subject=subject)
+        return await self._publisher.publish(
+            features, id=id, subject=subject, traceparent=traceparent
+        )
 
     async def publish_many(
         self,
@@ -388,10 +405,13 @@ class AsyncClient:
         *,
         ids: Sequence[str] | None = None,
         subjects: Sequence[str | None] | None = None,
+        traceparent: str | None = None,
     ) -> list[Published]:
         """Publish many patients together; see `Publisher.publish_many`."""
         _need(self._open, type(self).__name__)
-        return await self._publisher.publish_many(patients, ids=ids, subjects=subjects)
+        return await self._publisher.publish_many(
+            patients, ids=ids, subjects=subjects, traceparent=traceparent
+        )
 
     async def diagnosis(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002, ASYNC109 - the words users expect
         """Wait for the diagnosis of a patient published since this was entered."""
@@ -404,10 +424,12 @@ class AsyncClient:
         *,
         id: str | None = None,  # noqa: A002 - the record's own word
         subject: str | None = None,
+        traceparent: str | None = None,
         timeout: float = PATIENCE,  # noqa: ASYNC109 - the word users expect
     ) -> Diagnosis:
         """Publish a patient and wait for its diagnosis."""
-        return await self.diagnosis(await self.publish(features, id=id, subject=subject), timeout)
+        name = await self.publish(features, id=id, subject=subject, traceparent=traceparent)
+        return await self.diagnosis(name, timeout)
 
     async def diagnose_many(
         self,
@@ -415,22 +437,24 @@ class AsyncClient:
         *,
         ids: Sequence[str] | None = None,
         subjects: Sequence[str | None] | None = None,
+        traceparent: str | None = None,
         timeout: float = PATIENCE,  # noqa: ASYNC109 - the word users expect
     ) -> list[Diagnosis]:
         """Publish many patients and wait for their diagnoses, in the same order.
 
         A thousand at a time, each of which gets `timeout` seconds.
         """
-        found: list[Diagnosis] = []
+        diagnoses: list[Diagnosis] = []
         for first in range(0, len(patients), _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
             names = await self.publish_many(
                 patients[part],
                 ids=None if ids is None else ids[part],
                 subjects=None if subjects is None else subjects[part],
+                traceparent=traceparent,
             )
-            found += await asyncio.gather(*(self.diagnosis(name, timeout) for name in names))
-        return found
+            diagnoses += await asyncio.gather(*(self.diagnosis(name, timeout) for name in names))
+        return diagnoses
 
     async def label(self, id: str, label: str | None, *, amends: bool = False) -> None:  # noqa: A002 - the record's own word
         """Publish the true label of a patient, or correct it; see `Publisher.label`."""
@@ -471,9 +495,11 @@ class Client:
         *,
         id: str | None = None,  # noqa: A002 - the record's own word
         subject: str | None = None,
+        traceparent: str | None = None,
     ) -> str:
         """Publish a patient and return its id; see `Publisher.publish`."""
-        return self._do(self._client.publish(features, id=id, subject=subject))
+        work = self._client.publish(features, id=id, subject=subject, traceparent=traceparent)
+        return self._do(work)
 
     def publish_many(
         self,
@@ -481,9 +507,13 @@ class Client:
         *,
         ids: Sequence[str] | None = None,
         subjects: Sequence[str | None] | None = None,
+        traceparent: str | None = None,
     ) -> list[Published]:
         """Publish many patients together; see `Publisher.publish_many`."""
-        return self._do(self._client.publish_many(patients, ids=ids, subjects=subjects))
+        work = self._client.publish_many(
+            patients, ids=ids, subjects=subjects, traceparent=traceparent
+        )
+        return self._do(work)
 
     def diagnosis(self, id: str, timeout: float = PATIENCE) -> Diagnosis:  # noqa: A002 - the record's own word
         """Wait for the diagnosis of a patient published since this was entered."""
@@ -495,10 +525,13 @@ class Client:
         *,
         id: str | None = None,  # noqa: A002 - the record's own word
         subject: str | None = None,
+        traceparent: str | None = None,
         timeout: float = PATIENCE,
     ) -> Diagnosis:
         """Publish a patient and wait for its diagnosis."""
-        work = self._client.diagnose(features, id=id, subject=subject, timeout=timeout)
+        work = self._client.diagnose(
+            features, id=id, subject=subject, traceparent=traceparent, timeout=timeout
+        )
         return self._do(work)
 
     def diagnose_many(
@@ -507,11 +540,14 @@ class Client:
         *,
         ids: Sequence[str] | None = None,
         subjects: Sequence[str | None] | None = None,
+        traceparent: str | None = None,
         timeout: float = PATIENCE,
     ) -> list[Diagnosis]:
         """Publish many patients and wait for their diagnoses; see `AsyncClient.diagnose_many`."""
         client = self._client
-        work = client.diagnose_many(patients, ids=ids, subjects=subjects, timeout=timeout)
+        work = client.diagnose_many(
+            patients, ids=ids, subjects=subjects, traceparent=traceparent, timeout=timeout
+        )
         return self._do(work)
 
     def label(self, id: str, label: str | None, *, amends: bool = False) -> None:  # noqa: A002 - the record's own word

@@ -123,9 +123,9 @@ def _private(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
     except FileExistsError:
-        raise InputError(f"{path} exists already; name another file") from None
+        raise InputError(f"{path} already exists; name another file") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise InputError(f"{path}: cannot write it: {error.strerror}") from None
 
 
 class Replayer:
@@ -163,7 +163,7 @@ class Replayer:
         try:
             lines = path.read_bytes().splitlines()
         except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{path}: cannot read it: {error.strerror}") from None
         return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
     def _checked(self, where: str, line: bytes) -> tuple[str, bytes]:
@@ -177,7 +177,9 @@ class Replayer:
             raise InputError(f"{where}: expected {expected}") from None
         if reader is None:
             known = ", ".join(self._readers)
-            raise InputError(f"{where}: topic: only these can be sent again: {known}")
+            raise InputError(
+                f"{where}: topic: only records for these topics can be sent again: {known}"
+            )
         wire = value.encode() if isinstance(value, str) else orjson.dumps(value)
         fault = reader.fault(wire)
         if fault is not None:

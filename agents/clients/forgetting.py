@@ -288,7 +288,7 @@ async def ids_of(settings: Settings, subject: str, progress: Progress) -> list[s
     """Return the ids of all visits of a person that the topics know of."""
     topics = Topics.of(settings)
     kinds = {"instances", "contexts", "predictions", "diagnoses"}
-    found: dict[str, None] = {}
+    ids: dict[str, None] = {}
     names = [topic for topic, kind in topics.kinds.items() if kind in kinds]
     async with TopicReader(settings, names, "start") as reader:
         total, done = sum(reader.ends.values()) - sum(reader.begins.values()), 0
@@ -299,8 +299,8 @@ async def ids_of(settings: Settings, subject: str, progress: Progress) -> list[s
                 if b'"subject"' in (record.value or b""):
                     named = _named(record.value)
                     if named.subject == subject and named.id:
-                        found[named.id] = None
-    return list(found)
+                        ids[named.id] = None
+    return list(ids)
 
 
 def compacted_by(now: int) -> tuple[int, int]:

@@ -1,14 +1,14 @@
 """Keeps patients from running ahead of what is learned: `hb teach`, `hb produce --pace labels`.
 
 A patient that is diagnosed before the labels of those before it are learned is diagnosed by an
-ensemble that knows less than it could. So only a few patients may be under way, labels included.
+ensemble that knows less than it could. So only a few patients may be in flight, labels included.
 What is learned is seen on the feedback topics: the ensemble has counted the label and told the
 learners. Two limits hold, the smaller one counts:
 
     learned / 20           what a decision does not know yet is a twentieth of what it knows: one
                            patient at first, and later as many as make the trip worth it
     2 · fastest · shortest twice what the pipeline learns in the time that a patient needs at least,
-                           by the highest rate and the shortest trip so far: more patients under way
+                           by the highest rate and the shortest trip so far: more patients in flight
                            would only wait in queues, and be no faster (as in BBR, Cardwell et al.,
                            2016)
 """
@@ -26,9 +26,9 @@ from settings.sections.base import milliseconds
 from streams.kafka.topics import Topics
 
 _KNOWN = 20
-"""Labels learned for each patient that may be under way."""
+"""Labels learned for each patient that may be in flight."""
 _SPARE = 2.0
-"""How many times as much as the pipeline holds may be under way: room to show that it is faster."""
+"""How many times as much as the pipeline holds may be in flight: room to show that it is faster."""
 _PATIENCE = 30.0
 """Seconds without any progress, beyond the fusion time-out, after which nothing is waited for."""
 
@@ -41,7 +41,7 @@ class _Sent(NamedTuple):
 
 
 class LabelPace:
-    """Counts what is under way. Use it as an asynchronous context manager around the publishing.
+    """Counts what is in flight. Use it as an asynchronous context manager around the publishing.
 
     learned     patients whose label has been learned
     overtaken   patients that were not waited for any longer
@@ -68,7 +68,7 @@ class LabelPace:
 
     @property
     def most(self) -> int:
-        """How many patients may be under way now."""
+        """How many patients may be in flight now."""
         known = self.learned // _KNOWN
         if self._fastest:
             known = min(known, ceil(_SPARE * self._fastest * self._shortest))
@@ -105,7 +105,7 @@ class LabelPace:
             await asyncio.sleep(0)
 
     def see(self, keys: Collection[bytes]) -> int:
-        """Take note of patients whose label is learned; return how many of them were under way."""
+        """Take note of patients whose label is learned; return how many of them were in flight."""
         back = [sent for key in keys if (sent := self._under_way.pop(key, None)) is not None]
         self.learned += len(back)
         now = time.monotonic()
@@ -118,8 +118,8 @@ class LabelPace:
     def _give_up(self) -> None:
         if self._strict and not self.learned:
             raise HbError(
-                f"no label was learned in {self._patience:.0f} s: does a worker run? hb status"
-                " says; the same command goes on from here"
+                f"no label was learned in {self._patience:.0f} s: is a worker running? See hb"
+                " status; to continue, run the same command again"
             )
         self.overtaken += len(self._under_way)
         self._under_way.clear()

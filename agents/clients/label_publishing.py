@@ -66,7 +66,7 @@ def _from_json(path: Path, keys: tuple[str, str]) -> list[PatientLabel]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{path}: cannot read it: {error.strerror}") from None
     pairs = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -85,7 +85,7 @@ async def publish_labels(
 ) -> int:
     """Publish all labels, or none if one of them cannot be used; return how many.
 
-    If they amend, they count whatever was said before.
+    If they amend, they replace any earlier labels.
     """
     at, values = wall(), []
     names = Pseudonyms(settings).ids([pair.id for pair in pairs])

@@ -1,6 +1,6 @@
 """One patient: the diagnosis, the label once it is known, and each learner's reasons if published.
 
-A user may read some topics and not others (`hb acls`): what may not be read is left out, and said.
+A user may read some topics and not others (`hb acls`): what may not be read is left out and named.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Patient:
 
 
 async def find_patient(settings: Settings, name: str) -> Patient:
-    """Read all topics that speak of a patient from their start."""
+    """Read all topics that mention a patient, from their start."""
     topics = Topics.of(settings)
     diagnosis = await _first(settings, topics.diagnoses, Reader(Diagnosis), name)
     others: dict[str, Reader[Any]] = {

@@ -140,7 +140,7 @@ class JsonPatients:
         self._labels = frozenset(settings.labels)
         first = next(iter(self._rows()), None)
         if first is None:
-            raise InputError(f"{path}: the file is empty; expected one JSON object a line")
+            raise InputError(f"{path}: the file is empty; expected one JSON object per line")
         self._has_ids = self.id_column in first[1]
         self.labelled = self._label in first[1]
         self.grouped = self._subject in first[1]
@@ -173,16 +173,16 @@ class JsonPatients:
         except FileNotFoundError:
             raise InputError(f"{self._path}: there is no such file") from None
         except OSError as error:
-            raise InputError(f"{self._path}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{self._path}: cannot read it: {error.strerror}") from None
 
     def _object(self, number: int, line: bytes) -> dict[str, Any]:
         try:
-            found = orjson.loads(line)
+            value = orjson.loads(line)
         except orjson.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict):
+            value = None
+        if not isinstance(value, dict):
             raise InputError(f"{self._path}:{number}: expected one JSON object")
-        return found
+        return value
 
 
 def _label(text: str, labels: Collection[str]) -> str:
@@ -226,7 +226,7 @@ class TablePatients:
         missing = [name for name in names if name not in self.patients.columns]
         if missing:
             raise InputError(
-                f"{self.name} has no feature {missing[0]!r}; are these settings made for it?"
+                f"{self.name} has no feature {missing[0]!r}; are these settings for this data?"
             )
 
     def chunks(self) -> Iterator[Patients]:

@@ -6,7 +6,7 @@
 3. send     in batches, and note for each label when it is due
 4. label    what is due by now; after the last patient, wait for the rest
 
-What was interrupted can be resumed: the order of patients and the ids that are made up follow from
+What was interrupted can be resumed: the order of patients and the generated ids follow from
 the trial alone. Labels of patients that were sent earlier are sent again, which changes nothing
 where they were: the same label twice counts once.
 """
@@ -50,7 +50,7 @@ class Trial:
     missing   the share of labels that never come
     wrong     the share of labels that are not the true one
     start     how many patients were sent earlier; only their labels are sent again
-    run       what made-up ids begin with, so that they can be made up again
+    run       what generated ids begin with, so that they can be generated again
     history   the patients are of the past: they teach, and their errors are counted apart
     """
 
@@ -311,7 +311,7 @@ class Production:
             if not self._trial.skip_bad:
                 raise InputError(
                     f"{self._source.name}:{piece.lines[row]}: column {column!r}: expected"
-                    f" {expected}; --skip-bad leaves such rows out"
+                    f" {expected}; --skip-bad skips such rows"
                 )
             self.done.skipped[column] += 1
         kept = piece.take([row for row in range(len(piece)) if row not in bad])
@@ -362,15 +362,15 @@ class Production:
             if is_lost:
                 self.done.withheld += 1
                 continue
-            said = self._other(label) if is_wrong else label
+            published_label = self._other(label) if is_wrong else label
             self.done.wrong += is_wrong
             self._serial += 1
             due = moment if again else moment + delay
-            heapq.heappush(self._due, DueLabel(due, self._serial, name, said))
+            heapq.heappush(self._due, DueLabel(due, self._serial, name, published_label))
         self.done.waiting = len(self._due)
 
     def _other(self, label: str) -> str:
-        others = [each for each in self._settings.labels if each != label]
+        others = [other for other in self._settings.labels if other != label]
         return others[int(self._random.integers(len(others)))]
 
     async def _send_labels(self, sender: Sender) -> None:

@@ -42,7 +42,7 @@ class Pseudonyms:
         return names if names is None or not self else [self.subject(name) for name in names]
 
     def _of(self, kind: bytes, name: str) -> str:
-        # What is no id stays as it is, so that whoever checks it can refuse it.
+        # What is not an id stays as it is, so that whoever checks it can refuse it.
         if self._key is None or not 0 < len(name) <= MAX_TEXT or has_control_characters(name):
             return str(name)
         original = name.encode("utf-8", "surrogatepass")

@@ -7,15 +7,13 @@ whoever publishes.
 import asyncio
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
 
 from settings.client_settings import AnySettings
 from settings.errors import BrokerError
-from streams.kafka.connection import NotAllowedError, admin_client, explained, quiet_client
+from streams.kafka.connection import NotAllowedError, admin_client, explaining, quiet_client
 from streams.kafka.partitions import partition_of
 from streams.kafka.security import client_arguments, located
 
@@ -42,23 +40,20 @@ class Sender:
         self._producer = AIOKafkaProducer(
             **client_arguments(self._broker), enable_idempotence=True, max_batch_size=_BATCH_BYTES
         )
-        with self.explaining():
+        with explaining(self._broker):
             await self._producer.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._producer.stop()
 
-    @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """Turn the client's errors into one sentence."""
-        try:
-            yield
-        except (KafkaError, TimeoutError) as error:
-            raise explained(error, self._broker) from error
-
     async def send(
-        self, key: bytes, values: Mapping[str, bytes], at: int, partition: int | None = None
+        self,
+        key: bytes,
+        values: Mapping[str, bytes],
+        at: int,
+        partition: int | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
         """Send one record to each topic, and wait until the broker has them.
 
@@ -66,15 +61,21 @@ class Sender:
         """
         if partition is None:
             partition = partition_of(key, self._partitions)
-        with self.explaining():
+        with explaining(self._broker):
             sent = [
-                await self._producer.send(topic, value, key, partition, timestamp_ms=at)
+                await self._producer.send(
+                    topic, value, key, partition, timestamp_ms=at, headers=list(headers)
+                )
                 for topic, value in values.items()
             ]
             await asyncio.gather(*sent)
 
     async def send_many(
-        self, keys: Sequence[bytes], values: Mapping[str, Sequence[bytes]], at: int
+        self,
+        keys: Sequence[bytes],
+        values: Mapping[str, Sequence[bytes]],
+        at: int,
+        headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
         """Send a record per key to each topic, in order; returns before the broker has them all."""
         places = [partition_of(key, self._partitions) for key in keys]
@@ -84,22 +85,27 @@ class Sender:
         for place, rows in rows_of.items():
             for topic, column in values.items():
                 records = ((keys[row], column[row]) for row in rows)
-                for batch in self._batches(records, at):
+                for batch in self._batches(records, at, list(headers)):
                     await self._hand_over(batch, topic, place)
 
-    def _batches(self, records: Iterator[tuple[bytes, bytes]], at: int) -> Iterator[Any]:
+    def _batches(
+        self,
+        records: Iterator[tuple[bytes, bytes]],
+        at: int,
+        headers: list[tuple[str, bytes | None]],
+    ) -> Iterator[Any]:
         batch = self._producer.create_batch()
         for key, value in records:
-            if batch.append(timestamp=at, key=key, value=value) is None:
+            if batch.append(timestamp=at, key=key, value=value, headers=headers) is None:
                 yield batch
                 batch = self._producer.create_batch()
-                batch.append(timestamp=at, key=key, value=value)
+                batch.append(timestamp=at, key=key, value=value, headers=headers)
         yield batch
 
     async def _hand_over(self, batch: Any, topic: str, partition: int) -> None:
         if not batch.record_count():
             return
-        with self.explaining():
+        with explaining(self._broker):
             while len(self._under_way) >= _UNDER_WAY:
                 await self._under_way.popleft()
             batch.close()
@@ -108,7 +114,7 @@ class Sender:
 
     async def flush(self) -> None:
         """Wait until the broker has everything."""
-        with self.explaining():
+        with explaining(self._broker):
             while self._under_way:
                 await self._under_way.popleft()
 
@@ -120,9 +126,9 @@ async def check_topics(settings: AnySettings, topics: Collection[str]) -> None:
         listed = {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
     for topic in topics:
         if topic not in listed:
-            missing, remedy = f"topic {topic} is missing", "make it with: hb topics create"
+            missing, remedy = f"topic {topic} is missing", "create it with: hb topics create"
             if settings.broker.security.named:
-                # A broker does not tell who may not see a topic that it is there.
+                # A broker hides topics from users who may not see them.
                 raise NotAllowedError(f"{missing}, or not for this user (hb acls); {remedy}")
             raise BrokerError(f"{missing}; {remedy}")
         if listed[topic] != settings.topics.partitions:

@@ -158,8 +158,8 @@ class Splitter:
         subjects: Sequence[str | None] | None = None,
     ) -> list[Fault]:
         """Return what `many` would find wrong, by row."""
-        found = self._ready(ids, columns, subjects)[1]
-        return [found[row] for row in sorted(found)]
+        faults = self._ready(ids, columns, subjects)[1]
+        return [faults[row] for row in sorted(faults)]
 
     def _ready(
         self,
@@ -171,7 +171,7 @@ class Splitter:
         faults: dict[int, Fault] = {}
         _check_tokens(ids, ID, faults)
         if subjects is not None:
-            # None stands for a patient of whom no more than this visit is known.
+            # None is for a patient with only this visit.
             _check_tokens(["-" if name is None else name for name in subjects], SUBJECT, faults)
         return {
             kind: self._converted(kind, columns[kind.name], faults) for kind in self._kinds

@@ -1,7 +1,7 @@
-"""Patients of the past as lessons: labelled, each once, and none that was learned before.
+"""Past patients as lessons: labelled, each once, and none that was learned before.
 
 What was learned is read from the feedback topics. So the same command can be given again after an
-interruption: it goes on where it ended, for as long as the topics keep their feedback. Ids that
+interruption: it continues where it ended, for as long as the topics keep their feedback. Ids that
 have to be made up follow from what the file holds, so that they are the same each time.
 """
 
@@ -32,7 +32,7 @@ class LeftOut:
 
 
 class PastPatients:
-    """A source of patients of the past, without those that `left_out` counts.
+    """A source of past patients, without those that `left_out` counts.
 
     known   ids of those who were learned before, as keys
     run     what made-up ids begin with
@@ -86,7 +86,7 @@ def run_of(path: Path) -> str:
             while piece := file.read(1 << 20):
                 digest.update(piece)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{path}: cannot read it: {error.strerror}") from None
     return digest.hexdigest()[:8]
 
 

@@ -1,16 +1,14 @@
 """Reads topics outside any consumer group: committed records only, from any offset."""
 
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection
 from typing import Any, Literal, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 
 from agents.clients.sender import check_topics
 from settings.client_settings import AnySettings
 from settings.sections.broker import BrokerSettings
-from streams.kafka.connection import explained, quiet_client
+from streams.kafka.connection import explaining, quiet_client
 from streams.kafka.security import client_arguments, located
 
 _WAIT_MS = 500
@@ -77,7 +75,7 @@ class TopicReader:
         return self
 
     async def _begin(self) -> None:
-        with self.explaining():
+        with explaining(self._broker):
             await self._consumer.start()
             self._consumer.assign(self._places)
             self.begins, self.ends = await self._bounds()
@@ -87,14 +85,6 @@ class TopicReader:
     async def __aexit__(self, *_: object) -> None:
         await self._consumer.stop()
 
-    @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """Turn the client's errors into one sentence."""
-        try:
-            yield
-        except (KafkaError, TimeoutError) as error:
-            raise explained(error, self._broker) from error
-
     async def _bounds(self) -> tuple[dict[Any, int], dict[Any, int]]:
         begins = await self._consumer.beginning_offsets(self._places)
         return begins, await self._consumer.end_offsets(self._places)
@@ -102,29 +92,29 @@ class TopicReader:
     async def end(self, topic: str, partition: int) -> int:
         """Return where a partition ends now."""
         place = TopicPartition(topic, partition)
-        with self.explaining():
+        with explaining(self._broker):
             ends: dict[Any, int] = await self._consumer.end_offsets([place])
         return ends[place]
 
     async def since(self, millis: int) -> dict[Any, int]:
         """Return where each partition has its first record from a time on; its end if none."""
-        with self.explaining():
-            found = await self._consumer.offsets_for_times(dict.fromkeys(self._places, millis))
+        with explaining(self._broker):
+            offsets = await self._consumer.offsets_for_times(dict.fromkeys(self._places, millis))
         return {
             place: self.ends[place] if first is None else first.offset
-            for place, first in found.items()
+            for place, first in offsets.items()
         }
 
     async def offset_at(self, topic: str, partition: int, at: int) -> int | None:
         """Return the offset of the first record of a time or later; None if there is none."""
         place = TopicPartition(topic, partition)
-        with self.explaining():
-            found = await self._consumer.offsets_for_times({place: at})
-        return None if found[place] is None else int(found[place].offset)
+        with explaining(self._broker):
+            offsets = await self._consumer.offsets_for_times({place: at})
+        return None if offsets[place] is None else int(offsets[place].offset)
 
     async def renew(self) -> None:
         """Update where the topics begin and end."""
-        with self.explaining():
+        with explaining(self._broker):
             self.begins, self.ends = await self._bounds()
 
     def seek(self, offsets: dict[Any, int]) -> None:
@@ -142,20 +132,22 @@ class TopicReader:
 
     async def read(self, wait: float = _WAIT_MS / 1000) -> list[Any]:
         """Return the next records, waiting a little for the first of them."""
-        with self.explaining():
-            found = await self._consumer.getmany(timeout_ms=int(wait * 1000), max_records=_MOST)
-        return [record for records in found.values() for record in records]
+        with explaining(self._broker):
+            batches = await self._consumer.getmany(timeout_ms=int(wait * 1000), max_records=_MOST)
+        return [record for records in batches.values() for record in records]
 
     async def present(self) -> AsyncIterator[list[Any]]:
         """Yield the records from here to the ends as they were when the reader was entered."""
         while left := await self._unread():
-            with self.explaining():
-                found = await self._consumer.getmany(*left, timeout_ms=_WAIT_MS, max_records=_MOST)
-            for place, records in found.items():
+            with explaining(self._broker):
+                batches = await self._consumer.getmany(
+                    *left, timeout_ms=_WAIT_MS, max_records=_MOST
+                )
+            for place, records in batches.items():
                 yield [record for record in records if record.offset < self.ends[place]]
 
     async def _unread(self) -> list[Any]:
-        with self.explaining():
+        with explaining(self._broker):
             at = {place: await self._consumer.position(place) for place in self._places}
         return [place for place, end in self.ends.items() if at[place] < end]
 
@@ -165,9 +157,9 @@ class TopicReader:
         while True:
             first = {p: max(self.begins[p], self.ends[p] - step) for p in self._places}
             self.seek(first)
-            found = [record async for records in self.present() for record in records]
+            newest = [record async for records in self.present() for record in records]
             # Transaction markers take up offsets too, so it may take another attempt.
-            if len(found) >= count or first == self.begins:
-                found.sort(key=lambda record: record.timestamp)
-                return found[-count:] if count else []
+            if len(newest) >= count or first == self.begins:
+                newest.sort(key=lambda record: record.timestamp)
+                return newest[-count:] if count else []
             step *= 4

@@ -210,7 +210,7 @@ def _tasks(
                 done = {t: conditions.get((t, number), _UNKNOWN).offset for t in topics}
             lag = {t: max(end_of[t, number] - done.get(t, 0), 0) for t in topics}
             place = topics[0], number
-            # What a worker said that holds the task no more is of no interest.
+            # What a worker said about a task that it no longer holds does not matter.
             symptom = (
                 Symptom.read(conditions.get(place, _UNKNOWN).said) if place in holders else None
             )

@@ -3,7 +3,7 @@
 The guard stands before all pages, /metrics, /healthz and /readyz among them:
 
 1. The request must be for a name of this worker, and not come from a page of another site.
-2. A client gets so many answers per second; more have to wait, and too many waiting are refused.
+2. A client gets so many answers per second; others wait, and too many waiting are refused.
    The pages run in the engine's event loop, so this is also the most time they can take from it.
 3. With `worker.web_token` it must carry the token, as bearer token or as the password of any user
    (what a browser asks for). Probes know no token: /healthz and /readyz then answer yes or no.

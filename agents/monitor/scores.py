@@ -72,9 +72,9 @@ class Scores:
 
     labels        the names of the labels, in the settings' order
     labelled      labels that were learned from, without those of history
-    taught        labels of patients of the past (`hb teach`) that were learned from
+    taught        labels of past patients (`hb teach`) that were learned from
     rates, recent by name, the ensemble first: PER, FPR and FNR, over all and over the last 1000
-    history       the same over patients of the past, who are in none of the other rates; empty if
+    history       the same over past patients, who are in none of the other rates; empty if
                   there were none
     confusion     by name: counts of truth by prediction, in the order of `labels`
     window        the same counts of the last 1000, of the ensemble
@@ -296,13 +296,13 @@ class Scorer:
         rows = list(sums.regret.values())
         labelled, expected = sum(int(r[0]) for r in rows), sum(int(r[1]) for r in rows) / UNIT
         overruled = self._settings.ensemble.miss_target is not None
-        found = {
+        bounds = {
             regret.comparator: error_bound(
                 self._fusion, expected - regret.value, regret.bound, overruled=overruled
             )
             for regret in regrets
         }
-        return {name: bound / labelled for name, bound in found.items() if bound is not None}
+        return {name: bound / labelled for name, bound in bounds.items() if bound is not None}
 
     @cached_property
     def _targets(self) -> dict[str, float]:

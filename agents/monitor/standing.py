@@ -12,7 +12,7 @@ What is wrong, the gravest first:
             that fails or reopens. Or it works and its answers are bad: a target is broken by more
             than chance explains, or the answers tell ill from well no better than guessing
     amber   records could not be used in the last ten minutes; an agent makes no progress; the join
-            has little room left; a target is broken by no more than chance explains; always giving
+            has little room left; a target is missed by no more than chance explains; always giving
             the most frequent label would do better; the error rate has risen
 
 The console shows this and decides nothing itself; `hb status` shows the same.
@@ -90,8 +90,8 @@ class Standing:
             "sentence": self.sentence,
             "cause": self.cause,
             "concerns": [
-                {"colour": str(each.colour), "cause": each.cause, "text": each.text}
-                for each in self.concerns
+                {"colour": str(concern.colour), "cause": concern.cause, "text": concern.text}
+                for concern in self.concerns
             ],
         }
 
@@ -114,7 +114,9 @@ def standing(
     concerns = [*_broken(system), *also, *_operation(overview)]
     if _known(board):
         concerns += _quality(settings, board)
-    concerns.sort(key=lambda each: each.colour is not Colour.RED)  # stable: the order above stays
+    concerns.sort(
+        key=lambda concern: concern.colour is not Colour.RED
+    )  # stable: the order above stays
     if concerns:
         worst = concerns[0]
         sentence = f"Degraded because {worst.text}."
@@ -138,9 +140,9 @@ def _taught(settings: Settings, board: Scores) -> Standing:
         )
         return Standing(State.UNTAUGHT, Colour.GREY, sentence)
     if _known(board):
-        found = recent(settings, board)
-        wrong = percent(found.error.value)
-        sentence = f"Healthy: the error rate of the last {found.labels:,} labels is {wrong}."
+        latest = recent(settings, board)
+        wrong = percent(latest.error.value)
+        sentence = f"Healthy: the error rate of the last {latest.labels:,} labels is {wrong}."
         return Standing(State.HEALTHY, Colour.GREEN, sentence)
     if _known_from_history(board):
         wrong = percent(board.history[ENSEMBLE]["per"])
@@ -154,10 +156,10 @@ def _taught(settings: Settings, board: Scores) -> Standing:
 
 def _known(board: Scores) -> bool:
     """Tell whether the error rate is known well enough to judge it."""
-    found = board.accuracy.get(ENSEMBLE)
-    if found is None:
+    accuracy = board.accuracy.get(ENSEMBLE)
+    if accuracy is None:
         return False
-    return max(found.value - found.low, found.high - found.value) <= KNOWN_WITHIN
+    return max(accuracy.value - accuracy.low, accuracy.high - accuracy.value) <= KNOWN_WITHIN
 
 
 def _known_from_history(board: Scores) -> bool:
@@ -184,7 +186,7 @@ def _broken(system: Verdict) -> list[Concern]:
 
 
 def _operation(overview: Overview | None) -> Iterator[Concern]:
-    """Yield what the system meets although it works."""
+    """Yield what troubles a system that works."""
     if overview is None:
         return
     if overview.refused:
@@ -198,28 +200,32 @@ def _operation(overview: Overview | None) -> Iterator[Concern]:
 
 def _quality(settings: Settings, board: Scores) -> Iterator[Concern]:
     """Yield what is wrong with the answers themselves."""
-    found = recent(settings, board)
-    yield from _targets(board, found)
+    latest = recent(settings, board)
+    yield from _targets(board, latest)
     yield from _excluded(board)
-    if _guesses(found):
-        text = f"the miss rate of the last {found.labels:,} labels is {percent(found.miss.value)}"
+    if _guesses(latest):
+        text = f"the miss rate of the last {latest.labels:,} labels is {percent(latest.miss.value)}"
         yield Concern(Colour.RED, "guessing", f"{text}, no better than guessing")
-    if settings.ensemble.miss_target is None and _beaten(found):
-        text = f"the error rate of the last {found.labels:,} labels is {percent(found.error.value)}"
-        usual = found.baseline.error if found.baseline else None
-        text += f", and always answering {found.usual} would give {percent(usual)}"
+    if settings.ensemble.miss_target is None and _beaten(latest):
+        text = (
+            f"the error rate of the last {latest.labels:,} labels is {percent(latest.error.value)}"
+        )
+        usual = latest.baseline.error if latest.baseline else None
+        text += f", and always answering {latest.usual} would give {percent(usual)}"
         yield Concern(Colour.AMBER, "below_baseline", text)
     if board.risen:
         text = f"the error rate has risen by {percent(board.risen)} within the last 1,000 labels"
-        yield Concern(Colour.AMBER, "error_risen", f"{text}: are labels wrong, or patients others?")
+        yield Concern(
+            Colour.AMBER, "error_risen", f"{text}: are labels wrong, or are patients different?"
+        )
 
 
-def _targets(board: Scores, found: Recent) -> Iterator[Concern]:
-    for key, name, rate in (("per", "error rate", found.error), ("fnr", "miss rate", found.miss)):
+def _targets(board: Scores, latest: Recent) -> Iterator[Concern]:
+    for key, name, rate in (("per", "error rate", latest.error), ("fnr", "miss rate", latest.miss)):
         target = board.targets.get(key)
         if target is None or rate.value is None or rate.value <= target:
             continue
-        text = f"the {name} of the last {found.labels:,} labels is {percent(rate.value)}"
+        text = f"the {name} of the last {latest.labels:,} labels is {percent(rate.value)}"
         yield _over(f"{key}_target", text, rate, target)
 
 
@@ -239,28 +245,28 @@ def _excluded(board: Scores) -> Iterator[Concern]:
 
 def _over(cause: str, text: str, rate: Rate, target: float) -> Concern:
     beyond = rate.low > target
-    said = f"{text}, above the target of {percent(target)}"
+    clause = f"{text}, above the target of {percent(target)}"
     return Concern(
         Colour.RED if beyond else Colour.AMBER,
         cause,
-        said if beyond else f"{said}, perhaps by chance",
+        clause if beyond else f"{clause}, perhaps by chance",
     )
 
 
-def _guesses(found: Recent) -> bool:
+def _guesses(latest: Recent) -> bool:
     """Tell whether patients with the positive label are missed as often as by blind guessing.
 
-    Whoever answers the positive label for a share q of the patients, whoever they are, misses 1 - q
-    of those who have it and gives q false alarms: together one.
+    Giving the positive label to a random share q of the patients misses 1 - q of those who have it
+    and makes q false alarms: together one.
     """
-    miss, alarm = found.miss.value, found.alarm.value
+    miss, alarm = latest.miss.value, latest.alarm.value
     return miss is not None and alarm is not None and miss + alarm >= 1.0
 
 
-def _beaten(found: Recent) -> bool:
+def _beaten(latest: Recent) -> bool:
     """Tell whether the most frequent label does better, by more than chance explains."""
-    if found.baseline is None:
+    if latest.baseline is None:
         return False
-    won, lost = found.baseline.won, found.baseline.lost
+    won, lost = latest.baseline.won, latest.baseline.lost
     low, _ = window_interval(np.array([won + lost]), np.array([lost]))
     return bool(low[0] > 0.5)

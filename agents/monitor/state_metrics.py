@@ -33,7 +33,7 @@ ERRORS = {
         "hb_prediction_error_rate",
         "gauge",
         "Share of wrong predictions among all labelled ones, or among the last 1000; window is"
-        " history for patients of the past, who are in neither.",
+        " history for past patients, who are in neither.",
         _RATE,
     ),
     "fpr": Spec(
@@ -52,7 +52,7 @@ ERRORS = {
 ERROR_BOUND = Spec(
     "hb_prediction_error_rate_bound",
     "gauge",
-    "Errors that the comparator's and the bound on regret allow, as a share of the labelled;"
+    "The comparator's errors plus the bound on regret, as a share of the labelled patients;"
     f" {_COMPARED}.",
     ("comparator",),
 )
@@ -105,7 +105,7 @@ LABELLED = Spec(
     _WHO,
 )
 TAUGHT = Spec(
-    "hb_taught_total", "counter", "Labels of patients of the past that the ensemble learned from."
+    "hb_taught_total", "counter", "Labels of past patients that the ensemble learned from."
 )
 LABELS = Spec(
     "hb_labels_total",
@@ -118,7 +118,7 @@ LABELS = Spec(
 CORRECTIONS = Spec(
     "hb_label_corrections_total",
     "counter",
-    "Labels that amend or withdraw another, by outcome: amended or withdrawn (counted anew), early"
+    "Labels that amend or withdraw another, by outcome: amended or withdrawn (recounted), early"
     " (nothing had been learned yet), unchanged (nothing to change), final (too late for"
     " `amend_ttl`), refused (the patient was dropped, or there was no room to wait).",
     ("outcome",),
@@ -126,8 +126,8 @@ CORRECTIONS = Spec(
 UNLEARNED = Spec(
     "hb_unlearned_labels",
     "gauge",
-    "Patients whose label is another now, or none, than the one that rules and fusion rules which"
-    " cannot unlearn were taught.",
+    "Patients whose label is no longer the one that rules and fusion rules which cannot unlearn"
+    " have learned.",
 )
 AMENDABLE = Spec("hb_amendable_labels", "gauge", "Labels that can still be amended or withdrawn.")
 AMENDABLE_BYTES = Spec(
@@ -137,8 +137,8 @@ EXPIRED = Spec("hb_expired_total", "counter", "Diagnoses dropped because no labe
 REPEATED = Spec(
     "hb_repeated_predictions_total",
     "counter",
-    "Predictions for a patient of whom that learner had spoken before, the same (duplicate) or"
-    " otherwise (conflict), or who was over (over): a sign that ids are used twice.",
+    "Predictions for a patient that the learner had predicted before, the same again (duplicate) or"
+    " another (conflict), or that was over (over): a sign that ids are reused.",
     ("outcome",),
 )
 PENDING = Spec("hb_pending", "gauge", "Patients waiting for a prediction, a diagnosis or a label.")

@@ -23,7 +23,7 @@ from settings.errors import BrokerError
 from settings.model import Settings
 from streams.kafka.client.fetched import take_batches, wait_for_fetch
 from streams.kafka.client.reader import get_to_know, high_watermarks
-from streams.kafka.connection import explained
+from streams.kafka.connection import explained, explaining
 
 _FIRST_STEP = 20
 _GROWTH = 8
@@ -102,11 +102,9 @@ class StateReader:
 
     async def get_to_know(self, places: Collection[Any]) -> None:
         """Prepare to be asked about partitions of other topics."""
-        try:
+        with explaining(self._broker):
             async with asyncio.timeout(_PATIENCE):
                 await get_to_know(self._consumer, {place.topic for place in places})
-        except (KafkaError, TimeoutError) as error:
-            raise explained(error, self._broker) from error
 
     async def begins(self, places: Collection[Any]) -> dict[Any, int]:
         """Return where some partitions, of any topic, begin."""
@@ -123,15 +121,13 @@ class StateReader:
     async def since(self, places: Collection[Any], millis: int) -> set[Any]:
         """Return those partitions, of any topic, that have records from that time on."""
         times = dict.fromkeys(places, millis)
-        found = await self._asked(self._consumer.offsets_for_times(times))
-        return {place for place, first in found.items() if first is not None}
+        offsets = await self._asked(self._consumer.offsets_for_times(times))
+        return {place for place, first in offsets.items() if first is not None}
 
     async def _asked(self, question: Awaitable[dict[Any, Value]]) -> dict[Any, Value]:
-        try:
+        with explaining(self._broker):
             async with asyncio.timeout(_PATIENCE):
                 return await question
-        except (KafkaError, TimeoutError) as error:
-            raise explained(error, self._broker) from error
 
     async def look(self, known: Collection[Any] = ()) -> None:
         """Bring the view up to date, except for partitions that are known without reading."""

@@ -35,12 +35,12 @@ def symptom_of(error: HbError) -> Symptom:
 
 def symptoms_of(overview: Overview) -> list[Symptom]:
     """Return what is wrong with the system as it was seen."""
-    told = [task.symptom for task in overview.tasks if task.symptom is not None]
-    told += [_held_back(held) for held in overview.held_back if held.seconds >= HELD_BACK_AFTER]
+    symptoms = [task.symptom for task in overview.tasks if task.symptom is not None]
+    symptoms += [_held_back(held) for held in overview.held_back if held.seconds >= HELD_BACK_AFTER]
     unheld = [task for task in overview.tasks if task.holder is None]
     if not overview.members:
-        return [*told, Symptom(Cause.NO_WORKER, "no worker runs")]
-    return [*told, Symptom(Cause.TASK_UNHELD, _unheld(unheld))] if unheld else told
+        return [*symptoms, Symptom(Cause.NO_WORKER, "no worker runs")]
+    return [*symptoms, Symptom(Cause.TASK_UNHELD, _unheld(unheld))] if unheld else symptoms
 
 
 def _held_back(held: HeldBack) -> Symptom:

@@ -1,4 +1,4 @@
-"""One reader of the whole system per process, shared by everybody who needs an overview.
+"""One reader of the whole system per process, shared by everything that needs an overview.
 
 Many may ask at once and often: one overview is taken at a time, and a recent one serves all. A
 timer takes one regularly even if nobody asks, so that a history can be kept. What the process's own
@@ -36,18 +36,18 @@ from settings.errors import BrokerError, HbError
 from settings.model import Settings
 from streams.engine.held_back import HELD_BACK_AFTER, HeldBack, Standstill
 from streams.engine.tasks.task import describe
-from streams.kafka.connection import admin_client, explained
+from streams.kafka.connection import admin_client, explained, explaining
 from streams.kafka.topics import ENSEMBLE, Topics, declared
 
 EVERY = 2.0
 _SHARE = 100
-"""Those who ask more often than the timer get a new look only if looks take less than one part in
-so many of the process's time."""
+"""Callers that ask more often than the timer get a new look only if looks take less than one part
+in this many of the process's time."""
 _PATIENCE = 10.0
 _AGAIN = 0.5
 """Seconds between two looks at a transaction that is open."""
 _HOLDERS, _BEGINS = 1.5, 10.0
-"""How old may be, in seconds, who holds what, and where topics begin."""
+"""How old, in seconds, the answers may be to who holds what and where topics begin."""
 _REFUSED = 600.0
 """Seconds for which a record that could not be used is news."""
 _NOT_YET = (
@@ -108,15 +108,15 @@ class Watch:
         return self.latest
 
     async def _look_on(self) -> None:
-        said = ""
+        logged = ""
         while True:
             try:
                 await self.refresh(self._every / 2)
-                said = ""
+                logged = ""
             except HbError as error:
-                if str(error) != said:
-                    _log.warning("the state of the system cannot be read: %s", error)
-                said = str(error)
+                if str(error) != logged:
+                    _log.warning("cannot read the state of the system: %s", error)
+                logged = str(error)
             except Exception:  # noqa: BLE001  # nobody would notice that the timer had ended
                 _log.exception("reading the state of the system failed")
             await asyncio.sleep(self._every)
@@ -124,19 +124,19 @@ class Watch:
     async def _look(self) -> Overview:
         taken, at = time.monotonic(), time.time()
         try:
-            found = await self._read(at)
+            view = await self._read(at)
         except StateLostError:
-            await self._disconnect()  # topics were made anew: so is the view
-            found = await self._read(at)
+            await self._disconnect()  # topics were recreated: so is the view
+            view = await self._read(at)
         except HbError:
             raise
-        except Exception as error:  # what is on the topics may be anybody's
+        except Exception as error:  # anybody may have written to the topics
             await self._disconnect()
-            raise HbError(f"the state on the broker cannot be read: {describe(error)}") from error
-        self.latest, self._taken = found, taken
+            raise HbError(f"cannot read the state on the broker: {describe(error)}") from error
+        self.latest, self._taken = view, taken
         for tell in self.told:
-            tell(found)
-        return found
+            tell(view)
+        return view
 
     async def _read(self, at: float) -> Overview:
         if self._open is None:
@@ -148,7 +148,7 @@ class Watch:
         await self._read_others(opened)
         began = time.thread_time()
         self._scorer = self._scorer or Scorer(self._settings)
-        found = overview(
+        view = overview(
             self._settings,
             self._scorer,
             opened.view,
@@ -159,13 +159,13 @@ class Watch:
             ends=ends,
             at=at,
         )
-        found = replace(
-            found,
+        view = replace(
+            view,
             held_back=self._held_back(ends, await opened.written(), at),
             refused=await opened.refused(),
         )
         self._cost = time.thread_time() - began + opened.reader.busy - before
-        return found
+        return view
 
     def _held_back(
         self, ends: Mapping[Any, int], written: Mapping[Any, int], at: float
@@ -280,10 +280,10 @@ class _Connections:
         listed = {topic["topic"] for topic in await admin.describe_topics()}
         missing = [topic.name for topic in declared(self._settings) if topic.name not in listed]
         if missing:
-            raise BrokerError(f"topic {missing[0]} is missing; make it with: hb topics create")
+            raise BrokerError(f"topic {missing[0]} is missing; create it with: hb topics create")
 
     async def bounds(self) -> tuple[dict[Any, int], dict[Any, int]]:
-        """Return where the topics that are no changelogs begin and end."""
+        """Return where the topics that are not changelogs begin and end."""
         begins = await self._begins.of(lambda: self.reader.begins(self.places))
         return begins, await self.reader.ends(self.places)
 
@@ -301,8 +301,8 @@ class _Connections:
         agents[names.deadletter] = "the ensemble"
         places = [place for place in self.places if place.topic in agents]
         since = int(1000 * (time.time() - _REFUSED))
-        found = {place.topic for place in await self.reader.since(places, since)}
-        return tuple(agent for topic, agent in agents.items() if topic in found)
+        refused = {place.topic for place in await self.reader.since(places, since)}
+        return tuple(agent for topic, agent in agents.items() if topic in refused)
 
     async def holders(self) -> dict[tuple[str, int], str]:
         """Return who holds which partition, from the consumer group; nobody if there is none."""
@@ -319,16 +319,14 @@ class _Connections:
         question = self._admin.list_consumer_group_offsets(self._settings.name)
         offsets = await self._answered(question)
         return {
-            (tp.topic, tp.partition): Condition(found.offset, found.metadata)
-            for tp, found in offsets.items()
+            (tp.topic, tp.partition): Condition(committed.offset, committed.metadata)
+            for tp, committed in offsets.items()
         }
 
     async def _answered(self, question: Awaitable[Value]) -> Value:
-        try:
+        with explaining(self._settings.broker):
             async with asyncio.timeout(_PATIENCE):
                 return await question
-        except (KafkaError, TimeoutError) as error:
-            raise explained(error, self._settings.broker) from error
 
     @property
     def _admin(self) -> AIOKafkaAdminClient:
@@ -338,8 +336,8 @@ class _Connections:
 
 def _holders(groups: list[Any]) -> dict[tuple[str, int], str]:
     holders: dict[tuple[str, int], str] = {}
-    for found in groups:
-        for member in found["members"]:
+    for group in groups:
+        for member in group["members"]:
             if not member["member_assignment"]:
                 continue
             name = f"{member['client_host'].lstrip('/')} {member['member_id'][-8:]}"
@@ -354,9 +352,11 @@ async def _described(admin: AIOKafkaAdminClient, group: str) -> list[Any]:
     while True:
         try:
             answers = await admin.describe_consumer_groups([group])
-            groups = [found for answer in answers for found in answer.to_object()["groups"]]
-            for found in groups:
-                error = for_code(found["error_code"])
+            groups = [
+                description for answer in answers for description in answer.to_object()["groups"]
+            ]
+            for description in groups:
+                error = for_code(description["error_code"])
                 if error.errno:
                     raise error(group)
         except _NOT_YET:

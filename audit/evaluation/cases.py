@@ -1,6 +1,6 @@
 """The patients of a CSV file as the learners of some settings would see them, and their labels.
 
-Rows take the way of a real patient: they are split into records as `hb produce` does, and read as
+Rows are treated like real patients: they are split into records as `hb produce` does, and read as
 workers do, so what would be refused is refused here.
 """
 
@@ -39,10 +39,10 @@ class Cases:
 
     @property
     def judged(self) -> Ints:
-        """The labels that answers are held against: of each person, that of the first visit.
+        """The labels that answers are scored against: for each person, that of the first visit.
 
-        Later visits are learned from. Judged by them, a learner would be praised for knowing again
-        whom it has seen.
+        Later visits are learned from. Scored on them, a learner would be credited with recognising
+        people whom it has seen.
         """
         return self.truth if self.again is None else np.where(self.again, MISSING, self.truth)
 

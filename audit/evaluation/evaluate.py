@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.clients.patient_files import CsvPatients
 from audit.evaluation.cases import Cases, read_cases
-from audit.evaluation.outcome import Outcome, labels_until_useful, lead
+from audit.evaluation.outcome import Outcome, labels_until_useful, lead, leads
 from audit.evaluation.passes import Progress, ensemble_pass, logistic_pass, majority_pass
 from settings.loading import source_of, validate
 from settings.model import Settings
@@ -61,7 +61,7 @@ class Evaluation:
     tried      the candidates, the proposed one first
     used       how many patients were in the passes
     refused    rows that could not be used
-    again      later visits of people who had come before: learned from, and not judged by
+    again      later visits of people seen before: learned from, but not scored
     """
 
     file: Path
@@ -96,15 +96,13 @@ class Evaluation:
     def report(self) -> dict[str, Any]:
         """Return everything as plain data; `figures` are those of the proposed settings."""
         proposed = self.tried[0]
-        gain, error = lead(proposed.outcome, self.logistic.outcome)
         data = self.found.report.figures()
         return {
             "figures": {
                 **{k: v for k, v in proposed.report().items() if k != "name"},
-                "logistic_PER": self.logistic.outcome.rates()["PER"],
-                "majority_PER": self.majority.outcome.rates()["PER"],
-                "lead_over_logistic": gain,
-                "lead_se": error,
+                **_beside("logistic", self.logistic.outcome),
+                **_beside("majority", self.majority.outcome),
+                **_ahead(proposed.outcome, self.logistic.outcome),
                 "rows": data["rows"],
                 "used": self.used,
                 "refused": self.refused,
@@ -128,6 +126,21 @@ class Evaluation:
         return [*self.tried, self.logistic, self.majority]
 
 
+def _beside(name: str, outcome: Outcome) -> dict[str, float | None]:
+    """Return a baseline's figures under its name."""
+    return {f"{name}_{rate}": share for rate, share in outcome.rates().items()}
+
+
+def _ahead(proposed: Outcome, logistic: Outcome) -> dict[str, float | None]:
+    """Return the lead over the logistic regression in each rate, negative if it is behind."""
+    found = leads(proposed, logistic)
+    (gain, error), *_ = found.values()
+    named = {"lead_over_logistic": gain, "lead_se": error}
+    for rate in ("FPR", "FNR"):
+        named[f"{rate}_lead_over_logistic"], named[f"{rate}_lead_se"] = found[rate]
+    return named
+
+
 def evaluate(
     file: Path, found: CsvProposal, *, delay: int, limit: int | None, progress: Progress
 ) -> Evaluation:
@@ -136,8 +149,8 @@ def evaluate(
     cases = read_cases(CsvPatients(file, first), first, limit)
     classes, positive = len(first.labels), first.labels.index(first.positive)
 
-    def outcome(said: Any) -> Outcome:
-        return Outcome(said, cases.judged, classes, positive)
+    def outcome(predicted: Any) -> Outcome:
+        return Outcome(predicted, cases.judged, classes, positive)
 
     majority = outcome(majority_pass(cases, classes, delay))
     tried = []

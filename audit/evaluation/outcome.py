@@ -34,13 +34,18 @@ class Outcome:
         return np.asarray(self.said[of] != self.truth[of])
 
     def rates(self) -> dict[str, float | None]:
-        """Return PER, FPR and FNR, and the standard error of PER; None where there is nothing."""
-        error = rates(confusion(self.truth, self.said, self.classes), self.positive)
-        per, n = float(error.per), int(self.counted.sum())
-        deviation = sqrt(per * (1 - per) / n) if n else None
-        shares = {"PER": per, "FPR": float(error.fpr), "FNR": float(error.fnr)}
-        known = {name: None if np.isnan(share) else share for name, share in shares.items()}
-        return {**known, "PER_se": deviation}
+        """Return PER, FPR and FNR with their standard errors; None where there is nothing."""
+        matrix = confusion(self.truth, self.said, self.classes)
+        error, sick = rates(matrix, self.positive), int(matrix[self.positive].sum())
+        found: dict[str, float | None] = {}
+        for name, share, n in (
+            ("PER", float(error.per), int(matrix.sum())),
+            ("FPR", float(error.fpr), int(matrix.sum()) - sick),
+            ("FNR", float(error.fnr), sick),
+        ):
+            found[name] = share if n else None
+            found[f"{name}_se"] = sqrt(share * (1 - share) / n) if n else None
+        return found
 
     def curve(self) -> list[tuple[int, float]]:
         """Return the error of the last tenth of the patients at points along the pass."""
@@ -57,8 +62,21 @@ def lead(one: Outcome, other: Outcome) -> tuple[float, float]:
     return float(gain.mean()), float(gain.std() / sqrt(len(gain)))
 
 
+def leads(one: Outcome, other: Outcome) -> dict[str, tuple[float | None, float | None]]:
+    """Return the lead in each rate, with its standard error; None where there are no patients."""
+    truth = one.truth[one.counted & other.counted]
+    of = {"PER": truth != MISSING, "FPR": truth != one.positive, "FNR": truth == one.positive}
+    gains = {name: _gains(one, other)[which] for name, which in of.items()}
+    return {
+        name: (float(gain.mean()), float(gain.std() / sqrt(len(gain))))
+        if len(gain)
+        else (None,) * 2
+        for name, gain in gains.items()
+    }
+
+
 def labels_until_useful(outcome: Outcome, majority: Outcome) -> int | None:
-    """Return after how many labels the lead over the majority class was beyond chance for good.
+    """Return after how many labels the lead over the majority class was, and stayed, beyond chance.
 
     By the sign test on those patients of whom only one of the two was right: one-sided, 5 %. None
     if that never came.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from audit.evaluation.evaluate import Evaluation, Tried
-from learners.scores.wording import RATES, percent
+from learners.scores.wording import RATES, give_or_take
 
 _COLOURS = ("#0b6e8e", "#b3541e", "#5a7d2a", "#7a4b9c", "#444444", "#999999")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 300, 52, 34
@@ -48,13 +48,13 @@ def _table(evaluation: Evaluation) -> str:
 
 def _row(tried: Tried) -> str:
     rates = tried.outcome.rates()
-    cells = [percent(rates[name.upper()]) for name in RATES]
+    cells = [give_or_take(rates[r.upper()], rates[f"{r.upper()}_se"]) for r in RATES]
     cells.append(f"after {tried.useful:,} labels" if tried.useful else "-")
     return f"<tr><td>{escape(tried.name)}</td>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
 
 
 def _curves(tried: Sequence[Tried]) -> str:
-    curves = [(each.name, each.outcome.curve()) for each in tried]
+    curves = [(candidate.name, candidate.outcome.curve()) for candidate in tried]
     points = [point for _, curve in curves for point in curve]
     if not points:
         return "<p>There are no labelled patients.</p>"

@@ -8,7 +8,7 @@ Two baselines see all features at once, under the same rule:
     majority   the most frequent label so far
     logistic   logistic regression, refitted to all labels so far, with a ridge penalty of 1 on
                standardised features; means and deviations are those of the labelled rows so far,
-               and the mean stands in for what is missing. It is fitted anew with every label at
+               and the mean stands in for what is missing. It is refitted with every label at
                first, then whenever there are 2 % more.
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from audit.evaluation.cases import Cases
+from audit.replay.player import Player
 from audit.replay.recorded_stream import Arrivals, RecordedStream
-from audit.replay.replay import Player
 from learners.arrays.types import MISSING, Floats, Ints
 from settings.model import Settings
 
@@ -26,7 +26,7 @@ _STEP = 1000
 """Milliseconds between two patients; labels come half a step after."""
 _NEWTON = 12
 _REFIT = 50
-"""A fit is renewed when the labels have grown by one in so many."""
+"""It is refitted when the number of labels has grown by one part in this many."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -52,17 +52,17 @@ def ensemble_pass(cases: Cases, settings: Settings, delay: int, progress: Progre
 
 def majority_pass(cases: Cases, classes: int, delay: int) -> Ints:
     """Return the most frequent label that was known when each patient came."""
-    counts, said = np.zeros(classes, np.int64), np.zeros(len(cases), np.int64)
+    counts, predicted = np.zeros(classes, np.int64), np.zeros(len(cases), np.int64)
     for k, known in _arrivals(cases.truth, delay):
         if known is not None and cases.truth[known] != MISSING:
             counts[cases.truth[known]] += 1
-        said[k] = counts.argmax()
-    return said
+        predicted[k] = counts.argmax()
+    return predicted
 
 
 def logistic_pass(cases: Cases, classes: int, delay: int, progress: Progress) -> Ints:
     """Return what a logistic regression over all features said of each patient."""
-    raw, said = cases.columns(), np.zeros(len(cases), np.int64)
+    raw, predicted = cases.columns(), np.zeros(len(cases), np.int64)
     known: list[int] = []
     model, fitted = Logistic(raw.shape[1], classes), 0
     for k, label in _arrivals(cases.truth, delay):
@@ -71,9 +71,9 @@ def logistic_pass(cases: Cases, classes: int, delay: int, progress: Progress) ->
         if len(known) > fitted * (1 + 1 / _REFIT):
             model.fit(raw[known], cases.truth[known])
             fitted = len(known)
-        said[k] = model.predict(raw[k])
+        predicted[k] = model.predict(raw[k])
         progress("logistic regression", k + 1, len(cases))
-    return said
+    return predicted
 
 
 def _arrivals(truth: Ints, delay: int) -> Iterator[tuple[int, int | None]]:

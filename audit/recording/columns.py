@@ -84,6 +84,17 @@ def firsts(ids: Ints, size: int) -> Ints:
     return places
 
 
+def lasts(ids: Ints, size: int) -> Ints:
+    """Return where each number below `size` occurs last, -1 where it does not.
+
+    >>> lasts(np.array([2, 0, 2]), 4).tolist()
+    [1, -1, 2, -1]
+    """
+    places = np.full(size, -1, np.int64)
+    places[ids] = np.arange(len(ids))
+    return places
+
+
 def occurrences(ids: Ints) -> Ints:
     """Return, for each entry, how often its number occurred before.
 

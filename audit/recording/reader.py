@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
 
 from audit.recording.pieces import upto
 from settings.model import Settings
-from streams.faust.app import engine_config
+from streams.engine.config import engine_config
 from streams.kafka.batch import Batch
 from streams.kafka.client.reader import TopicMissingError, bounds, partitions_of, read_to
-from streams.kafka.connection import await_broker, explained, quiet_client
+from streams.kafka.connection import await_broker, explaining, quiet_client
 from streams.kafka.security import located
 
 Progress = Callable[[str, int, int], None]
@@ -111,9 +110,8 @@ async def opened(
     config = engine_config(settings.model_copy(update={"broker": broker}))
     consumer = config.reader(f"{settings.name}.{name}")
     try:
-        await consumer.start()
-        yield Recording(consumer, progress, lenient=lenient)
-    except (KafkaError, TimeoutError) as error:
-        raise explained(error, broker) from error
+        with explaining(broker):
+            await consumer.start()
+            yield Recording(consumer, progress, lenient=lenient)
     finally:
         await consumer.stop()

@@ -226,7 +226,7 @@ class PredictionLog(Log):
             Columns(
                 id=np.int64, offset=np.int64, time=np.int64, learner=np.int16, label=np.int16,
                 phase=np.int64, cube=np.int64, rule=np.int16, exploring=np.bool_, trials=np.int64,
-                accuracy=np.float64, odds=odds, votes=np.int32, history=np.bool_,
+                accuracy=np.float64, odds=odds, votes=np.int32, history=np.bool_, learned=np.int64,
             ),
             Reader(Prediction, known=known, checks=checks),
         )  # fmt: skip
@@ -254,6 +254,7 @@ class PredictionLog(Log):
             odds=self._log_odds.hear([r.log_odds for r in records]),
             votes=[votes_code(names, r.learner, r.votes) for r in records],
             history=[r.history for r in records],
+            learned=[NONE if r.learned is None else r.learned for r in records],
         )
         return read.errors
 
@@ -273,7 +274,8 @@ class DiagnosisLog(Log):
 
     `cube` is that of the context, `votes` are those of experts other than the learners, `basis` is
     what the weights rested on; NONE, MISSING and UNKNOWN where the record has none. `support` is in
-    millionths, `possible` as bits, `record` the track record.
+    millionths, `possible` as bits, `record` the track record. `of_mode`: made by the fusion rule
+    that the settings name.
     """
 
     def __init__(self, names: Names, experts: Sequence[str]) -> None:
@@ -286,6 +288,7 @@ class DiagnosisLog(Log):
                 basis=(np.int64, len(Basis._fields)),
                 support=(np.int64, K), chance=(np.float64, K), possible=np.int64,
                 answer=np.int16, learned=np.int64, record=(np.float64, 4), history=np.bool_,
+                of_mode=np.bool_,
             )
         )  # fmt: skip
         self._names, self._experts = names, experts
@@ -311,6 +314,7 @@ class DiagnosisLog(Log):
             ],
             basis=[_basis(r.basis) for r in records],
             history=[r.history for r in records],
+            of_mode=[r.mode == names.settings.ensemble.mode for r in records],
             **self._sure(records, labels),
         )  # fmt: skip
         return read.errors
@@ -389,7 +393,7 @@ class FeedbackLog(Log):
         self._reader = Reader(Feedback, known=known)
 
     def _rightly(self, value: bytes | None, reasons: Sequence[str]) -> bool:
-        # Which phases and cubes there are only the learner knew.
+        # Only the learner knew which phases and cubes there are.
         return not _LEARNERS_OWN.isdisjoint(reasons) or super()._rightly(value, reasons)
 
     def _take(self, batch: Batch) -> Sequence[tuple[int, RecordError]]:
@@ -449,7 +453,7 @@ class ReasonLog(Log):
 def _adds_up(reasons: Reasons) -> bool:
     """Whether parts and rest sum to the log-odds: to the last bit, but for the rest's rounding."""
     terms = [*reasons.parts.values(), reasons.rest]
-    if {len(each) for each in terms} != {len(reasons.log_odds)}:
+    if {len(term) for term in terms} != {len(reasons.log_odds)}:
         return False
     return all(
         abs(fsum(part[k] for part in terms) - odds) <= ulp(max(abs(odds), abs(reasons.rest[k])))

@@ -36,7 +36,7 @@ class Arrivals:
 class RecordedStream:
     """A whole stream; patients are numbers, and `names` are their ids.
 
-    `history` marks patients of the past, who are not among the rates; `amends` the labels that
+    `history` marks past patients, who are not among the rates; `amends` the labels that
     correct another, MISSING where they withdraw it; None if none does.
     """
 
@@ -74,7 +74,7 @@ def recorded_stream(recorded: Sequence[PartitionLogs], settings: Settings) -> Re
 
 
 def history_of(logs: PartitionLogs) -> Bools:
-    """Mark the patients of the past, by their number."""
+    """Mark the past patients by their number."""
     past = np.zeros(len(logs.names.ids), np.bool_)
     for log in logs.instances.values():
         past[log.columns["id"][log.columns["history"]]] = True
@@ -116,7 +116,7 @@ def _arrivals(logs: PartitionLogs, name: str, space: FeatureSpace) -> Arrivals:
 def _spaces(logs: PartitionLogs) -> dict[str, FeatureSpace]:
     """Return the feature space of each source, as it was recorded."""
     settings = logs.settings
-    spaces = {name: build_space(each.features) for name, each in settings.learners.items()}
+    spaces = {name: build_space(learner.features) for name, learner in settings.learners.items()}
     if settings.ensemble.context is not None:
         spaces[CONTEXT] = settings.ensemble.context.partition().space
     return spaces
@@ -127,7 +127,9 @@ def _source(spaces: Mapping[str, FeatureSpace], name: str, feature: str) -> str:
     for source in (name, *spaces):
         if source in spaces and feature in spaces[source].names:
             return source
-    raise InputError(f"feature {feature!r} was not recorded; a replay can only use what was")
+    raise InputError(
+        f"feature {feature!r} was not recorded; a replay can only use what was recorded"
+    )
 
 
 def _log(logs: PartitionLogs, source: str) -> RowLog:

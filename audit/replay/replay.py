@@ -1,242 +1,32 @@
-"""Replays a recorded stream through the pure learners, with other settings.
+"""Replays a recorded stream through the pure learners, with the live settings and with others.
 
-Every label is recorded, so every rule of every learner can be judged on every labelled patient: the
-learners learn what they would have learned, and nothing is estimated. What a replay cannot know:
+Where the record says what every decision rested on, the replay follows it, and with nothing changed
+it gives the live diagnoses (`audit.replay.following`). Otherwise it goes by the records' times
+(`audit.replay.player`), and each diagnosis that differs has a cause (`audit.replay.differences`).
 
-- the order of labels and decisions. It is taken from the records' timestamps, and a label counts
-  from its own time on; live, it took some milliseconds to arrive, and many patients may come
-  meanwhile. `agreement` measures this: with unchanged settings it is the share of live diagnoses
-  that come out the same. A change of settings is to be compared with the unchanged replay.
-- whether other diagnoses would have led to other labels. The recorded labels are taken as they are.
+What no replay can know is whether other diagnoses would have led to other labels: the recorded ones
+are taken as they are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from agents.ensemble_learner import ensemble_learner
-from agents.log_odds import LogOddsFormat
+from agents.ensemble_learner import join_rules
 from audit.recording.columns import firsts
 from audit.recording.partition_logs import PartitionLogs, read_partition
 from audit.recording.reader import Progress, opened, silent
-from audit.replay.recorded_stream import RecordedStream, recorded_stream
-from audit.replay.score import ENSEMBLE, Score, live_score
-from learners.arrays.seeds import seeds_of
-from learners.arrays.types import ABSTAINED, MISSING, Bools, Floats, Ints
-from learners.ensemble import Outcome
-from learners.join import Codec, Context, Correct, Event, Prediction, Settle, label_event
-from learners.local.learner import Labelled, Lessons, LocalLearner, opinion
-from learners.payloads import ContextPayload, PredictionPayload
-from learners.theory.promises import delays_table, regret_bound
-from settings.building import local_learner
+from audit.replay.differences import Differences, differences
+from audit.replay.following import Follower
+from audit.replay.player import Player
+from audit.replay.recorded_stream import recorded_stream
+from audit.replay.schedule import Schedule, schedule
+from audit.replay.score import Score, live_score
+from learners.arrays.types import MISSING, Ints
 from settings.model import Settings
 from streams.kafka.topics import Topics
-
-_CHUNK = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    """A patient reaches a learner, a context comes (CONTEXT), or a label comes (LABEL).
-
-    `place` is the row among the arrivals of that learner, the contexts, or the labels.
-    """
-
-    time: int
-    id: int
-    learner: int
-    place: int
-
-
-LABEL, CONTEXT = -2, -1
-
-
-class Player:
-    """Plays a recorded stream to untaught learners of some settings."""
-
-    def __init__(self, stream: RecordedStream, settings: Settings) -> None:
-        self.stream, self.settings = stream, settings
-        self.names = list(settings.learners)
-        self.learners: list[LocalLearner] = [local_learner(settings, name) for name in self.names]
-        self.ensemble = ensemble_learner(settings, Codec())
-        self.diagnosed: Ints = np.full(len(stream.names), MISSING, np.int64)
-        self._number = {name: i for i, name in enumerate(stream.names)}
-        self._cells = self._contexts()
-        self._log_odds = LogOddsFormat(settings)
-        # Where each patient stands among a learner's arrivals; each arrives there once.
-        self._places = [firsts(stream.arrivals[name].ids, len(stream.names)) for name in self.names]
-
-    def _contexts(self) -> Ints:
-        context, rows = self.settings.ensemble.context, self.stream.contexts
-        if context is None or rows is None:
-            return np.zeros(0, np.int64)
-        return context.partition().context_cells(rows.rows)
-
-    def play(self, progress: Progress = silent) -> Score:
-        """Play everything."""
-        done, total = 0, sum(map(len, (self.stream.label_ids, *self._ids())))
-        for labels, run in groupby(self._arrivals(), key=lambda arrival: arrival.learner == LABEL):
-            for piece in _pieces(run):
-                self._take(self._labels(piece) if labels else self._decide_all(piece))
-                done += len(piece)
-                progress("the recorded stream", done, total)
-        return self._score()
-
-    def _ids(self) -> list[Ints]:
-        contexts = () if self.stream.contexts is None else (self.stream.contexts,)
-        return [part.ids for part in (*self.stream.arrivals.values(), *contexts)]
-
-    def _arrivals(self) -> Iterator[_Arrival]:
-        """Return all arrivals in the order of time; at the same time, labels come last."""
-        stream = self.stream
-        parts = [
-            (i, stream.arrivals[name].ids, stream.arrivals[name].times)
-            for i, name in enumerate(self.names)
-        ]
-        if stream.contexts is not None:
-            parts.insert(0, (CONTEXT, stream.contexts.ids, stream.contexts.times))
-        parts.append((LABEL, stream.label_ids, stream.label_times))
-        kinds = np.concatenate([np.full(len(ids), kind) for kind, ids, _ in parts])
-        ids = np.concatenate([ids for _, ids, _ in parts])
-        times = np.concatenate([times for _, _, times in parts])
-        places = np.concatenate([np.arange(len(ids)) for _, ids, _ in parts])
-        for k in np.lexsort((np.arange(len(ids)), kinds == LABEL, times)).tolist():
-            yield _Arrival(int(times[k]), int(ids[k]), int(kinds[k]), int(places[k]))
-
-    def _labels(self, piece: Sequence[_Arrival]) -> list[Event]:
-        names, labels, amends = self.stream.names, self.stream.labels, self.stream.amends
-        return [
-            label_event(
-                a.time,
-                names[a.id],
-                int(labels[a.place]),
-                amends is not None and bool(amends[a.place]),
-            )
-            for a in piece
-        ]
-
-    def _decide_all(self, piece: Sequence[_Arrival]) -> list[Event]:
-        """Let patients come: each learner decides the whole piece at once, and then learns."""
-        said: dict[tuple[int, int], tuple[int, PredictionPayload]] = {}
-        for i in range(len(self.learners)):
-            at = [a.place for a in piece if a.learner == i]
-            if at:
-                said.update(((i, place), each) for place, each in self._decide(i, at))
-        return [self._event(arrival, said) for arrival in piece]
-
-    def _event(self, a: _Arrival, said: dict[tuple[int, int], Any]) -> Event:
-        if a.learner == CONTEXT:
-            return Context(
-                a.time, self.stream.names[a.id], ContextPayload(int(self._cells[a.place]))
-            )
-        label, payload = said[a.learner, a.place]
-        return Prediction(a.time, self.stream.names[a.id], a.learner, label, payload)
-
-    def _decide(self, learner: int, at: list[int]) -> Iterator[tuple[int, tuple[int, Any]]]:
-        arrivals = self.stream.arrivals[self.names[learner]]
-        rows = arrivals.rows[at]
-        names = [self.stream.names[number] for number in arrivals.ids[at].tolist()]
-        past = self.stream.history[arrivals.ids[at]].tolist()
-        said = self.learners[learner].decide(rows, seeds_of(names))
-        chosen = said.choices
-        # As they would have travelled.
-        odds = self._log_odds.hear(self._log_odds.send(said.log_odds))
-        columns = zip(
-            at, said.labels.tolist(), chosen.exploring.tolist(), chosen.accuracy.tolist(),
-            odds.tolist(), chosen.cubes.tolist(), chosen.rules.tolist(), said.votes.tolist(), past,
-            strict=True,
-        )  # fmt: skip
-        for place, label, exploring, accuracy, odd, cube, rule, votes, history in columns:
-            sure = None if np.isnan(accuracy) else accuracy
-            told = None if np.isnan(odd[0]) else odd
-            payload = PredictionPayload(
-                exploring, sure, told, rule, chosen.phase, cube, votes, history=history
-            )
-            yield place, (ABSTAINED if label == MISSING else label, payload)
-
-    def _take(self, events: list[Event]) -> None:
-        """Let the ensemble learner act, and the local learners learn what is settled."""
-        outcome = self.ensemble.take(events)
-        self.record(outcome)
-        joint = any(learner.joint for learner in self.learners)
-        others = self.ensemble.others(outcome.settled) if joint else None
-        for i, learner in enumerate(self.learners):
-            at = [k for k, case in enumerate(outcome.settled) if case.payloads[i] is not None]
-            if at:
-                said = None if others is None else others[at, i]
-                self._learn(i, learner, [outcome.settled[k] for k in at], said)
-        self._correct(outcome.corrected)
-
-    def _correct(self, corrected: Sequence[Correct]) -> None:
-        """Let the local learners count anew; their rules are taught nothing, as live."""
-        for i, learner in enumerate(self.learners):
-            heard = [each for each in corrected if each.case.payloads[i] is not None]
-            back = [replace(each.case, label=each.was) for each in heard]
-            for cases, sign in ((back, -1), ([each.case for each in heard], 1)):
-                known = [case for case in cases if case.label != MISSING]
-                if known:
-                    learner.count(_labelled(known, i), sign)
-
-    def record(self, outcome: Outcome) -> None:
-        """Note the diagnoses; a subclass may note more."""
-        for case, label in zip(outcome.diagnoses, outcome.verdict.labels.tolist(), strict=True):
-            self.diagnosed[self.number(case.id)] = label
-
-    def number(self, name: str) -> int:
-        """Return the number of a patient in the stream."""
-        return self._number[name]
-
-    def _learn(
-        self, i: int, learner: LocalLearner, heard: Sequence[Settle], others: Floats | None
-    ) -> None:
-        payloads: list[PredictionPayload] = [case.payloads[i] for case in heard]
-        places = self._places[i][[self._number[case.id] for case in heard]]
-        labelled = _labelled(heard, i)
-        truth = labelled.truth
-        rows = self.stream.arrivals[self.names[i]].rows[places]
-        unsaid = (np.nan,) * len(self.settings.labels)
-        sent = np.array([payload.log_odds or unsaid for payload in payloads], np.float64)
-        said = opinion(sent, np.array([case.labels[i] for case in heard], np.int64))
-        learner.learn(labelled, Lessons(rows, truth, others, said, labelled.rules))
-
-    def _score(self) -> Score:
-        K = len(self.settings.labels)
-        scopes = self.ensemble.scores.rows(np.arange(1 + len(self.names)))
-        matrices = scopes.reshape(-1, K, K)
-        cells, rows = self.ensemble.regret.items()
-        named = dict(zip([ENSEMBLE, *self.names], matrices, strict=True))
-        return Score(named, rows, self._bound(cells, rows[:, 0]))
-
-    def _bound(self, cells: Ints, labelled: Ints) -> float | None:
-        fusion = self.ensemble.fusion
-        name = delays_table(fusion)
-        if name is None:
-            return None
-        counts = self.ensemble.ledger.counts
-        corrected = any(counts[n] for n in ("amendment_taken", "withdrawal_taken", "label_again"))
-        delays = fusion.tables()[name].rows(cells)
-        return regret_bound(fusion, labelled, delays, corrected=corrected)
-
-
-def _labelled(cases: Sequence[Settle], learner: int) -> Labelled:
-    """Return the labels of instances with what a learner had decided on them."""
-    payloads: list[PredictionPayload] = [case.payloads[learner] for case in cases]
-    return Labelled(
-        phase=np.array([payload.phase for payload in payloads], np.int64),
-        cubes=np.array([payload.cube for payload in payloads], np.int64),
-        rules=np.array([payload.rule for payload in payloads], np.int64),
-        votes=np.array([payload.votes for payload in payloads], np.int64),
-        truth=np.array([case.label for case in cases], np.int64),
-    )
-
-
-def _pieces(run: Iterator[_Arrival]) -> Iterator[list[_Arrival]]:
-    arrivals = list(run)
-    for start in range(0, len(arrivals), _CHUNK):
-        yield arrivals[start : start + _CHUNK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,26 +35,35 @@ class Replay:
 
     The last tells what a change of settings does apart from what a replay cannot know; it is the
     replay itself if nothing was changed. Both are compared with the live diagnoses.
+
+    order   why it did not follow the record; None if it did
     """
 
     live: Score
     replayed: Score
     unchanged: Score
     agreement: float | None
-    unchanged_agreement: float | None
-    compared: int
+    differences: Differences
     patients: int
     positive: int
-    caveats: tuple[str, ...]
+    order: str | None
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """In what this replay is not exact."""
+        by_time = f"labels and decisions are in the order of their times: {self.order}"
+        return (*(() if self.order is None else (by_time,)), *self.differences.sentences())
 
     def report(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
             "figures": {
                 "agreement": self.agreement,
-                "unchanged_agreement": self.unchanged_agreement,
-                "compared": self.compared,
+                "unchanged_agreement": self.differences.agreement,
+                "compared": self.differences.compared,
                 "patients": self.patients,
+                "followed": self.order is None,
+                **self.differences.figures(),
                 "live": self.live.report(self.positive),
                 "unchanged": self.unchanged.report(self.positive),
                 "replay": self.replayed.report(self.positive),
@@ -278,41 +77,45 @@ def replayed(
 ) -> Replay:
     """Replay what was recorded with `settings`, and compare it with the live run."""
     was = recorded[0].settings
-    same = Player(recorded_stream(recorded, was), was)
+    order = schedule(recorded) if _same_join(was, settings) else _OTHER_JOIN
+    same = _player(recorded, was, order)
     unchanged = same.play(progress)
     player, score = same, unchanged
     if settings != was:
-        player = Player(recorded_stream(recorded, settings), settings)
+        player = _player(recorded, settings, order)
         score = player.play(progress)
     live = np.concatenate([_diagnosed(logs) for logs in recorded])
-    agree, before = _agreement(live, player), _agreement(live, same)
     return Replay(
-        live_score(recorded), score, unchanged, _share(agree), _share(before), len(agree),
-        int((player.diagnosed != MISSING).sum()), settings.labels.index(settings.positive),
-        (*_why_not(before), *inexact(recorded)),
-    )  # fmt: skip
+        live_score(recorded),
+        score,
+        unchanged,
+        _agreement(live, player),
+        differences(recorded, live, same.diagnosed, same.rests_on),
+        int((player.diagnosed != MISSING).sum()),
+        settings.labels.index(settings.positive),
+        None if isinstance(order, Schedule) else str(order),
+    )
 
 
-def _agreement(live: Ints, player: Player) -> Bools:
-    """Return which diagnoses came out as they did live, of those that were made both times."""
+_OTHER_JOIN = "what other time-outs and limits of the join would have led to is not on record"
+
+
+def _same_join(one: Settings, other: Settings) -> bool:
+    """Tell whether both wait alike; learners may be others."""
+    return replace(join_rules(one), learners=1) == replace(join_rules(other), learners=1)
+
+
+def _player(recorded: Sequence[PartitionLogs], settings: Settings, order: object) -> Player:
+    stream = recorded_stream(recorded, settings)
+    if isinstance(order, Schedule):
+        return Follower(stream, settings, order)
+    return Player(stream, settings)
+
+
+def _agreement(live: Ints, player: Player) -> float | None:
+    """Return the share of diagnoses that came out as they did live."""
     both = (live != MISSING) & (player.diagnosed != MISSING)
-    return np.asarray(live[both] == player.diagnosed[both])
-
-
-def _share(agree: Bools) -> float | None:
-    return float(agree.mean()) if len(agree) else None
-
-
-def _why_not(agree: Bools) -> list[str]:
-    """Say how many diagnoses of an unchanged replay differ from the live ones, where, and why."""
-    differing = np.flatnonzero(~agree)
-    if not differing.size:
-        return []
-    where = f"{differing.size:,} of {len(agree):,}, the first that of patient {differing[0] + 1:,}"
-    usually = "live they were made while labels were under way that the replay had learned already"
-    return [
-        f"with nothing changed, diagnoses differ from the live ones ({where}): usually, {usually}"
-    ]
+    return float((live[both] == player.diagnosed[both]).mean()) if both.any() else None
 
 
 def _diagnosed(logs: PartitionLogs) -> Ints:
@@ -320,20 +123,6 @@ def _diagnosed(logs: PartitionLogs) -> Ints:
     first = firsts(columns["id"], len(logs.names.ids))
     labels = np.r_[columns["label"], MISSING].astype(np.int64)
     return np.asarray(labels[first], np.int64)
-
-
-def inexact(recorded: Sequence[PartitionLogs]) -> tuple[str, ...]:
-    """Say in what this replay is not exact."""
-    caveats = ["labels and decisions are ordered by the records' timestamps"]
-    if len(recorded) > 1:
-        caveats.append(
-            "it learns in one place; live, each partition heard of the others a bit later"
-        )
-    if any(logs.vouched_from is not None for logs in recorded):
-        caveats.append(
-            "retention has removed the start of some topics: the replay starts untaught there"
-        )
-    return tuple(caveats)
 
 
 async def replay(live: Settings, settings: Settings, progress: Progress = silent) -> Replay:

@@ -112,9 +112,9 @@ def _streams_jars() -> str:
 
     try:
         artifacts = jgo.resolve(f"org.apache.kafka:kafka-streams:{lock().kafka}")
-        log = next(found.version for found in artifacts if found.artifactId == "slf4j-api")
+        log = next(artifact.version for artifact in artifacts if artifact.artifactId == "slf4j-api")
         artifacts += jgo.resolve(f"org.slf4j:slf4j-simple:{log}")[:1]
-        return ":".join(dict.fromkeys(str(found.resolve()) for found in artifacts))
+        return ":".join(dict.fromkeys(str(artifact.resolve()) for artifact in artifacts))
     except (OSError, RuntimeError) as error:
         raise Missing(f"Kafka Streams could not be downloaded: {error}") from error
 

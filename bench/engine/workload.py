@@ -39,8 +39,8 @@ async def create(
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     try:
-        made = [NewTopic(name, partitions, 1, topic_configs=dict(config or {})) for name in names]
-        await admin.create_topics(made)
+        topics = [NewTopic(name, partitions, 1, topic_configs=dict(config or {})) for name in names]
+        await admin.create_topics(topics)
     finally:
         await admin.close()
 

@@ -31,8 +31,8 @@ def damage_worker(state: Path, seed: int) -> list[str]:
     draw = random.Random(seed)  # noqa: S311  # a schedule, not a secret
     folders = sorted(current.parent for current in state.glob("*/*/*/CURRENT"))
     chosen = [folder for folder in folders if draw.random() < _SHARE] or folders[:1]
-    found = [damage(folder, draw.randrange(1 << 30)) for folder in chosen]
-    return [what for what in found if what is not None]
+    damages = [damage(folder, draw.randrange(1 << 30)) for folder in chosen]
+    return [what for what in damages if what is not None]
 
 
 def _flip(file: Path, draw: Draw, start: float = 0.0, end: float = 1.0) -> Path | None:
@@ -81,6 +81,17 @@ def _one_of(pattern: str, act: Callable[[Path, Draw], Path | None]) -> "Kind":
     return apply
 
 
+def _manifest(act: Callable[[Path, Draw], Path | None]) -> "Kind":
+    """Damage the manifest in use: those before it are leftovers that nobody reads."""
+
+    def apply(folder: Path, draw: Draw) -> Path | None:
+        current = folder / "CURRENT"
+        file = folder / (current.read_text().strip() if current.exists() else "MANIFEST-none")
+        return act(file, draw) if file.is_file() else None
+
+    return apply
+
+
 Kind: TypeAlias = Callable[[Path, Draw], Path | None]
 
 KINDS: dict[str, Kind] = {
@@ -89,10 +100,10 @@ KINDS: dict[str, Kind] = {
     "table file cut": _one_of("*.sst", _cut),
     "table file emptied": _one_of("*.sst", _empty),
     "table file deleted": _one_of("*.sst", _delete),
-    "manifest flipped": _one_of("MANIFEST-*", _flip),
-    "manifest cut": _one_of("MANIFEST-*", _cut),
-    "manifest emptied": _one_of("MANIFEST-*", _empty),
-    "manifest deleted": _one_of("MANIFEST-*", _delete),
+    "manifest flipped": _manifest(_flip),
+    "manifest cut": _manifest(_cut),
+    "manifest emptied": _manifest(_empty),
+    "manifest deleted": _manifest(_delete),
     "current flipped": _one_of("CURRENT", _flip),
     "current emptied": _one_of("CURRENT", _empty),
     "current deleted": _one_of("CURRENT", _delete),

@@ -95,12 +95,12 @@ class _Run:
         """Wait until every record fed has its answer."""
         deadline = time.monotonic() + _SETTLE
         while time.monotonic() < deadline:
-            found = len(await check.read_all(self._broker, self._prefix + "out"))
-            if found >= self._plan.records:
+            outputs = len(await check.read_all(self._broker, self._prefix + "out"))
+            if outputs >= self._plan.records:
                 return
             self._injection.check()
             await asyncio.sleep(1.0)
-        raise HbError(f"only {found} of {self._plan.records} records were answered in the end")
+        raise HbError(f"only {outputs} of {self._plan.records} records were answered in the end")
 
     async def _strike(self, events: list[Event]) -> None:
         await self._first_outputs()
@@ -127,19 +127,19 @@ class _Run:
             conf.shared_changelog(AGENT): {**safe, "cleanup.policy": "compact"},
         }
         async with admin_client(self._broker) as admin:
-            made = [
+            topics = [
                 Topic(name, self._plan.partitions, copies, settings)
                 for name, settings in names.items()
             ]
-            await create(admin, made)
+            await create(admin, topics)
 
     # The verdict.
 
     async def _report(self, seed: int) -> dict[str, Any]:
         topics = ("in", "out", f"{AGENT}.changelog", f"{AGENT}.shared")
-        found = [await check.read_all(self._broker, self._prefix + topic) for topic in topics]
-        verdict = check.judge(*found)
-        outputs = found[1]
+        streams = [await check.read_all(self._broker, self._prefix + topic) for topic in topics]
+        verdict = check.judge(*streams)
+        outputs = streams[1]
         logs = self._injection.said
         return {
             "settings": {
@@ -167,7 +167,7 @@ class _Run:
 
     def _gap(self, outputs: list[check.Record], fault: Fault) -> float:
         return _longest(
-            outputs, [(a, b) for found, a, b in self._injection.history if found is fault]
+            outputs, [(a, b) for injected, a, b in self._injection.history if injected is fault]
         )
 
 

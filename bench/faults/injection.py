@@ -17,6 +17,7 @@ from bench.faults.schedule import Event, Fault, Plan
 from settings.errors import HbError
 from streams.broker import EmbeddedBroker
 from streams.broker.reaper import temporary_broker
+from streams.engine.state.store import SET_ASIDE
 from streams.kafka.connection import quiet_client
 
 _BROKER_DOWN = 4.0
@@ -44,7 +45,7 @@ def carried_out(
     quiet_client()
     with ExitStack() as stack:
         if cluster is None:
-            new = temporary_broker(brokers=plan.brokers, users=plan.users)
+            new = temporary_broker(brokers=plan.brokers, users=plan.users, short_lived=True)
             cluster = stack.enter_context(new)
         folder = stack.enter_context(TemporaryDirectory(prefix="hb-faults-"))
         return asyncio.run(kind(cluster, plan, Path(folder), say).run(seed))
@@ -212,7 +213,7 @@ class FaultInjection:
         """Return how many folders were damaged and set aside; nothing if there were none."""
         if not self._plan.damages:
             return {}
-        return {"damaged": len(self.damages), "set_aside": self.said.count("it is now called")}
+        return {"damaged": len(self.damages), "set_aside": self.said.count(SET_ASIDE)}
 
     @property
     def said(self) -> str:

@@ -111,13 +111,13 @@ class _Run:
 
     def _report(self, seed: int, took: float, audited: Report) -> dict[str, Any]:
         history, logs = self._injection.history, self._injection.said
-        found = audited.figures()
+        figures = audited.figures()
         wanted = ("lost", "double", "differing", "instances", "predictions", "diagnoses", "labels")
         kills = [fault for fault, _, _ in history if fault is Fault.KILL_BROKER]
         return {
             "settings": {"seed": seed, "patients": self._plan.records, "faults": len(history)},
             "figures": {
-                **{name: found[name] for name in wanted if name in found},
+                **{name: figures[name] for name in wanted if name in figures},
                 "broker_kills": len(kills),
                 "fenced": logs.count("ProducerFenced"),
                 "reopened": logs.count("opens again in"),

@@ -21,7 +21,7 @@ def run_seeds(
     """
     reports: dict[int, dict[str, Any]] = {}
     unfinished = []
-    with temporary_broker(brokers=plan.brokers, users=plan.users) as cluster:
+    with temporary_broker(brokers=plan.brokers, users=plan.users, short_lived=True) as cluster:
         for seed in seeds:
             try:
                 reports[seed] = run(plan, seed, say, cluster)
@@ -40,7 +40,9 @@ def run_seeds(
         | {"unfinished": len(unfinished)},
         "ratios": {},
         "seeds": {"right": len(reports) - len(wrong), "wrong": wrong, "unfinished": unfinished},
-        "findings": [found for report in reports.values() for found in report.get("findings", ())],
+        "findings": [
+            finding for report in reports.values() for finding in report.get("findings", ())
+        ],
     }
 
 

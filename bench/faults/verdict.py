@@ -99,9 +99,9 @@ def longest_gap(outputs: Iterable[Record], start: float, end: float) -> float:
     stamps: dict[int, list[float]] = {}
     for record in outputs:
         stamps.setdefault(record.partition, []).append(record.time / 1000)
-    for found in stamps.values():
-        before = [t for t in found if t <= start]
-        within = sorted(t for t in found if start < t <= end)
+    for times in stamps.values():
+        before = [t for t in times if t <= start]
+        within = sorted(t for t in times if start < t <= end)
         edges = [max(before, default=start), *within]
         longest = max([longest, *[b - a for a, b in pairwise(edges)]])
         if not within:

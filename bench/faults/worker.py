@@ -80,7 +80,7 @@ def agent(prefix: str) -> AgentSpec:
 def main(section: str, prefix: str, folder: str, *timeouts: str) -> None:
     """Run until told to stop, or killed."""
     session, request = map(float, timeouts)
-    broker = BrokerSettings.model_validate_json(section)
+    broker = BrokerSettings.model_validate(orjson.loads(section))
     app = build_app(config(broker, prefix, Path(folder), session, request), WebConfig(host=None))
     app.add_agent(agent(prefix))
     logging.getLogger("streams").setLevel(logging.INFO)

@@ -38,9 +38,9 @@ def all_targets() -> Iterator[dict[str, Target]]:
     """Yield every target by its name."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hb-fuzz-")))
-        found = targets(folder)
+        known = targets(folder)
         port = stack.enter_context(served(write_settings(folder, "127.0.0.1:9", "fuzz")))
-        yield found | {"web pages": Target(REQUESTS, lambda data: ask(port, data))}
+        yield known | {"web pages": Target(REQUESTS, lambda data: ask(port, data))}
 
 
 def tried(name: str, target: Target, data: bytes) -> Finding | None:
@@ -75,10 +75,10 @@ def fuzz(
         try:
             while deadline is None or time.monotonic() < deadline:
                 for name, target in picked.items():
-                    for found in _turn(name, target, draws[name], inputs):
-                        if (found.target, found.what, found.where) not in findings:
-                            findings[found.target, found.what, found.where] = found
-                            say(found)
+                    for finding in _turn(name, target, draws[name], inputs):
+                        if (finding.target, finding.what, finding.where) not in findings:
+                            findings[finding.target, finding.what, finding.where] = finding
+                            say(finding)
         except KeyboardInterrupt:
             if deadline is not None:
                 raise
@@ -89,9 +89,9 @@ def again(data: bytes, chosen: Collection[str], say: Callable[[Finding], object]
     """Give one input to the chosen targets, or to all."""
     with all_targets() as every:
         picked = _picked(every, chosen)
-        findings = [found for name in picked if (found := tried(name, picked[name], data))]
-    for found in findings:
-        say(found)
+        findings = [finding for name in picked if (finding := tried(name, picked[name], data))]
+    for finding in findings:
+        say(finding)
     return _report(dict.fromkeys(picked, 1), findings)
 
 
@@ -108,8 +108,8 @@ def _turn(
     end = time.monotonic() + _TURN
     while time.monotonic() < end:
         inputs[name] += 1
-        if found := tried(name, target, mutated(draw, target.corpus)):
-            yield found
+        if finding := tried(name, target, mutated(draw, target.corpus)):
+            yield finding
 
 
 def _picked(every: dict[str, Target], chosen: Collection[str]) -> dict[str, Target]:

@@ -142,11 +142,11 @@ async def _one(address: str, size: Size, seed: int, *, hostile: bool) -> Run:
             await _until_ready(settings)
             production, began = _production(settings, size.good, seed), wall()
             refused, _ = await asyncio.gather(_write(address, records), production.run())
-            found = await _settled(settings, odd, size.good, programs)
-            wrong = await misused(settings, odd, found, size.good) if hostile else {}
+            outputs = await _settled(settings, odd, size.good, programs)
+            wrong = await misused(settings, odd, outputs, size.good) if hostile else {}
             failed, restarts = _troubles(programs)
         refused = refused if hostile else set()
-        return Run(settings, found, odd, refused, failed, restarts, wrong, began)
+        return Run(settings, outputs, odd, refused, failed, restarts, wrong, began)
 
 
 async def _prepared(address: str, folder: Path) -> Settings:
@@ -166,7 +166,7 @@ def site(settings: Settings) -> Site:
     """Return the topics of an ensemble, and a good document for each."""
     topics, learner, label = Topics.of(settings), LEARNERS[0], LABELS[0]
     at = wall()
-    said = {"label": label, "phase": 1, "cube": "0", "rule": label, "at": at}
+    prediction = {"label": label, "phase": 1, "cube": "0", "rule": label, "at": at}
     return Site(
         {
             "instances": topics.instances(learner),
@@ -182,9 +182,9 @@ def site(settings: Settings) -> Site:
             "contexts": {"v": 1, "id": "", "x": [0.5], "at": at},
             "labels": {"v": 1, "id": "", "label": label, "at": at},
             "predictions": {
-                "v": 1, "id": "", "learner": learner, "exploring": False, "trials": 0, **said
+                "v": 1, "id": "", "learner": learner, "exploring": False, "trials": 0, **prediction
             },
-            "feedback": {"v": 1, "id": "", "predicted": label, **said},
+            "feedback": {"v": 1, "id": "", "predicted": label, **prediction},
         },
         wall,
     )  # fmt: skip

@@ -333,15 +333,15 @@ def odd_records(site: Site, count: int, seed: int) -> Iterator[tuple[str, Odd]]:
     left = dict.fromkeys(BULKY, 1 + count // 1000)
     turns = {name: cycle(each.clients) for name, each in KINDS.items()}
     roles = {name: cycle(each.roles) for name, each in KINDS.items()}
-    made = 0
-    while made < count:
+    number = 0
+    while number < count:
         names = [name for name in KINDS if left.get(name, 1) > 0]
         random.shuffle(names)
-        for name in names[: count - made]:
+        for name in names[: count - number]:
             left[name] = left.get(name, 1) - (name in BULKY)
-            record = _made(KINDS[name], next(roles[name]), seed, made, site)
+            record = _made(KINDS[name], next(roles[name]), seed, number, site)
             yield next(turns[name]), record
-            made += 1
+            number += 1
 
 
 def _made(kind: Kind, role: str, seed: int, number: int, site: Site) -> Odd:
@@ -359,5 +359,5 @@ def number_of(key: bytes | None, headers: Sequence[tuple[str, bytes | None]]) ->
     named = _NUMBER.search(key or b"")
     if named:
         return int(named[1])
-    found = dict(headers).get(NUMBER_HEADER.decode())
-    return None if found is None else int(found)
+    number = dict(headers).get(NUMBER_HEADER.decode())
+    return None if number is None else int(number)

@@ -114,13 +114,13 @@ def figures(costs: Sequence[Cost]) -> dict[str, float]:
     return means | {f"{name}_se": mean_error(each) for name, each in named.items()}
 
 
-def mean_error(found: Sequence[float]) -> float:
+def mean_error(values: Sequence[float]) -> float:
     """Return the standard error of the mean of some values.
 
     >>> round(mean_error([0.1, 0.2, 0.3, 0.4, 0.5]), 3)
     0.071
     """
-    return stdev(found) / math.sqrt(len(found))
+    return stdev(values) / math.sqrt(len(values))
 
 
 def counted_share(address: str, quick: bool, seed: int, pages: int) -> float:
@@ -140,8 +140,8 @@ def together(address: str, sides: Sequence[Rival], quick: bool, seed: int) -> li
 
 
 def _folders(stack: ExitStack, number: int) -> list[Path]:
-    made = [tempfile.TemporaryDirectory(prefix="hb-bench-") for _ in range(number)]
-    return [Path(stack.enter_context(each)) for each in made]
+    folders = [tempfile.TemporaryDirectory(prefix="hb-bench-") for _ in range(number)]
+    return [Path(stack.enter_context(each)) for each in folders]
 
 
 async def _run(

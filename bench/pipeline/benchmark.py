@@ -9,15 +9,20 @@ so start-up does not count, nothing else runs at the same time, and no contender
     raw_relay     one process, see `bench.pipeline.peers.raw_relay`
     plain_faust   four processes, one for each role
     secure        ours, on a second broker with TLS, a log-in and access control
+
+The first run on a broker is not counted: Java compiles what it needs while it runs, and a broker
+with TLS needs more. After that contenders take turns. A ratio is the median of those of the rounds,
+since a neighbour's load slows the contenders of one round alike.
 """
 
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench.monitoring import cost as watching_cost
@@ -62,7 +67,7 @@ SECURE = replace(OURS, name="secure")
 def steps(rounds: int, quick: bool, watching: bool, secure: bool = False) -> int:
     """Return how many runs a benchmark takes."""
     rivals = len(RIVALS) + secure
-    return rounds * rivals + (watching_cost.steps(quick) if watching else 0)
+    return (1 + secure) + rounds * rivals + (watching_cost.steps(quick) if watching else 0)
 
 
 def run(
@@ -74,7 +79,7 @@ def run(
     *,
     secure: bool = False,
 ) -> dict[str, Any]:
-    """Measure each contender `rounds` times in turn; its best run counts."""
+    """Measure each contender `rounds` times in turn; figures are those of its best run."""
     quiet_client()
     rates: dict[str, list[float]] = {}
     with ExitStack() as stack:
@@ -83,12 +88,15 @@ def run(
         if secure:  # right after ours, so that both see the same machine
             places[SECURE] = stack.enter_context(temporary_broker(users=(USER,))).settings()
         places |= {rival: broker.settings() for rival in RIVALS}
+        for rival in (OURS, SECURE) if secure else (OURS,):
+            asyncio.run(_one(places[rival], rival, True, seed))
+            tick()
         for number in range(rounds):
             for rival, place in places.items():
-                found = asyncio.run(_one(place, rival, quick, seed + number))
-                rates.setdefault(rival.name, []).append(found)
+                speed = asyncio.run(_one(place, rival, quick, seed + number))
+                rates.setdefault(rival.name, []).append(speed)
                 tick()
-        best = {name: max(found) for name, found in rates.items()}
+        best = {name: max(speed) for name, speed in rates.items()}
         figures = {f"{name}_patients_per_second": each for name, each in best.items()}
         costs: list[Cost] = []
         if watching:
@@ -98,15 +106,29 @@ def run(
         "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
         "figures": figures,
         "watching_costs": [cost._asdict() for cost in costs],
-        "ratios": _ratios(best),
+        **_ratios(rates),
     }
 
 
-def _ratios(best: dict[str, float]) -> dict[str, float]:
-    ratios = {name: best[OURS.name] / best[name] for name in ("raw_relay", "plain_faust")}
-    if SECURE.name in best:
-        ratios["plaintext"] = best[SECURE.name] / best[OURS.name]
-    return ratios
+def _ratios(rates: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Any]]:
+    """Return the median ratios, those of the rounds they come from, and all rates.
+
+    >>> rates = {"ours": [90.0, 50.0], "raw_relay": [100.0, 100.0], "plain_faust": [1.0, 1.0]}
+    >>> _ratios(rates)["ratios"]
+    {'raw_relay': 0.7, 'plain_faust': 70.0}
+    """
+    compared = {name: (OURS.name, name) for name in ("raw_relay", "plain_faust")}
+    if SECURE.name in rates:
+        compared["plaintext"] = (SECURE.name, OURS.name)
+    by_round = {
+        name: [own / other for own, other in zip(rates[one], rates[two], strict=True)]
+        for name, (one, two) in compared.items()
+    }
+    return {
+        "ratios": {name: median(ratios) for name, ratios in by_round.items()},
+        "ratios_of_rounds": by_round,
+        "patients_per_second_of_rounds": {name: list(each) for name, each in rates.items()},
+    }
 
 
 async def _one(broker: BrokerSettings, rival: Rival, quick: bool, seed: int) -> float:

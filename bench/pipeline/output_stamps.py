@@ -35,14 +35,14 @@ async def wait_for(
         last: dict[str, Span] = {}
         since = time.monotonic()
         while True:
-            found = await recording.spans(topics, 0)
+            spans = await recording.spans(topics, 0)
             quiet = time.monotonic() - since
-            if found != last:
-                last, since = found, time.monotonic()
-            elif quiet > _QUIET and all(span.end >= records for span in found.values()):
+            if spans != last:
+                last, since = spans, time.monotonic()
+            elif quiet > _QUIET and all(span.end >= records for span in spans.values()):
                 return
             elif quiet > patience:
-                ends = ", ".join(f"{span.topic} {span.end}" for span in found.values())
+                ends = ", ".join(f"{span.topic} {span.end}" for span in spans.values())
                 raise HbError(f"the run stood still before {records} records: {ends}")
             await asyncio.sleep(_PAUSE)
 

@@ -55,16 +55,16 @@ class Site:
 
     async def results(self) -> dict[str, Marks]:
         """Read back the outputs; raise unless every patient is there, exactly once if ours."""
-        found = await read_marks(self.settings, marked(Topics.of(self.settings), self.rival))
+        marks = await read_marks(self.settings, marked(Topics.of(self.settings), self.rival))
         for topic in self.outputs:
-            mark, count = found[topic], self.patients
+            mark, count = marks[topic], self.patients
             once = mark.records == mark.distinct == count
             if mark.records < count or (self.rival.learns and not once):
                 raise HbError(
                     f"{self.rival.name}: {count} patients, and {topic} has {mark.records} records"
                     f" of {mark.distinct} of them"
                 )
-        return found
+        return marks
 
 
 async def prepared(

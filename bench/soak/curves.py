@@ -45,7 +45,7 @@ class Curves:
     def growth(self, what: str) -> float:
         """Return by how much the longest-lived worker's figure rose per hour, as a straight line.
 
-        One process is followed, because a restart begins anew.
+        One process is followed, because a restart starts again.
         """
         lives: dict[int, list[Sample]] = {}
         for sample in self.samples:
@@ -87,11 +87,11 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def _means(points: Sequence[tuple[float, float]], edges: np.ndarray) -> list[float]:
-    found = []
+    means = []
     for begin, end in pairwise(edges):
         within = [value for at, value in points if begin <= at < end]
-        found.append(float(np.mean(within)) if within else float("nan"))
-    return found
+        means.append(float(np.mean(within)) if within else float("nan"))
+    return means
 
 
 def _size(folder: Path) -> int:

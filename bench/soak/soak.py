@@ -38,6 +38,10 @@ RATE = 40.0
 ODD_EVERY = 5.0
 """Seconds between batches of odd records."""
 ODD_EACH = 20
+BOUNDS = ("ensemble.max_remembered=2000", "ensemble.max_amendable=1000")
+"""What a worker remembers of settled instances is bounded by count, and by default at a million: a
+soak would show it filling up. These bounds are reached within minutes, so that a line that still
+rises is a leak."""
 _KILL_EVERY, _BOUNCE_EVERY = 150.0, 270.0
 _LOOK_EVERY = 5.0
 _LATEST = 120.0
@@ -84,11 +88,12 @@ class _Soak:
 
     def _write(self, cluster: EmbeddedBroker) -> Settings:
         extra = f"[topics]\npartitions = {self._plan.partitions}\nreplication = 3\n"
-        return write_settings(self._folder, cluster.address, f"s{uuid4().hex[:8]}", extra=extra)
+        name = f"s{uuid4().hex[:8]}"
+        return write_settings(self._folder, cluster.address, name, *BOUNDS, extra=extra)
 
     def _command(self, _number: int, folder: Path) -> Sequence[str]:
         overrides = (f"worker.state={folder}", "worker.metrics=true", "worker.console=true")
-        return worker(self._folder, *overrides)[0]
+        return worker(self._folder, *BOUNDS, *overrides)[0]
 
     async def run(self, seed: int) -> dict[str, Any]:
         seconds = self._plan.records / RATE
@@ -173,14 +178,14 @@ class _Soak:
             await asyncio.sleep(_LOOK_EVERY)
 
     def _report(self, seed: int, seconds: float, audited: Report) -> dict[str, Any]:
-        found, curves = audited.figures(), self._curves
+        figures, curves = audited.figures(), self._curves
         if not curves.latencies:
             raise HbError("no patient was timed: choose more minutes")
         third = seconds / 3
         return {
             "settings": {"minutes": seconds / 60, "seed": seed, "patients_per_second": RATE},
             "figures": {
-                **{name: found[name] for name in ("lost", "double", "differing")},
+                **{name: figures[name] for name in ("lost", "double", "differing")},
                 "patients": self._plan.records,
                 "labels": self._labelled,
                 "faults": len(self._faulted),

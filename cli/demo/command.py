@@ -31,44 +31,48 @@ def demo(
     *,
     patients: Annotated[
         int,
-        typer.Option(min=10, max=100_000, help="How many; above 569, some are repeated."),
+        typer.Option(min=10, max=100_000, help="How many to send; beyond 569 they repeat."),
     ] = 569,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave broker and workers running afterwards.")
+        bool, typer.Option("--keep", help="Leave the broker and the workers running afterwards.")
     ] = False,
     stop: Annotated[
-        bool, typer.Option("--stop", help="Stop a demo that was left running, and do nothing else.")
+        bool, typer.Option("--stop", help="Stop a demo that was left running; do nothing else.")
     ] = False,
     pace: Annotated[
         float | None,
         typer.Option(
             metavar="N",
             min=0.1,
-            help="Patients per second: fewer, to watch at leisure.  [default: all in ten seconds]",
+            help="Patients per second; a small number gives you time to watch."
+            "  [default: all in ten seconds]",
         ),
     ] = None,
     seed: Annotated[
         int,
         typer.Option(
-            min=0, help="Decides the order of patients and which learner gets which features."
+            min=0, help="Decides the order of patients and which learner sees which features."
         ),
     ] = 4,
     secure: Annotated[
         bool,
-        typer.Option("--secure", help="With TLS, log-in and access control on the broker."),
+        typer.Option("--secure", help="Use a broker with TLS, log-in and access control."),
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """See it work: a real broker, real workers, patients, late labels, and a crash on the way.
+    """Watch it work: a real broker, real workers, late labels, and a crash along the way.
 
-    Breast cancer patients (WDBC) arrive one after another; three learners get a third of their
-    features each, and the ensemble weighs their votes. It begins untaught, and learns from labels
-    that come after the diagnoses. Midway a worker is killed, and another takes over. At the end
-    every figure is recounted from the topics.
+    Breast cancer patients (WDBC) arrive one by one. Three learners see a third of the features
+    each, and the ensemble weighs their votes. It starts untaught and learns from labels that arrive
+    after the diagnoses. Midway, a worker is killed and another takes over. At the end, every figure
+    is recounted from the topics.
 
-    The address of the console is shown while it runs: open it to watch the ensemble learn; the demo
-    waits until you close it. Everything runs on this machine, in a folder of its own, and is
-    removed afterwards unless `--keep` is given.
+    The demo prints the address of its console: open it to watch the ensemble learn, and the demo
+    waits until you close it. Everything runs on this machine, in a folder of its own that is
+    removed afterwards unless you pass `--keep`.
+
+    Examples: `hb demo`, `hb demo --pace 5` to watch it slowly, `hb demo --keep` to try other
+    commands on it and `hb demo --stop` when you are done.
     """
     from cli.demo.folder import DemoFolder
 

@@ -93,12 +93,12 @@ class Progress:
     @property
     def with_gaps(self) -> int:
         """Return how many patients with a missing value were diagnosed."""
-        return sum(each.id.partition("~")[0] in self.gaps for each in self.diagnoses)
+        return sum(diagnosis.id.partition("~")[0] in self.gaps for diagnosis in self.diagnoses)
 
     @property
     def untaught(self) -> int:
         """Return how many patients were referred at first, because too little was learned."""
-        return len(list(takewhile(lambda each: each.answer == REFER, self.diagnoses)))
+        return len(list(takewhile(lambda diagnosis: diagnosis.answer == REFER, self.diagnoses)))
 
     def exploration(self, name: str) -> float:
         """Return the share of a learner's opinions that were explorations, so far."""
@@ -297,17 +297,17 @@ class Demo:
                     self.progress.board = scorer.board(sums(settings, view))
 
     async def _amend(self, settings: Settings) -> None:
-        """Correct the label that was wrong, and wait until it is counted anew."""
+        """Correct the label that was wrong, and wait until it is recounted."""
         progress, patient = self.progress, self.progress.mislabelled
         progress.step, progress.before = "amending a label", progress.board
-        progress.told.append("one label was wrong: it is amended, and counted anew")
+        progress.told.append("one label was wrong: it is amended and recounted")
         async with Publisher(settings) as publisher:
             await publisher.label(patient, progress.truth[patient], amends=True)
 
         async def counted() -> bool:
-            found = await look(settings)
-            progress.board = found.board
-            return found.counts["amendment_taken"] > 0
+            overview = await look(settings)
+            progress.board = overview.board
+            return overview.counts["amendment_taken"] > 0
 
         await self._until(counted, _LEARNED_WITHIN, "the amended label is not counted")
 

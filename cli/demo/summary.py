@@ -51,13 +51,13 @@ def _percent(share: float | None) -> float | None:
 def recount(settings: Settings, progress: Progress) -> None:
     """Recount everything from the diagnoses and the true labels; DemoError if it differs."""
     board, labels = progress.board, settings.labels
-    ids = [each.id for each in progress.diagnoses]
+    ids = [diagnosis.id for diagnosis in progress.diagnoses]
     if len(set(ids)) != len(ids) or set(ids) != set(progress.truth):
         raise DemoError("not every patient has exactly one diagnosis")
     truth = np.array([labels.index(progress.truth[name]) for name in ids])
     for name, known in board.rates.items():
-        said = np.array([_said(each, name, labels) for each in progress.diagnoses])
-        again = rates(confusion(truth, said, len(labels)), labels.index(settings.positive))
+        votes = np.array([_said(diagnosis, name, labels) for diagnosis in progress.diagnoses])
+        again = rates(confusion(truth, votes, len(labels)), labels.index(settings.positive))
         if (known["per"], known["fpr"], known["fnr"]) != tuple(
             None if np.isnan(rate) else float(rate) for rate in (again.per, again.fpr, again.fnr)
         ):
@@ -70,17 +70,17 @@ def _said(diagnosis: Diagnosis, name: str, labels: Sequence[str]) -> int:
     if name == ENSEMBLE:
         return labels.index(diagnosis.label)
     opinion = diagnosis.learners.get(name)
-    said = None if opinion is None else opinion.label
-    return MISSING if said is None else labels.index(said)
+    label = None if opinion is None else opinion.label
+    return MISSING if label is None else labels.index(label)
 
 
 def _regret(progress: Progress) -> float:
     """Return the expected errors, had a learner been drawn by weight, minus the best learner's."""
     expected, losses = 0, dict.fromkeys(progress.board.learners, 0)
-    for each in progress.diagnoses:
-        for name, opinion in each.learners.items():
-            if opinion.label not in (None, progress.truth[each.id]):
-                expected += round(each.weights[name] * UNIT)
+    for diagnosis in progress.diagnoses:
+        for name, opinion in diagnosis.learners.items():
+            if opinion.label not in (None, progress.truth[diagnosis.id]):
+                expected += round(diagnosis.weights[name] * UNIT)
                 losses[name] += 1
     return (expected - UNIT * min(losses.values())) / UNIT
 
@@ -114,8 +114,10 @@ def _course(settings: Settings, progress: Progress) -> str:
 
 def _beginning(progress: Progress) -> list[str]:
     count = progress.untaught
-    said = f"It began untaught and said so: the first {count:,} patients were referred to a person."
-    return [said] if count else []
+    sentence = (
+        f"It began untaught and said so: the first {count:,} patients were referred to a person."
+    )
+    return [sentence] if count else []
 
 
 def _gaps(progress: Progress) -> list[str]:
@@ -135,9 +137,9 @@ def _crash(progress: Progress) -> list[str]:
 
 
 def _amended(progress: Progress) -> list[str]:
-    said = "was amended at the end: what it had counted was taken back and counted anew, exactly"
+    clause = "was amended at the end: what it had counted was taken back and recounted exactly"
     rules = "Rules that learn keep what they had learned from it."
-    return [f"One label was wrong at first and {said}. {rules}"] if progress.before else []
+    return [f"One label was wrong at first and {clause}. {rules}"] if progress.before else []
 
 
 def _bound(progress: Progress) -> float | None:
@@ -147,9 +149,13 @@ def _bound(progress: Progress) -> float | None:
 
 def _errors(settings: Settings, progress: Progress) -> str:
     ours = progress.board.rates[ENSEMBLE]
-    ill = [each for each in progress.diagnoses if progress.truth[each.id] == settings.positive]
+    ill = [
+        diagnosis
+        for diagnosis in progress.diagnoses
+        if progress.truth[diagnosis.id] == settings.positive
+    ]
     well = len(progress.diagnoses) - len(ill)
-    missed = sum(each.label != settings.positive for each in ill)
+    missed = sum(diagnosis.label != settings.positive for diagnosis in ill)
     wrong = sum(progress.wrong[ENSEMBLE])
     return (
         f"The ensemble misdiagnosed {wrong:,} of {len(progress.diagnoses):,}"

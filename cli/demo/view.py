@@ -39,7 +39,7 @@ class Picture:
         if progress.page:
             where += Text.assemble(" · console at ", (progress.page, f"link {progress.page}"))
         parts: list[RenderableType] = [head, where, Text(""), self._course()]
-        parts += [Text(f"· {said}", "yellow") for said in progress.told[-_TOLD:]]
+        parts += [Text(f"· {sentence}", "yellow") for sentence in progress.told[-_TOLD:]]
         if progress.board.rates:
             parts += [_scores(progress), *_curves(progress), _regret(progress)]
         return Group(*parts)
@@ -97,11 +97,11 @@ def _curves(progress: "Progress") -> "list[RenderableType]":
     series = {ENSEMBLE: windows(progress.wrong.get(ENSEMBLE, ()), size)}
     if best is not None:
         series[f"{best} (best)"] = windows(progress.wrong.get(best, ()), size)
-    top = max((rate for each in series.values() for rate in each), default=0.0)
+    top = max((rate for rates in series.values() for rate in rates), default=0.0)
     width = max(map(len, series))
     return [
-        Text(f"errors over time  {name:{width}}  {sparks(each, top)}")
-        for name, each in series.items()
+        Text(f"errors over time  {name:{width}}  {sparks(rates, top)}")
+        for name, rates in series.items()
     ]
 
 
@@ -154,9 +154,9 @@ class Lines:
         if progress.page != self._page:
             self._page = progress.page
             err.print(f"hb: console at {self._page}", markup=False, highlight=False, soft_wrap=True)
-        for said in progress.told[self._told :]:
+        for sentence in progress.told[self._told :]:
             self._told += 1
-            err.print(f"hb: {said}", markup=False, highlight=False, soft_wrap=True)
+            err.print(f"hb: {sentence}", markup=False, highlight=False, soft_wrap=True)
         due = last or time.monotonic() - self._printed >= _LINE_EVERY
         if progress.step == self._step and not due:
             return

@@ -3,7 +3,7 @@
 The project's packages are called `agents`, `schemas` and the like, which other distributions use
 too. A program that only publishes patients and reads diagnoses should not have to care, so the
 modules that the client needs are copied under one name of their own, `hedged_bandits`, with their
-imports changed to it, and packed with nothing but the dependencies they have.
+imports changed to it, and packed with what the base install of the project depends on.
 """
 
 import ast
@@ -21,8 +21,6 @@ NAME, ROOT_PACKAGE = "hedged-bandits-client", "hedged_bandits"
 ENTRIES = ("agents.clients", "streams.kafka.tokens")
 """Where to begin; tokens are imported only by those who log in with them."""
 PACKAGES = ("schemas", "learners", "settings", "streams", "agents")
-NEEDS = ("aiokafka", "cramjam", "cryptography", "msgspec", "pydantic")
-"""What the copied modules import; a test holds them against it."""
 _INIT = '''"""Publish patients and labels, and read diagnoses, on an ensemble of Hedged Bandits."""
 
 from hedged_bandits.agents.clients import *
@@ -53,17 +51,17 @@ def build(out: Path) -> Path:
 
 def modules() -> set[str]:
     """Return the modules that the client needs, by following its imports."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = list(ENTRIES)
     while waiting:
         module = waiting.pop()
-        if module in found or not _file(module).exists():
+        if module in names or not _file(module).exists():
             continue
-        found.add(module)
+        names.add(module)
         parents = module.split(".")
         waiting += [".".join(parents[:end]) for end in range(1, len(parents))]
         waiting += _imported(_file(module))
-    return found
+    return names
 
 
 def _imported(file: Path) -> Iterator[str]:
@@ -91,8 +89,8 @@ def _copy(module: str, package: Path) -> None:
 
 def _project() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [text for text in project["dependencies"] if re.split(r"[<>=;]", text)[0] in NEEDS]
-    needs = "\n".join(f'    "{text}",' for text in wanted)
+    needs = "\n".join(f'    "{text}",' for text in project["dependencies"])
+    oauth = "\n".join(f'    "{text}",' for text in project["optional-dependencies"]["oauth"])
     return f"""[build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
@@ -110,7 +108,9 @@ dependencies = [
 
 [project.optional-dependencies]
 # To log in with tokens of an OpenID Connect issuer.
-oauth = ["aiohttp"]
+oauth = [
+{oauth}
+]
 
 [tool.hatch.build.targets.wheel]
 packages = ["{ROOT_PACKAGE}"]

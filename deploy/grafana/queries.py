@@ -24,7 +24,7 @@ def of_ensemble(expr: str) -> str:
     >>> of_ensemble('sum(hb_ready) / count(up{job="hb"})')
     'sum(hb_ready{ensemble="$ensemble"}) / count(up{ensemble="$ensemble", job="hb"})'
     """
-    return _SERIES.sub(lambda found: f"{found[1]}{{{ENSEMBLE}" + (", " if found[2] else "}"), expr)
+    return _SERIES.sub(lambda match: f"{match[1]}{{{ENSEMBLE}" + (", " if match[2] else "}"), expr)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def rising(warn: float, alarm: float) -> tuple[Step, ...]:
 
 def thresholds(steps: Sequence[Step]) -> dashboard.ThresholdsConfig:
     """Return steps in Grafana's form."""
-    made = [models.Threshold(value=step.value, color=step.colour) for step in steps]
-    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(made)
+    values = [models.Threshold(value=step.value, color=step.colour) for step in steps]
+    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(values)
 
 
 def target(
@@ -68,13 +68,13 @@ def target(
 ) -> prometheus.Dataquery:
     """Return a query in Grafana's form; bars and tables ask for the current value only."""
     expr = query.expr if query.of_all else of_ensemble(query.expr)
-    made = prometheus.Dataquery().expr(expr).ref_id(reference(query, number))
-    made.datasource(DATASOURCE).legend_format(query.legend or "__auto")
+    built = prometheus.Dataquery().expr(expr).ref_id(reference(query, number))
+    built.datasource(DATASOURCE).legend_format(query.legend or "__auto")
     if shape == "heatmap":
-        return made.range().format(PromQueryFormat.HEATMAP)
+        return built.range().format(PromQueryFormat.HEATMAP)
     if shape == "table":
-        return made.instant().format(PromQueryFormat.TABLE)
-    return made.instant() if shape == "bars" else made.range()
+        return built.instant().format(PromQueryFormat.TABLE)
+    return built.instant() if shape == "bars" else built.range()
 
 
 def reference(query: Q, number: int) -> str:
@@ -84,12 +84,12 @@ def reference(query: Q, number: int) -> str:
 
 def looks(query: Q) -> list[models.DynamicConfigValue]:
     """Return how a query's series are drawn differently from the rest of their panel."""
-    found = []
+    overrides = []
     if query.colour:
-        found.append(changed("color", {"mode": "fixed", "fixedColor": query.colour}))
+        overrides.append(changed("color", {"mode": "fixed", "fixedColor": query.colour}))
     if query.dashed:
-        found.append(changed("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}))
-    return found
+        overrides.append(changed("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}))
+    return overrides
 
 
 def changed(name: str, value: object) -> models.DynamicConfigValue:

@@ -17,6 +17,7 @@ import numpy as np
 from experiments.confidence.measures import (
     calibration_error,
     calibration_floor,
+    calibration_gap_se,
     error_rate,
     referred,
 )
@@ -26,7 +27,6 @@ from experiments.confidence.streams import (
     MEDICAL,
     SETS,
     Case,
-    Stream,
     changing,
     dataset,
     make_stream,
@@ -42,6 +42,8 @@ TARGET = 0.05
 WANTED = 2_000
 LATE = (0, 100)
 LEVEL = 0.95
+BEYOND = 1.96
+"""Standard errors beyond which a difference is more than chance, at the level."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ class Found:
 
     error, river_error          on the first pass
     gap                         their difference, paired over the patients
+    beside                      the difference from each of River's classifiers, with its standard
+                                error over the patients
     calibration, river_calibration
+    calibration_se              standard error of their difference, paired over the patients
     calibration_floor           what true chances would have on as many patients
     long_calibration            over the whole stream, with its 2,000 labels of each kind
     sure_error, river_sure_error  once the least sure tenth is referred
@@ -65,8 +70,10 @@ class Found:
     river: str
     river_error: float
     gap: Gap
+    beside: Mapping[str, tuple[float, float]]
     calibration: float
     river_calibration: float
+    calibration_se: float
     calibration_floor: float
     long_calibration: float
     sure_error: float
@@ -79,6 +86,16 @@ class Found:
     def miss_gap(self) -> float:
         """Return how far the worst label's miss rate is from its target, in points."""
         return max(abs(miss - 100.0 * TARGET) for miss in self.misses)
+
+    @property
+    def calibration_gap(self) -> float:
+        """Return by how much the calibration error exceeds River's."""
+        return self.calibration - self.river_calibration
+
+    @property
+    def worse_calibrated(self) -> bool:
+        """Tell whether it exceeds River's by more than patients drawn at random explain."""
+        return self.calibration_gap > BEYOND * self.calibration_se
 
 
 def confidence(
@@ -114,7 +131,9 @@ def examined(case: Case) -> Found:
     said = listen(stream, proposed(stream.data, case.seed, f"ensemble.miss_target={TARGET}"))
     at = slice(case.late, stream.once)
     truth, chance = stream.truth[at], said.chance[at]
-    rival, theirs = _best(river_chances(stream), stream, at)
+    rivals = {name: chances[at] for name, chances in river_chances(stream).items()}
+    rival = min(rivals, key=lambda name: error_rate(rivals[name], truth))
+    theirs = rivals[rival]
     misses = ~said.possible[np.arange(len(stream.truth)), stream.truth]
     known = np.arange(len(stream.truth)) >= case.late
     return Found(
@@ -124,8 +143,10 @@ def examined(case: Case) -> Found:
         river=rival,
         river_error=error_rate(theirs, truth),
         gap=gap(_errors_of(chance, truth), _errors_of(theirs, truth)),
+        beside={name: _beside(chance, other, truth) for name, other in rivals.items()},
         calibration=calibration_error(chance, truth),
         river_calibration=calibration_error(theirs, truth),
+        calibration_se=calibration_gap_se(chance, theirs, truth, case.seed),
         calibration_floor=calibration_floor(chance, case.seed),
         long_calibration=calibration_error(said.chance[known], stream.truth[known]),
         sure_error=referred(chance, truth),
@@ -136,10 +157,10 @@ def examined(case: Case) -> Found:
     )
 
 
-def _best(said: Mapping[str, Floats], stream: Stream, at: slice) -> tuple[str, Floats]:
-    errors = {name: error_rate(chances[at], stream.truth[at]) for name, chances in said.items()}
-    best = min(errors, key=errors.__getitem__)
-    return best, said[best][at]
+def _beside(ours: Floats, theirs: Floats, truth: Ints) -> tuple[float, float]:
+    """Return the mean difference in errors, and its standard error over the patients."""
+    apart = _errors_of(ours, truth) - _errors_of(theirs, truth)
+    return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart)))
 
 
 def _errors_of(chances: Floats, truth: Ints) -> Floats:
@@ -157,15 +178,18 @@ def summary(found: Sequence[Found]) -> dict[str, float]:
     low = [one for one in found if one.error < 10.0]
     rivals = [one for one in found if one.river_error < 10.0]
     behind = [one for one in late if one.gap.ahead is False]
+    worst = max(found, key=lambda one: one.calibration_gap)
+    fixed = [one.beside[_usual(late)] for one in late]
     return {
         "coverage_worst": min(coverage(found).values()),
         "miss_gap_worst_points": max(one.miss_gap for one in found),
-        "calibration_error_over_river_worst": max(
-            one.calibration - one.river_calibration for one in found
+        "calibration_error_over_river_worst": worst.calibration_gap,
+        "calibration_error_over_river_worst_se": worst.calibration_se,
+        "calibration_streams_behind": float(sum(one.worse_calibrated for one in found)),
+        "true_chances_over_river_worst": max(
+            one.calibration_floor - one.river_calibration for one in found
         ),
-        "calibration_error_over_river_mean": float(
-            np.mean([one.calibration - one.river_calibration for one in found])
-        ),
+        "calibration_error_over_river_mean": float(np.mean([one.calibration_gap for one in found])),
         "calibration_error_over_floor_mean": float(
             np.mean([one.calibration - one.calibration_floor for one in found])
         ),
@@ -182,11 +206,20 @@ def summary(found: Sequence[Found]) -> dict[str, float]:
         "late_error_over_river_se": float(
             np.sqrt(np.sum([one.gap.patients_se**2 for one in late])) / len(late)
         ),
+        "late_error_over_one_river_points": float(np.mean([mean for mean, _ in fixed])),
+        "late_error_over_one_river_se": float(
+            np.sqrt(np.sum([se**2 for _, se in fixed])) / len(fixed)
+        ),
         "late_error_over_river_worst_points": max(one.gap.mean for one in late),
         "late_streams_behind": float(len(behind)),
         "late_streams": float(len(late)),
         "referred_mean": float(np.mean([one.referred for one in found])),
     }
+
+
+def _usual(late: Sequence[Found]) -> str:
+    """Return the one of River's classifiers that errs least on average over the streams."""
+    return max(late[0].beside, key=lambda name: float(np.mean([x.beside[name][0] for x in late])))
 
 
 def coverage(found: Sequence[Found]) -> dict[str, float]:
@@ -203,12 +236,13 @@ def _errors(found: Sequence[Found]) -> Table:
     rows: list[Row] = [
         [str(one.case), one.error, one.river_error, one.river.removeprefix("River "),
          one.gap.mean, one.gap.patients_se, one.sure_error, one.river_sure_error, one.calibration,
-         one.river_calibration, one.calibration_floor, one.long_calibration]
+         one.river_calibration, one.calibration_gap, one.calibration_se, one.calibration_floor,
+         one.long_calibration]
         for one in found
     ]  # fmt: skip
     columns = [
         "stream", "error", "River's error", "River's best", "difference", "±",
-        "least sure tenth referred", "River's", "calibration error", "River's",
+        "least sure tenth referred", "River's", "calibration error", "River's", "difference", "±",
         "of true chances", "whole stream",
     ]  # fmt: skip
     title = "First pass: errors (percent) and calibration errors, beside River's best in hindsight"
@@ -231,6 +265,8 @@ def _promises(found: Sequence[Found]) -> Table:
 def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
     low = [one for one in found if one.error < 10.0]
     halved = [one for one in low if one.sure_error <= one.error / 2]
+    latest = max(one.case.late for one in found)
+    last = [one for one in found if one.case.late == latest]
     return [
         (
             f"Track records: on the worst set the interval held throughout for"
@@ -245,7 +281,11 @@ def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
         (
             "Calibration: the error exceeds River's by"
             f" {f['calibration_error_over_river_worst']:+.3f} at worst"
-            f" ({_verdict(f['calibration_error_over_river_worst'] <= 0)}: no larger); over whole"
+            f" ({_verdict(f['calibration_error_over_river_worst'] <= 0)}: no larger), with a"
+            f" standard error of {f['calibration_error_over_river_worst_se']:.3f} over patients,"
+            f" and by more than chance explains on {f['calibration_streams_behind']:.0f} of"
+            f" {len(found)} streams. Had our chances been true, it would be"
+            f" {f['true_chances_over_river_worst']:+.3f} at worst. Over whole"
             f" streams it is {f['calibration_error_long_worst']:.3f} at worst"
             f" ({_verdict(f['calibration_error_long_worst'] <= 0.03)}: at most 0.03). On average"
             f" over the streams it is {f['calibration_error_over_river_mean']:+.3f} beside River's,"
@@ -264,6 +304,12 @@ def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
             f" {f['late_error_over_river_worst_points']:+.2f} on the worst, and"
             f" {f['late_streams_behind']:.0f} streams on which the 95 % interval lies above zero"
             f" ({_verdict(f['late_streams_behind'] == 0)}: none)."
+        ),
+        (
+            f"Beside the one of River's classifiers that errs least on average over these streams,"
+            f" {_usual(last)}, it is {f['late_error_over_one_river_points']:+.2f} points, standard"
+            f" error {f['late_error_over_one_river_se']:.2f}: one setting for all streams on either"
+            " side, ours chosen on other orders."
         ),
         (
             f"River's best is the classifier with the fewest errors on the same stream, chosen in"

@@ -39,6 +39,23 @@ def calibration_floor(chances: Floats, seed: int = 0, draws: int = 200) -> float
     return float(np.mean(errors))
 
 
+def calibration_gap_se(
+    ours: Floats, theirs: Floats, truth: Ints, seed: int = 0, draws: int = 400
+) -> float:
+    """Return the standard error of the difference of two calibration errors.
+
+    By a bootstrap over the patients, each drawn with both chances.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(truth)
+    gaps = []
+    for _ in range(draws):
+        drawn = rng.integers(0, n, n)
+        mine, other = (calibration_error(said[drawn], truth[drawn]) for said in (ours, theirs))
+        gaps.append(mine - other)
+    return float(np.std(gaps, ddof=1))
+
+
 def error_rate(chances: Floats, truth: Ints) -> float:
     """Return the share of patients whose likeliest label is wrong, in percent."""
     return 100.0 * float((chances.argmax(axis=1) != truth).mean())

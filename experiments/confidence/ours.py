@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from audit.replay.replay import Player
+from audit.replay.player import Player
 from experiments.confidence.streams import Stream
 from learners.arrays.types import Bools, Floats, Ints
 from learners.assessment.bins import chance_bins

@@ -143,7 +143,13 @@ class DenseTable(CellTable):
 
     def add(self, cells: Ints, deltas: Rows) -> None:
         """Add `deltas` (n, width) to the rows; a cell may occur many times."""
-        if len(cells) < self.width and self._are_beyond(cells) is None:
+        if self._are_beyond(cells) is not None:
+            super().add(cells, deltas)
+        elif len(self._rows) == 1 and self.dtype.kind == "i" and len(cells):
+            # There is only one cell, and integers add up in any order.
+            self._written[0] = True
+            self._rows[0] += deltas.sum(axis=0)
+        elif len(cells) < self.width:
             # A few wide rows: one call for all columns.
             self._written[cells] = True
             np.add.at(self._rows, cells, deltas)

@@ -12,11 +12,9 @@ order of labels does not matter, partitions add up, and an audit recomputes ever
     answered, referred            diagnoses that name the label: as the answer, or as the guess of
                                   one that is referred
 
-Chance: of patients with as much support for the label, the share that had it, with some imagined
-patients on the side of the support itself (how many, the counts tell: `leaning.py`), of whom every
-hundredth had any label alike, so that nothing is certain at first; scaled to sum to one over the
-labels. This is histogram binning (B. Zadrozny and C. Elkan, 2001); it turns votes into chances too.
-Without any opinion all labels have the same chance, and nothing is counted by support.
+Chance: of patients with as much support for a label, the share that had it, read off a curve that
+rises with the support (`calibration.py`); scaled to sum to one over the labels. It turns votes into
+chances too. Without any opinion all labels have the same chance, and nothing is counted by support.
 
 Answer: the labels with a miss target that cannot be excluded (`referral.py`). One: it is the
 answer. Several, or none: `refer`. Labels without a target come in where no label with one is
@@ -34,20 +32,16 @@ from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.assessment.bins import (
     CHANCE_BINS,
-    MILLION,
     SUPPORT_BINS,
     chance_bins,
     millionths,
     support_bins,
 )
-from learners.assessment.leaning import LEANS, leaning
+from learners.assessment.calibration import calibrated
 from learners.assessment.referral import possible, ranks
 from learners.errors import LearnerError
 from learners.fusion.base import Verdict
 from learners.theory.running_mean import running_mean_interval
-
-_EVEN = 0.01
-"""Of the imagined patients, how many for each other one had any label alike."""
 
 _DIGITS = 4
 """Decimals of a chance, as it is shown."""
@@ -174,7 +168,7 @@ class Assessment:
         support = millionths(verdict.support)
         heard: Bools = np.asarray(support.any(axis=1))
         bins, along = support_bins(support)
-        chance = self._chance(known, bins, support, heard)
+        chance = self._chance(known, support, heard)
         labels, stays = self._answer(known, bins, along, chance, verdict.labels)
         untaught = labelled < self.min_labels
         stays[~heard | untaught] = True
@@ -186,15 +180,8 @@ class Assessment:
             chosen, stays, answered, untaught, support, bins, chance, track, records, labelled
         )
 
-    def _chance(self, known: Counts, bins: Ints, support: Ints, heard: Bools) -> Floats:
-        label = np.arange(self.classes)
-        raw = (support / MILLION + _EVEN / self.classes) / (1.0 + _EVEN)
-        # A bin's share is linear in the support, so two numbers per bin serve all patients.
-        cases, hits = known.support_cases[:, :, None], known.support_hits[:, :, None]
-        weights = leaning(known.support_cases, known.support_hits) / (cases + LEANS)
-        counted, leant = (hits * weights).sum(axis=2), (LEANS * weights).sum(axis=2)
-        share = counted[label, bins] + leant[label, bins] * raw
-        chance = share / share.sum(axis=1, keepdims=True)
+    def _chance(self, known: Counts, support: Ints, heard: Bools) -> Floats:
+        chance = calibrated(support, known.support_cases, known.support_hits)
         even = 1.0 / self.classes
         return np.asarray(np.where(heard[:, None], chance, even).round(_DIGITS), np.float64)
 

@@ -30,6 +30,13 @@ def millionths(support: Floats) -> Ints:
     return np.asarray(np.rint(support * MILLION), np.int64)
 
 
+def support_odds(parts: Ints) -> Floats:
+    """Return the log-odds of supports in millionths, finite."""
+    held = np.clip(parts, 1, MILLION - 1) / MILLION
+    odds = np.clip(np.log(held / (1.0 - held)), -_FAR, _FAR)
+    return np.where(parts <= 0, -_FAR, np.where(parts >= MILLION, _FAR, odds))
+
+
 def support_bins(parts: Ints) -> tuple[Ints, Floats]:
     """Return the bin of each support in millionths, and how far up it lies within it, 0 to 1.
 
@@ -37,9 +44,7 @@ def support_bins(parts: Ints) -> tuple[Ints, Floats]:
     >>> bins.tolist(), along.tolist()
     ([0, 16, 31], [0.0, 0.0, 1.0])
     """
-    held = np.clip(parts, 1, MILLION - 1) / MILLION
-    odds = np.clip(np.log(held / (1.0 - held)), -_FAR, _FAR)
-    odds = np.where(parts <= 0, -_FAR, np.where(parts >= MILLION, _FAR, odds))
+    odds = support_odds(parts)
     bins = np.searchsorted(_EDGES, odds, side="right")
     ends = np.concatenate([[-_FAR], _EDGES, [_FAR]])
     along = (odds - ends[bins]) / (ends[bins + 1] - ends[bins])

@@ -21,7 +21,7 @@ class AssessedFusion:
     ...     fusion.learn(ballot, verdict, assessed, truth=np.array([1]))
     >>> verdict, assessed = fusion.decide(ballot)
     >>> assessed.answered.tolist(), assessed.labels.tolist(), assessed.chance.tolist()
-    ([True], [1], [[0.0076, 0.9924]])
+    ([True], [1], [[0.0079, 0.9921]])
     """
 
     def __init__(self, fusion: Fusion, assessment: Assessment) -> None:

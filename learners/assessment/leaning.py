@@ -8,9 +8,9 @@ distribution with mean p and strength L, and the counts tell how well each would
 
     evidence(L) = product over bins of  B(L p + s, L (1 - p) + n - s) / B(L p, L (1 - p))
 
-(beta-binomial; p at the middle of the bin). The chance is the mean over all L, weighted by their
-evidence: a Bayes mixture, so its log loss is at most ln 4 nats above that of the best L. It is a
-function of integer counts alone, so order does not matter and an audit finds the same.
+(beta-binomial; p at the middle of the bin). The weights of all L are proportional to it: a Bayes
+mixture, so its log loss is at most ln 4 nats above that of the best L. It is a function of integer
+counts alone, so order does not matter and an audit finds the same.
 """
 
 import numpy as np
@@ -22,32 +22,34 @@ from learners.theory.intervals import log_factorial
 LEANS: Floats = np.array([1.0, 10.0, 100.0, 1000.0])
 """Imagined patients of each bin."""
 
-_FOR = LEANS[:, None, None] / (1.0 + np.exp(-CENTRES))
-_AGAINST = LEANS[:, None, None] / (1.0 + np.exp(CENTRES))
+_FOR = LEANS[:, None] / (1.0 + np.exp(-CENTRES))
+_AGAINST = LEANS[:, None] / (1.0 + np.exp(CENTRES))
 
 
 def _log_gamma(x: Floats) -> Floats:
     return log_factorial(x - 1.0)
 
 
-_BEFORE = _log_gamma(_FOR) + _log_gamma(_AGAINST) - _log_gamma(LEANS)[:, None, None]
+_BEFORE = _log_gamma(_FOR) + _log_gamma(_AGAINST) - _log_gamma(LEANS)[:, None]
 
 
-def leaning(cases: Ints, hits: Ints) -> Floats:
-    """Return the weight of each of `LEANS`, from the (K, bins) counts.
+def leaning(cases: Ints, hits: Ints, times: int = 1) -> Floats:
+    """Return the weight of each of `LEANS`, from the counts of all bins.
 
-    >>> nothing, counted = np.zeros((2, 32), np.int64), np.zeros((2, 32), np.int64)
+    `times` is how often each patient was counted: that many times the evidence is no more than it.
+
+    >>> nothing, counted = np.zeros(32, np.int64), np.zeros(32, np.int64)
     >>> leaning(nothing, nothing).tolist()
     [0.25, 0.25, 0.25, 0.25]
-    >>> counted[:, 20] = 300    # of which half have a label that the support finds 90 % likely
+    >>> counted[20] = 300    # of whom half have a label that the support finds 90 % likely
     >>> leaning(counted, counted // 2).round(2).tolist()
-    [0.97, 0.03, 0.0, 0.0]
+    [0.85, 0.15, 0.0, 0.0]
     """
     after = (
         _log_gamma(_FOR + hits)
         + _log_gamma(_AGAINST + (cases - hits))
-        - _log_gamma(LEANS[:, None, None] + cases)
+        - _log_gamma(LEANS[:, None] + cases)
     )
-    evidence = (after - _BEFORE).sum(axis=(1, 2))
+    evidence = (after - _BEFORE).sum(axis=1) / times
     weights = np.exp(evidence - evidence.max())
     return np.asarray(weights / weights.sum())

@@ -13,7 +13,7 @@ is the rule's own affair (`hedge`: as much as the EL).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
@@ -221,6 +221,8 @@ class Fusion(ABC):
 
     own_experts: ClassVar[bool] = False
     """Whether a verdict's experts are others than the LLs."""
+    hears: Collection[str] = frozenset({"seeds", "exploring", "accuracy", "log_odds"})
+    """What it reads of a ballot beside labels, cells and waiting; the rest may be left unknown."""
 
     def __init__(self, learners: int, classes: int, *, prefer: int = 0) -> None:
         if learners < 1:

@@ -181,6 +181,7 @@ class Hedge(WeightedFusion):
         super().__init__(learners, classes, prefer=prefer)
         check_use(use)
         self.use = use
+        self.hears = frozenset({"seeds"} if use == "sample" else ())
         self.weights = HedgeWeights(learners, cubes, eta_scale=eta_scale, rate=rate)
 
     def _decide(self, ballot: Ballot, /) -> Verdict:

@@ -68,7 +68,7 @@ class Settle:
 
 @record
 class Correct:
-    """Count anew: the label of a settled instance has changed.
+    """Recount: the label of a settled instance has changed.
 
     case     the settlement as it is now; its label is MISSING if it was withdrawn
     was      the label that counted so far, MISSING if it had been withdrawn

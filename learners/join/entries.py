@@ -153,9 +153,9 @@ class Settled:
     def packed(self, codec: Codec) -> Packed:
         """Return the entry, packed; the decision must be known."""
         if isinstance(self.entry, Case):
-            self.entry = codec.pack(self.entry.diagnosed_entry(codec))
+            self.entry = self.entry.packed(codec)
         fields = self.stamp, self.outcome, self.at, self.taught, self.serial, self.entry
-        return codec.pack(SettledEntry("settled", *fields))
+        return codec.pack(("settled", *fields))
 
 
 class Case:
@@ -218,16 +218,20 @@ class Case:
             self.label_payload,
         )
 
-    def diagnosed_entry(self, codec: Codec) -> DiagnosedEntry:
-        """Return the entry of the case after its diagnosis."""
+    def diagnosed_fields(self, codec: Codec) -> tuple[Any, ...]:
+        """Return the entry of the case after its diagnosis, the fields of a `DiagnosedEntry`."""
         keep, context = codec.keep, self.context
-        return DiagnosedEntry(
+        return (
             "diagnosed",
             self.stamp,
-            tuple(self.labels),
-            tuple([None if payload is None else keep(payload) for payload in self.payloads]),
+            self.labels,
+            [None if payload is None else keep(payload) for payload in self.payloads],
             self.late,
             None if context is None else codec.keep_context(context),
             self.complete,
             self.decision,
         )
+
+    def packed(self, codec: Codec) -> Packed:
+        """Return the entry of the case after its diagnosis, packed."""
+        return codec.pack(self.diagnosed_fields(codec))

@@ -469,7 +469,7 @@ class Ledger:
         for (name, case), decision in zip(self._undecided, decisions, strict=True):
             case.decision = decision
             if self._diagnosed.get(name) is case:
-                self._diagnosed[name] = codec.pack(case.diagnosed_entry(codec))
+                self._diagnosed[name] = case.packed(codec)
         settled = [self._settlement(closed) for closed in self._closed]
         self._step.corrections += map(self._correction, self._changed)
         self._pack_settled()
@@ -495,7 +495,7 @@ class Ledger:
         return now > self.clock and self._due <= now and self._next_deadline(now) <= now
 
     def set_back(self, now: int) -> None:
-        """Put right a clock that has run ahead: what began to wait later than `now` begins now.
+        """Correct a clock that has run ahead: what began to wait later than `now` begins now.
 
         Such a clock was moved by records or by a machine whose time was wrong. Without this, waits
         that begin now would end only when time has caught up with it.
@@ -526,8 +526,9 @@ class Ledger:
 
     def _follow(self, at: int, live: int, awaited: Sequence[int]) -> None:
         """Let a prediction of time `at` move the clock."""
-        if at < live:
-            at = min((self._newest[learner] for learner in awaited), default=at)
+        if at < live and awaited:
+            newest = self._newest
+            at = min([newest[learner] for learner in awaited])
         if at > self.clock:
             self._move_clock(at)
 
@@ -636,7 +637,9 @@ class Ledger:
 
     def _predict(self, event: Prediction) -> None:
         name, learner = event.id, event.learner
-        state, case = self._find(name)
+        state, case = OPEN, self._open.get(name)
+        if case is None:
+            state, case = self._find(name)
         packed = state is DIAGNOSED and not isinstance(case, Case)
         if packed:
             case = Case.of(DiagnosedEntry(*self.codec.unpack(case)))
@@ -658,7 +661,7 @@ class Ledger:
         # It missed the diagnosis; its learner still takes the loss.
         case.late = (*case.late, learner)
         if packed:
-            self._diagnosed[name] = self.codec.pack(case.diagnosed_entry(self.codec))
+            self._diagnosed[name] = case.packed(self.codec)
 
     def _compare(self, event: Prediction, case: Case) -> Arrival:
         """Tell a repeated prediction from a different one of the same learner."""
@@ -775,7 +778,8 @@ class Ledger:
     def _diagnose(self, name: str, case: Case) -> None:
         """Call for a diagnosis with what is there; a label that is there already settles it."""
         missing, context = case.missing(), case.context
-        self.early_bytes -= self._early_size(case)
+        if context is not None or case.label_payload is not None:
+            self.early_bytes -= self._early_size(case)
         complete = not missing and (context is not None or not self.rules.contextual)
         case.complete = complete
         case.stamp = self._stamp()
@@ -803,8 +807,13 @@ class Ledger:
             serial = self.counts["settled"]
             settled = Settled(self._stamp(), label, self._settled_at, label, serial, entry)
             self.amendable_bytes -= self._amendable.pop(name, 0)
-            self._amendable[name], self._unpacked[name] = 0, None
-            self._remember(name, settled)
+            if isinstance(entry, Case):  # its decision is not known yet
+                self._amendable[name], self._unpacked[name] = 0, None
+                self._remember(name, settled)
+            else:
+                self._amendable[name] = size = self.codec.size(entry)
+                self.amendable_bytes += size
+                self._remember(name, settled.packed(self.codec))
             while len(self._amendable) > self.rules.max_amendable:
                 self._give_up_amending()
         else:
@@ -922,7 +931,7 @@ class Ledger:
         """Return what can be learned from an instance."""
         entry, codec = closed.entry, self.codec
         load = codec.load
-        fields = entry.diagnosed_entry(codec) if isinstance(entry, Case) else codec.unpack(entry)
+        fields = entry.diagnosed_fields(codec) if isinstance(entry, Case) else codec.unpack(entry)
         # Spelled out because building a DiagnosedEntry first takes as long as unpacking.
         _, stamp, labels, payloads, late, context, complete, decision = fields
         return Settle(
@@ -939,7 +948,7 @@ class Ledger:
         )
 
     def _correction(self, changed: _Changed) -> Correct:
-        """Return what is to be counted anew."""
+        """Return what is to be recounted."""
         closed = _Closed(changed.name, changed.at, changed.label, changed.of.entry)
         return Correct(self._settlement(closed), changed.was, changed.of.taught, changed.of.serial)
 

@@ -171,9 +171,9 @@ class LearningRule(Rule):
             return
         shape = (len(rows), self.classes)
         if heard.others.shape != shape or not np.isfinite(heard.others).all():
-            raise LearnerError(f"rule {self.name}: what the others said must be finite log-odds")
+            raise LearnerError(f"rule {self.name}: the others' log-odds must be finite")
         if heard.said.shape != shape or np.isinf(heard.said).any():
-            raise LearnerError(f"rule {self.name}: what it said itself must be log-odds or nan")
+            raise LearnerError(f"rule {self.name}: its own log-odds must be numbers or nan")
         self._guard(self._learn_beside, rows, truth, heard)
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """Bayesian logistic regression: online Laplace steps with a full covariance.
 
 The belief about the weights is N(w, S), at first N(0, prior * I). For scaled columns x (and a
-constant 1, and random Fourier features if wanted):
+constant, and random Fourier features if wanted):
 
     m = w'x,  s = S x,  v = x's          mean and variance of the row's log-odds
     sent:  m / sqrt(1 + pi v / 8)        log-odds averaged over the belief (MacKay 1992)
@@ -57,6 +57,8 @@ class BayesianLogistic(LearningRule):
     spread    variance of their frequencies; larger bends more
     seed      draws them
     joint     learn what the other learners leave unexplained
+    constant  the constant column: below 1, its weight is believed to move the log-odds less
+    centred   let Fourier features say nothing of a row whose values are all average
     """
 
     additive = True
@@ -74,19 +76,25 @@ class BayesianLogistic(LearningRule):
         spread: float = 0.1,
         seed: int = 0,
         joint: bool = False,
+        constant: float = 1.0,
+        centred: bool = False,
     ) -> None:
         super().__init__(name, space, classes)
         self.joint = joint
+        self.constant = constant
         self.prior = prior
         self.columns = Columns(space)
         self.scaler = make_scaler(scaling, self.columns)
-        self.fourier = FourierFeatures(self.columns.width, fourier, seed=seed, spread=spread)
+        self.fourier = FourierFeatures(
+            self.columns.width, fourier, seed=seed, spread=spread, centred=centred
+        )
         self.width = self.columns.width + 1 + fourier
         self.weights: Floats = np.zeros((heads(classes), self.width))
         self.covariance: Floats = np.tile(prior * np.eye(self.width), (heads(classes), 1, 1))
 
     def _inputs(self, z: Floats) -> Floats:
-        return np.concatenate([z, np.ones((len(z), 1)), self.fourier(z)], axis=1)
+        constant = np.full((len(z), 1), self.constant)
+        return np.concatenate([z, constant, self.fourier(z)], axis=1)
 
     def _log_odds(self, rows: Floats) -> Floats:
         x = self._inputs(self.scaler.look(self.columns.raw(rows)))

@@ -1,4 +1,4 @@
-"""Which rule runs now, and since when: so that one that does not come back can be named and ended.
+"""Which rule runs now, and since when: so that one that does not return can be named and stopped.
 
 Rules are foreign code and run in the thread of whoever asks them, which waits as long as they take.
 A watching thread looks at `CURRENT` and calls `end_if_longer_than`; then `RuleHangs` is raised in

@@ -5,6 +5,10 @@
 (Rahimi and Recht 2007, "Random features for large-scale kernel machines".) `spread` is the variance
 of each entry of W: the inverse squared width of the kernel. W and b come from the seed by the
 project's own hash and stay the same for ever, whatever numpy's generators do in later versions.
+
+Together the features hardly change near z = 0, where most rows are: a model on them has a constant
+in all but name. If `centred`, phi(0) is taken off, and they say nothing of a row whose values are
+all average, or missing.
 """
 
 from math import pi, sqrt
@@ -21,7 +25,14 @@ class FourierFeatures:
     """A fixed random map from `width` columns to `count` features."""
 
     def __init__(
-        self, width: int, count: int, *, seed: int, spread: float = 0.1, amplitude: float = 0.5
+        self,
+        width: int,
+        count: int,
+        *,
+        seed: int,
+        spread: float = 0.1,
+        amplitude: float = 0.5,
+        centred: bool = False,
     ) -> None:
         self.count = count
         draws = uniform(seeds_of(f"fourier/{seed}/{i}" for i in range((width + 1) * count)))
@@ -33,7 +44,9 @@ class FourierFeatures:
         )
         self.phases: Floats = 2.0 * pi * draws[width * count :]
         self.scale = amplitude * sqrt(width) * sqrt(2.0 / count) if count else 0.0
+        self.origin: Floats = np.cos(self.phases) if centred else np.zeros(count)
 
     def __call__(self, z: Floats) -> Floats:
         """Return the (n, count) features of scaled rows."""
-        return np.asarray(self.scale * np.cos(by_row(z, self.frequencies) + self.phases))
+        waves = np.cos(by_row(z, self.frequencies) + self.phases)
+        return np.asarray(self.scale * (waves - self.origin))

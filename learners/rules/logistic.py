@@ -5,7 +5,7 @@
 If joint, p = sigma(w'x + o), o being the other learners' log-odds: together they then take the step
 of one logistic regression over all features, and none sees the others' features.
 
-x are the scaled columns and a constant 1. With K > 2 labels there is one w per label against the
+x are the scaled columns and a constant. With K > 2 labels there is one w per label against the
 rest. Plain, fast, never stops adapting: `rate` does not fall, so it follows a drifting stream.
 """
 
@@ -30,6 +30,7 @@ class Logistic(LearningRule):
     l2        pull of the weights towards zero, the constant's excepted
     scaling   online scaling of the real features: zscore, log or rank
     joint     learn what the other learners leave unexplained
+    constant  the constant column: below 1, its weight moves the log-odds more slowly
     """
 
     additive = True
@@ -45,9 +46,11 @@ class Logistic(LearningRule):
         l2: float = 0.0,
         scaling: str = "zscore",
         joint: bool = False,
+        constant: float = 1.0,
     ) -> None:
         super().__init__(name, space, classes)
         self.joint = joint
+        self.constant = constant
         self.rate = rate
         self.columns = Columns(space)
         self.scaler = make_scaler(scaling, self.columns)
@@ -57,8 +60,11 @@ class Logistic(LearningRule):
         self.shrinks = l2 > 0.0
 
     def _log_odds(self, rows: Floats) -> Floats:
-        x = _with_constant(self.scaler.look(self.columns.raw(rows)))
+        x = self._inputs(self.scaler.look(self.columns.raw(rows)))
         return from_heads(by_row(x, self.weights.T), self.classes)
+
+    def _inputs(self, scaled: Floats) -> Floats:
+        return np.concatenate([scaled, np.full((len(scaled), 1), self.constant)], axis=1)
 
     def _parts(self, rows: Floats) -> Floats:
         x = self.scaler.look(self.columns.raw(rows))
@@ -91,7 +97,7 @@ class _Descent(Steps):
 
     def __init__(self, rule: Logistic, rows: Floats, truth: Ints) -> None:
         self._rule = rule
-        self._x = _with_constant(rule.scaler.learn(rule.columns.raw(rows)))
+        self._x = rule._inputs(rule.scaler.learn(rule.columns.raw(rows)))
         count = len(rule.weights)
         each = [targets(truth, head, rule.classes) for head in range(count)]
         self._y = list(zip(*each, strict=True))
@@ -111,7 +117,3 @@ class _Descent(Steps):
             if rule.shrinks:
                 rule.weights[head] *= rule.keep
             rule.weights[head] += step * x
-
-
-def _with_constant(x: Floats) -> Floats:
-    return np.concatenate([x, np.ones((len(x), 1))], axis=1)

@@ -90,7 +90,7 @@ class Vocabulary:
         """Return a class that objects are made of."""
         kind = self.find(name)
         if not isinstance(kind, type) or name in _FACTORIES:
-            raise LearnerError(f"{name} is no part of a model")
+            raise LearnerError(f"{name} is not part of a model")
         return kind
 
     def _import(self, name: str) -> Any:
@@ -100,7 +100,7 @@ class Vocabulary:
         package, _, below = module.partition(".")
         of_river = package == "river" and below.partition(".")[0] in RIVER
         if not of_river and not within(module, self._packages):
-            raise LearnerError(f"{name} is no part of a model")
+            raise LearnerError(f"{name} is not part of a model")
         try:
             thing = functools.reduce(getattr, path.split("."), import_module(module))
         except (ImportError, AttributeError):
@@ -108,7 +108,7 @@ class Vocabulary:
         # What a module imported from elsewhere is not its own.
         kinds = (type, *_FUNCTION_KINDS) if of_river else type
         if not isinstance(thing, kinds) or thing.__module__ != module:
-            raise LearnerError(f"{name} is no part of a model")
+            raise LearnerError(f"{name} is not part of a model")
         return thing
 
 

@@ -25,12 +25,12 @@ from learners.rules.logistic import Logistic
 from learners.rules.naive_bayes import NaiveBayes
 from learners.rules.options import REQUIRED, Option, read
 from learners.rules.river_models import RiverModel
-from learners.rules.rule_committee import CLIP, Committee, additive, kdi
+from learners.rules.rule_committee import CLIP, Committee, additive, joint, kdi
 from learners.rules.scalers import SCALERS
 from learners.rules.sklearn_models import sklearn_rule
 from learners.rules.threshold import Threshold
 
-PRESETS = {"kdi": kdi, "additive": additive}
+PRESETS = {"kdi": kdi, "additive": additive, "joint": joint}
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,9 @@ def find_kind(word: object, rule: str) -> Kind:
     raise OptionError(rule, "kind", f"is not a kind of rule{hint} (kinds: {', '.join(KINDS)})")
 
 
+_JOINT_PRESETS = ("additive", "joint")
+
+
 def is_joint(table: Mapping[str, Any]) -> bool:
     """Tell from its settings table whether a rule is joint: what making it would show.
 
@@ -104,7 +107,7 @@ def is_joint(table: Mapping[str, Any]) -> bool:
     (True, False)
     """
     members = any(map(is_joint, table.get("members", ())))
-    return bool(table.get("joint")) or members or table.get("preset") == "additive"
+    return bool(table.get("joint")) or members or table.get("preset") in _JOINT_PRESETS
 
 
 def _constant(r: Request) -> Rule:

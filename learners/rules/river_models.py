@@ -70,7 +70,7 @@ class RiverModel(LearningRule):
         self._stored = self._store()
         if classes > 2 and not getattr(self.model, "_multiclass", True):
             raise LearnerError(
-                f"rule {name}: {model} knows two labels only; use a multi-class model of River"
+                f"rule {name}: {model} supports two labels only; use a multi-class model of River"
             )
 
     def _log_odds(self, rows: Floats) -> Floats:

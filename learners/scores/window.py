@@ -3,7 +3,7 @@
 A ring of `size` rows, all integers: when the label came, the label, and what each scope (the
 ensemble learner, then each local learner) predicted. The window is over labelled instances, so a
 local learner that was silent has fewer predictions in it than there are rows. A row whose label is
-MISSING takes its place and counts for nothing: a patient of the past, who is counted elsewhere.
+MISSING takes its place and counts for nothing: a past patient, who is counted elsewhere.
 
 Each partition of a stream keeps its own window. The last 1000 of the whole stream are among the
 last 1000 of each partition, so `merged` finds them exactly, by the times of the labels; where those
@@ -131,7 +131,7 @@ def merged(windows: Sequence[Window]) -> Window:
     at, truth, predicted = (
         np.concatenate(parts) for parts in zip(*(window.rows() for window in windows), strict=True)
     )
-    # Patients of the past must not take the places of those who are counted.
+    # Past patients must not take the places of those who are counted.
     at, truth, predicted = at[truth >= 0], truth[truth >= 0], predicted[truth >= 0]
     latest = np.argsort(at, kind="stable")[-first.size :]
     whole = Window(first.scopes, first.classes, first.size)

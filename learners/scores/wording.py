@@ -19,3 +19,14 @@ def percent(share: float | None) -> str:
     ('3.1 %', '-')
     """
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def give_or_take(share: float | None, error: float | None, unit: str = "%") -> str:
+    """Return a share in percent with its standard error.
+
+    >>> give_or_take(0.0312, 0.0049), give_or_take(-0.002, 0.004, "points")
+    ('3.1 ± 0.5 %', '-0.2 ± 0.4 points')
+    """
+    if share is None or error is None:
+        return percent(share)
+    return f"{100 * share:.1f} ± {100 * error:.1f} {unit}"

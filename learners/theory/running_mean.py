@@ -49,16 +49,17 @@ def running_mean_interval(cases: Ints, right: Ints, delta: float = DELTA) -> tup
     mean = s / np.maximum(n, 1.0)
     # Outside on one side, inside (at the mean) on the other: the last outside ones are the ends.
     outer, inner = np.stack([np.zeros_like(mean), np.ones_like(mean)]), np.stack([mean, mean])
+    won, played, most = s[:, None] * _L, n[:, None], -np.log(delta)
     for _ in range(_STEPS):
         middle = (outer + inner) / 2.0
-        inside = _log_mixture(n, s, middle) < -np.log(delta)
+        inside = _log_mixture(won, played, middle) < most
         inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
     return outer[0], outer[1]
 
 
-def _log_mixture(n: Floats, s: Floats, p: Floats) -> Floats:
-    """Return ln of the mean over l, for (2, cells) values of p."""
-    exponents = s[:, None] * _L - n[:, None] * np.log1p(p[:, :, None] * _GAIN)
+def _log_mixture(won: Floats, played: Floats, p: Floats) -> Floats:
+    """Return ln of the mean over l, for (2, cells) values of p; `won` is l S, and `played` n."""
+    exponents = won - played * np.log1p(p[:, :, None] * _GAIN)
     top = exponents.max(axis=2)
     mixed = np.exp(exponents - top[:, :, None]).sum(axis=2)
     return np.asarray(top + np.log(mixed) + _LOG_SHARE)

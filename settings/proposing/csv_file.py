@@ -139,4 +139,4 @@ class CsvFile:
         except FileNotFoundError:
             raise InputError(f"{self.path}: there is no such file") from None
         except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{self.path}: cannot read it: {error.strerror}") from None

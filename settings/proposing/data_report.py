@@ -37,67 +37,70 @@ class DataReport:
 
     def figures(self) -> dict[str, Any]:
         """Return the figures as plain data."""
-        found = self.profile
+        profile = self.profile
         return {
-            "rows": found.rows,
+            "rows": profile.rows,
             "missing_values": self.missing_values,
-            "repeated_ids": found.repeated,
-            "unlabelled": found.unlabelled,
-            "labels": dict(found.labels),
-            "missing": dict(found.missing),
-            "left_out": dict(found.left_out),
+            "repeated_ids": profile.repeated,
+            "unlabelled": profile.unlabelled,
+            "labels": dict(profile.labels),
+            "missing": dict(profile.missing),
+            "left_out": dict(profile.left_out),
         }
 
     def sentences(self) -> list[str]:
         """Return the report in words."""
-        found = self.profile
+        profile = self.profile
         shares = ", ".join(
-            f"{label} {count:,} ({count / sum(found.labels.values()):.0%})"
-            for label, count in found.labels.items()
+            f"{label} {count:,} ({count / sum(profile.labels.values()):.0%})"
+            for label, count in profile.labels.items()
         )
-        categories = sum("categories" in feature for feature in found.features)
+        categories = sum("categories" in feature for feature in profile.features)
+        features = f"{len(profile.features)} features, {categories} of them categories"
         lines = [
-            f"{found.rows:,} rows, {len(found.features)} features, {categories} of them categories",
-            f"labels in column {found.label}: {shares}",
+            f"{profile.rows:,} rows, {features}",
+            f"labels in column {profile.label}: {shares}",
         ]
-        if found.unlabelled:
-            lines.append(f"{found.unlabelled:,} rows have no label")
-        if found.missing:
-            most = sorted(found.missing.items(), key=lambda item: -item[1])
+        if profile.unlabelled:
+            lines.append(f"{profile.unlabelled:,} rows have no label")
+        if profile.missing:
+            most = sorted(profile.missing.items(), key=lambda item: -item[1])
             named = ", ".join(f"{name} {count:,}" for name, count in most[:8])
             more = f" and {len(most) - 8} more columns" if len(most) > 8 else ""
             lines.append(f"{self.missing_values:,} values are missing: {named}{more}")
-        if found.repeated:
-            lines.append(f"{found.repeated:,} rows repeat the id of an earlier one")
-        lines += [f"left out: {name or '(no name)'}: {why}" for name, why in found.left_out.items()]
+        if profile.repeated:
+            lines.append(f"{profile.repeated:,} rows repeat the id of an earlier one")
+        lines += [
+            f"left out: {name or '(no name)'}: {why}" for name, why in profile.left_out.items()
+        ]
         return [*lines, *self.warnings]
 
 
-def data_report(data: CsvFile, found: Profile) -> DataReport:
+def data_report(data: CsvFile, profile: Profile) -> DataReport:
     """Look at a file that has been profiled."""
-    total = sum(found.labels.values())
+    total = sum(profile.labels.values())
     warnings = [
         f"only {count:,} rows ({count / total:.1%}) have the label {label!r}: it will be hard to"
         " learn, and harder to measure"
-        for label, count in found.labels.items()
+        for label, count in profile.labels.items()
         if count < total * _LOPSIDED
     ]
-    for name, right in leaks(data, found).items():
+    for name, right in leaks(data, profile).items():
         warnings.append(
             f"column {name!r} alone tells the label of {right:.1%} of the rows: is it known before"
             " the label is?"
         )
-    return DataReport(found, warnings)
+    return DataReport(profile, warnings)
 
 
-def leaks(data: CsvFile, found: Profile) -> dict[str, float]:
+def leaks(data: CsvFile, profile: Profile) -> dict[str, float]:
     """Return the features that give the label away, and how often each alone is right."""
-    names = [str(feature["name"]) for feature in found.features]
-    texts, labels = _sample(data, names, found.label)
+    names = [str(feature["name"]) for feature in profile.features]
+    texts, labels = _sample(data, names, profile.label)
     if len(labels) < _ENOUGH or np.bincount(labels).max() >= LEAKS * len(labels):
         return {}
     right = {}
-    for feature in found.features:
+    for feature in profile.features:
         name = str(feature["name"])
         known = np.array([not is_missing(text) for text in texts[name]], np.bool_)
         column = [text for text, there in zip(texts[name], known, strict=True) if there]

@@ -42,7 +42,7 @@ class Fit(ABC):
     def learned(self, name: str) -> dict[str, Any]:
         """Return what was learned, as keys and values of the settings file."""
         if self.rows == self.blanks:
-            raise InputError(f"column {name!r} holds nothing but blanks")
+            raise InputError(f"column {name!r} is empty")
         return self._learned()
 
     @abstractmethod

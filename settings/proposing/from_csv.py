@@ -56,7 +56,7 @@ def propose(
         )
     if wishes.label is None:
         guessed["label"] = label
-    found = profile(
+    columns = profile(
         data,
         label,
         id_column=wishes.id_column,
@@ -64,18 +64,18 @@ def propose(
         scale=wishes.scale,
         advance=advance,
     )
-    labels = list(found.labels)
-    positive = wishes.positive or guess_positive(labels, list(found.labels.values()))
+    labels = list(columns.labels)
+    positive = wishes.positive or guess_positive(labels, list(columns.labels.values()))
     if wishes.positive is None:
         guessed["positive"] = positive
     if positive not in labels:
         raise InputError(f"--positive must be one of the {len(labels)} values of {label!r}")
-    if not found.features:
+    if not columns.features:
         raise InputError(f"{file}: no column can be used as a feature")
     chosen = (
-        named_split(found.features, wishes.named)
+        named_split(columns.features, wishes.named)
         if wishes.named
-        else suggested_split(found.features, found.sources, wishes.learners)
+        else suggested_split(columns.features, columns.sources, wishes.learners)
     )
     proposal = Proposal(
         name=name_for(file),
@@ -83,12 +83,12 @@ def propose(
         positive=positive,
         learners=chosen.learners,
         origin=inline(file.name),
-        id_column=found.id,
+        id_column=columns.id,
         label_column=label,
-        left_out=found.left_out,
-        subject_column=found.subject,
+        left_out=columns.left_out,
+        subject_column=columns.subject,
     )
-    return CsvProposal(proposal, data_report(data, found), chosen.reason, guessed)
+    return CsvProposal(proposal, data_report(data, columns), chosen.reason, guessed)
 
 
 def name_for(file: Path) -> str:

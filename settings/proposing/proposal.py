@@ -82,7 +82,7 @@ def _columns(proposal: Proposal) -> Iterator[str]:
     if proposal.id_column:
         yield f"id = {inline(proposal.id_column)}"
     else:
-        yield '# id = "…"  # without such a column, ids are made up'
+        yield '# id = "…"  # without such a column, ids are generated'
     yield f"label = {inline(proposal.label_column)}" if proposal.label_column else '# label = "…"'
     if proposal.subject_column:
         yield f"subject = {inline(proposal.subject_column)}  # whose visit a row is"
@@ -156,7 +156,7 @@ horizon = $horizon
 # own, each learner chooses the best one in every cube.
 [defaults.rules.committee]
 kind = "committee"
-preset = "additive"
+preset = "joint"
 
 # The local learners. Each sees only its own features, which never leave it.
 

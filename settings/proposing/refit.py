@@ -157,7 +157,7 @@ def replace_text(file: Path, text: str) -> None:
                 Path(new.name).unlink(missing_ok=True)
                 raise
     except OSError as error:
-        raise InputError(f"{file}: cannot be written: {error.strerror}") from None
+        raise InputError(f"{file}: cannot write it: {error.strerror}") from None
 
 
 def _umask() -> int:

@@ -1,7 +1,7 @@
 """`[ensemble]`: how the ensemble learner fuses predictions and joins them with late labels."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -10,7 +10,7 @@ from learners.errors import LearnerError, suggestion
 from learners.fusion.base import Fusion
 from learners.fusion.registry import MODES, make_fusion
 from learners.local.partition import Partition
-from settings.sections.base import Duration, Section, parse_duration, problem
+from settings.sections.base import Duration, Section, TypeName, parse_duration, problem
 from settings.sections.features import Features, build_space, check_fixed
 
 
@@ -92,28 +92,34 @@ class EnsembleSettings(Section):
     amend_ttl: Duration = Field(
         default=parse_duration("7d"),
         description="How long after its first label an instance's label can be amended or"
-        " withdrawn. Until then what it takes to count anew is kept.",
+        " withdrawn. What it takes to recount it is kept for that long.",
     )
     max_amendable: int = Field(
         default=100_000,
         ge=0,
         description="The largest number of labelled instances whose label can be amended, per"
-        " partition; of more, and of more than 64 MiB, the oldest become final. 0: none.",
+        " partition; beyond it, or beyond 64 MiB, the oldest become final. 0: none.",
     )
     fnr_target: float | None = Field(
-        default=None, gt=0, lt=1, description="The false negative rate to stay below, such as 0.03."
-    )
-    miss_target: float | dict[str, float] | None = Field(
         default=None,
-        description="How often a label may be excluded wrongly, such as 0.05: one number for every"
+        gt=0,
+        lt=1,
+        description="The miss rate above which an alert is raised, such as 0.03; `miss_target`"
+        " holds it down.",
+    )
+    miss_target: Annotated[
+        float | dict[str, float] | None, TypeName("number, or a table by label")
+    ] = Field(
+        default=None,
+        description="How often a label may be wrongly excluded, such as 0.05: one number for every"
         " label, or a table by label, such as `{ malignant = 0.03 }`. The long-run rate is held"
-        " there on any stream; patients of whom more than one label, or none, remains possible are"
-        " referred. docs/confidence.md has the guarantee and the price.",
+        " there on any stream; patients for whom more than one label, or none, remains possible"
+        " are referred. docs/confidence.md has the guarantee and the price.",
     )
     min_labels: int = Field(
         default=10,
         ge=0,
-        description="Until so many labels are learned, every patient is referred; 0: never.",
+        description="Every patient is referred until this many labels are learned; 0: never.",
     )
     per_target: float | None = Field(
         default=None, gt=0, lt=1, description="The error rate above which an alert is raised."
@@ -142,13 +148,13 @@ class EnsembleSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _check_former(cls, table: Any) -> Any:
-        """Say what to write in place of keys that there were."""
+        """Say what to write instead of keys that no longer exist."""
         if isinstance(table, Mapping):
             for key in ("fnr_control", "fnr_step", "fnr_start"):
                 if key in table:
                     raise problem(
-                        "is no more: write miss_target = { LABEL = RATE } with the positive label"
-                        " and the rate of fnr_target; it needs no step and no start",
+                        "no longer exists: write miss_target = { LABEL = RATE } with the positive"
+                        " label and the rate of fnr_target; it needs no step and no start",
                         key,
                     )
         return table

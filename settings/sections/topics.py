@@ -19,7 +19,7 @@ class RetentionSettings(Section):
     instances: Retention = Field(
         default=parse_duration("7d"),
         description="The features that local learners see. Keep it short, as only these and"
-        " contexts hold features, but long enough for workers to catch up after a break.",
+        " contexts hold features, but long enough for workers to catch up after an outage.",
     )
     contexts: Retention = Field(
         default=parse_duration("7d"),
@@ -48,7 +48,7 @@ class RetentionSettings(Section):
     erasures: Retention = Field(
         default=parse_duration("90d"),
         description="Which patients were erased, by a digest of the id. Keep it long enough for"
-        " workers to catch up after a break.",
+        " workers to catch up after an outage.",
     )
     deadletters: Retention = Field(
         default=parse_duration("14d"),
@@ -75,7 +75,7 @@ class TopicSettings(Section):
         ge=1,
         le=10_000,
         description="Partitions of every topic; no more workers than this can share one role."
-        " Existing topics cannot be divided anew without moving patients, so choose early.",
+        " Existing topics cannot be repartitioned without moving patients, so choose early.",
     )
     replication: int = Field(
         default=1,

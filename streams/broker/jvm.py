@@ -38,10 +38,13 @@ _QUIET = ("--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-U
 ARCHIVING_JAVA = 25
 
 
-def archive_file() -> Path | None:
-    """Return the path of the class archive, existing or not; None if Java is too old."""
+def archive_file(kafka: str) -> Path | None:
+    """Return the path of the class archive, existing or not.
+
+    None if Java is too old, and for an earlier Kafka, which is not started often enough.
+    """
     java = find_java()
-    if java.major < ARCHIVING_JAVA:
+    if java.major < ARCHIVING_JAVA or kafka != lock().kafka:
         return None
     # Java refuses an archive written by another build, with other options or other jars.
     key = hashlib.sha256("\n".join([java.build, lock().digest, *_options()]).encode()).hexdigest()
@@ -49,13 +52,18 @@ def archive_file() -> Path | None:
 
 
 def java_command(
-    main: str, *arguments: str, folder: Path, record: Path | None = None, encrypts: bool = False
+    main: str,
+    *arguments: str,
+    kafka: str,
+    folder: Path,
+    record: Path | None = None,
+    encrypts: bool = False,
 ) -> list[str]:
     """Return the command that runs class `main`, which may encrypt much of what it sends.
 
     `folder` gets a report if Java itself crashes, `record` an archive when the program ends.
     """
-    archive = archive_file()
+    archive = archive_file(kafka)
     known = [option for option in _options() if not (encrypts and option == _ONE_COMPILER)]
     options = [*known, f"-XX:ErrorFile={folder / 'crash.txt'}"]
     if record is not None:
@@ -63,7 +71,8 @@ def java_command(
     elif archive is not None and archive.is_file() and archive.stat().st_size:
         # An unusable archive is harmlessly ignored: only errors are worth a line.
         options += [f"-XX:AOTCache={archive}", "-Xlog:disable", "-Xlog:all=error"]
-    return [str(find_java().program), *options, "-cp", class_path(), main, *arguments]
+    jars = class_path(kafka=kafka)
+    return [str(find_java().program), *options, "-cp", jars, main, *arguments]
 
 
 def java_environment() -> dict[str, str]:

@@ -39,7 +39,8 @@ class Node:
     """Node `number` of the cluster in folder `root`; can be stopped, killed and started alone.
 
     It keeps nothing in memory: several objects, in any process, can stand for the same node.
-    `changes` are further properties for the server, `record` an archive of its classes to write.
+    `changes` are further properties for the server, `record` an archive of its classes to write;
+    one that is `short_lived` starts quickly rather than encrypts quickly.
     """
 
     def __init__(
@@ -48,13 +49,16 @@ class Node:
         plan: Plan,
         number: int,
         changes: Mapping[str, str] | None = None,
+        *,
         record: Path | None = None,
+        short_lived: bool = False,
     ):
         self.root = root
         self.plan = plan
         self.number = number
         self.changes = changes or {}
         self.record = record
+        self.short_lived = short_lived
         self.folder = root / f"node-{number}"
         self.log = self.folder / "log.txt"
         self.properties = self.folder / _PROPERTIES
@@ -89,9 +93,10 @@ class Node:
         command = java_command(
             "kafka.Kafka",
             str(self.properties),
+            kafka=self.plan.kafka,
             folder=self.folder,
             record=self.record,
-            encrypts=self.plan.secure,
+            encrypts=self.plan.secure and not self.short_lived,
         )
         self.process.start(command, java_environment(), self.log)
 
@@ -100,9 +105,9 @@ class Node:
         deadline = time.monotonic() + timeout
         while not self.ready:
             if not self.alive:
-                raise self._explain("the broker did not come up")
+                raise self._explain("the broker did not start")
             if time.monotonic() > deadline:
-                raise self._explain(f"the broker did not come up within {timeout:.0f} s")
+                raise self._explain(f"the broker did not start within {timeout:.0f} s")
             time.sleep(POLL_SECONDS)
 
     def stop(self, timeout: float = STOP_SECONDS) -> bool:
@@ -144,10 +149,15 @@ class Node:
         with NamedTemporaryFile("w", dir=self.folder) as file:
             file.write("\n".join(arguments) + "\n")
             file.flush()
-            command = java_command("kafka.tools.StorageTool", f"@{file.name}", folder=self.folder)
+            command = java_command(
+                "kafka.tools.StorageTool",
+                f"@{file.name}",
+                kafka=self.plan.kafka,
+                folder=self.folder,
+            )
             done = subprocess.run(  # noqa: S603 - our own pinned program and a file that we wrote
                 command, env=java_environment(), capture_output=True, text=True, check=False
             )
         if done.returncode:
-            said = done.stderr.strip() or done.stdout.strip()
-            raise BrokerError(f"the broker's folder cannot be prepared: {said.splitlines()[-1]}")
+            output = done.stderr.strip() or done.stdout.strip()
+            raise BrokerError(f"cannot prepare the broker's folder: {output.splitlines()[-1]}")

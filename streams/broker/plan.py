@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from settings.errors import BrokerError
+from streams.broker.jars import parts_of
 
 LAYOUT = 1
 HOST = "127.0.0.1"
@@ -84,12 +85,13 @@ def load_plan(file: Path) -> Plan | None:
     try:
         saved = json.loads(file.read_text())
         layout, nodes, users = saved.pop("layout"), saved.pop("nodes"), saved.pop("users")
+        parts_of(saved["kafka"])
         plan = Plan(**saved, users=tuple(users), nodes=tuple(NodePorts(**node) for node in nodes))
     except (ValueError, LookupError, TypeError, AttributeError):
         layout = None
     if layout != LAYOUT:
         raise BrokerError(
-            f"{file} cannot be read by this version of hb; start anew: hb broker reset"
+            f"{file} cannot be read by this version of hb; to start again: hb broker reset"
         )
     return plan
 

@@ -1,4 +1,8 @@
-"""Rewrites `jars.lock`: `python -m streams.broker.relock [KAFKA_VERSION]`, default the newest."""
+"""Rewrites the locks: `python -m streams.broker.relock [KAFKA_VERSION]`, default the newest.
+
+Without a version `jars.lock` is rewritten, else `jars-VERSION.lock`; one of an older release of the
+same Kafka has to be deleted by hand.
+"""
 
 import hashlib
 import json
@@ -9,7 +13,7 @@ from typing import Any
 import jgo
 from jgo.maven import MavenContext
 
-LOCK = Path(__file__).with_name("jars.lock")
+FOLDER = Path(__file__).parent
 
 
 def _newest(group: str, artifact: str) -> str:
@@ -38,7 +42,8 @@ def main(arguments: list[str]) -> None:
     slf4j = next(artifact.version for artifact in artifacts if artifact.artifactId == "slf4j-api")
     artifacts += jgo.resolve(f"org.slf4j:slf4j-simple:{slf4j}")[:1]
     jars = [_entry(artifact) for artifact in artifacts]
-    LOCK.write_text(json.dumps({"kafka": kafka, "jars": jars}, indent=1) + "\n")
+    lock = FOLDER / (f"jars-{kafka}.lock" if arguments else "jars.lock")
+    lock.write_text(json.dumps({"kafka": kafka, "jars": jars}, indent=1) + "\n")
     size = sum(jar["size"] for jar in jars)
     sys.stdout.write(f"Kafka {kafka}: {len(jars)} jars, {size / 1e6:.1f} MB\n")
 

@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 
 from settings.errors import BrokerError
 from streams.broker.certificates import SecretFiles
-from streams.broker.jars import Progress, alone, cache_folder, class_path, lock
+from streams.broker.jars import Progress, alone, cache_folder, class_path
 from streams.broker.jvm import archive_file
 from streams.broker.node import Node
 from streams.broker.plan import new_plan
@@ -20,25 +20,25 @@ from streams.broker.plan import new_plan
 _WRITE_SECONDS = 120.0
 
 
-def prepare(progress: Progress) -> None:
-    """Fetch the jars and create the archive, as far as missing on this machine."""
+def prepare(kafka: str, progress: Progress) -> None:
+    """Fetch a Kafka's jars and create its archive, as far as missing on this machine."""
     try:
-        class_path(progress)
+        class_path(progress, kafka)
     except OSError as error:
         raise BrokerError(f"{cache_folder()} cannot be used: {error.strerror}") from error
-    archive = archive_file()
+    archive = archive_file(kafka)
     if archive is None or archive.exists():
         return
     with alone(cache_folder()):
         if not archive.exists():
             progress.say("making the broker quick to start (once, about ten seconds)")
-            _train(archive, progress)
+            _train(archive, kafka, progress)
 
 
-def _train(archive: Path, progress: Progress) -> None:
+def _train(archive: Path, kafka: str, progress: Progress) -> None:
     folder = Path(mkdtemp(prefix="training-", dir=cache_folder()))
     # Secure, so that the classes for that are in the archive too.
-    plan = new_plan(lock().kafka, 1, ("trainer",))
+    plan = new_plan(kafka, 1, ("trainer",))
     SecretFiles(folder / "secrets").make(plan.users)
     node = Node(folder, plan, 1, record=folder / "archive")
     try:

@@ -67,7 +67,7 @@ class AgentSpec:
     follow: bool = False
     """Decide with the sums over all partitions: follow the shared tables of the others."""
     meaning: Mapping[str, str] = field(default_factory=dict)
-    """A digest, by settings key, of what stored rows and records under way depend on: state that
+    """A digest, by settings key, of what stored rows and records in flight depend on: state that
     was written under others is refused (see `streams.engine.changelogs.origin`)."""
     deadletters: str | None = None
     """The topic for what it cannot use; without one, that of the application."""

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from settings.model import Settings
 from streams.kafka.client.producer import TransactionalProducer
 from streams.kafka.client.reader import committed_reader
+from streams.kafka.security import client_arguments
+from streams.kafka.topics import Topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +32,37 @@ class Pace:
 class EngineConfig:
     """How tasks of one application run. Times are in seconds, sizes in bytes.
 
-    `app` names the consumer group; `prefix` begins the names of topics and of transactional ids.
-    `client` holds the connection arguments that every aiokafka client takes (`bootstrap_servers`,
-    security). `max_records` is the most records in one transaction, `chunk_records` the most that
-    are processed before the event loop gets a turn; with fewer than `ahead_records` at hand a task
-    waits for its commit before it processes more. `changelog_bytes` is the most that one row of
-    a table may take, and the changelogs are created for it. `backlog_bytes` bounds what a task has
-    fetched and not processed. `linger` is how long work that sends nothing urgent waits for urgent
-    work, to share its transaction. `slack` (in stream time) and `patience` control how a task that
-    is catching up keeps its inputs together; see `streams.engine.tasks.inbox`. A worker is
-    not ready if a commit or a rebalance takes longer than `stuck_after`, or if a broker has left it
-    without an answer for `silent_after`; it hangs if a loop has not turned for `hung_after`. Every
-    `topics_every` a task asks whether its topics are still the same.
+    app                  the consumer group
+    prefix               the beginning of the names of topics and of transactional ids
+    client               connection arguments of every aiokafka client (`bootstrap_servers`, …)
+    state                the folder of the RocksDB folders
+    deadletters          the topic for records that an agent without one of its own cannot use
+    max_records          the most records in one transaction
+    chunk_records        the most that are processed before the event loop gets a turn
+    ahead_records        with fewer at hand, a task waits for its commit before it processes more
+    backlog_bytes        the most that a task has fetched and not processed
+    batch_bytes          the most in one record batch that is sent
+    fetch_bytes          the most that is fetched of a partition at a time
+    changelog_bytes      the most that one row of a table may take; changelogs are created for it
+    request_timeout      for one request to a broker
+    transaction_timeout  after which the broker aborts a transaction that was left open
+    commit_timeout       for one commit; then the session ends
+    session_timeout      after which the group considers a silent worker dead
+    heartbeat            between two heartbeats
+    flush_timeout        for the commit before a task closes or a rebalance
+    leave_timeout        for leaving the group
+    retries              attempts after a bug before the task stops
+    backoff              the first pause before a task opens again; it doubles with each failure …
+    max_backoff          … up to this
+    tick                 between two calls of a processor's `tick` while there is nothing to read
+    linger               how long work that is not urgent waits for urgent work, to share its
+                         transaction
+    stuck_after          a worker is not ready if a commit or a rebalance takes longer
+    silent_after         a worker is not ready if no broker has answered for longer
+    hung_after           a worker hangs if a loop has not turned for longer
+    topics_every         how often a task asks whether its topics are still the same
+    slack                stream time by which one input may be ahead of another during a catch-up
+    patience             how long a task that catches up waits for an input (`tasks/inbox.py`)
     """
 
     app: str
@@ -121,3 +143,23 @@ class EngineConfig:
     def state_folder(self, agent: str, partition: int) -> Path:
         """Return where a task's RocksDB folders are."""
         return self.state / agent / str(partition)
+
+
+def engine_config(settings: Settings) -> EngineConfig:
+    """Return the engine's configuration from the settings."""
+    topics, worker = Topics.of(settings), settings.worker
+    client = client_arguments(settings.broker)
+    client.pop("request_timeout_ms")
+    session = worker.session_timeout.total_seconds()
+    return EngineConfig(
+        settings.name,
+        topics.prefix,
+        client,
+        worker.state,
+        topics.deadletter,
+        max_records=worker.batch_size,
+        request_timeout=settings.broker.request_timeout.total_seconds(),
+        transaction_timeout=worker.transaction_timeout.total_seconds(),
+        session_timeout=session,
+        heartbeat=min(0.5, session / 3),
+    )

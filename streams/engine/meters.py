@@ -40,8 +40,8 @@ class Spec:
 
     def family(self) -> "CounterMetricFamily | GaugeMetricFamily":
         """Return an empty family, for values that are computed at each scrape."""
-        made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        return made(self.name, self.help, labels=self.labels)
+        family = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        return family(self.name, self.help, labels=self.labels)
 
 
 class Counter(Collector):

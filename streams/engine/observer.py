@@ -82,23 +82,23 @@ class Observers(Observer):
 
     def opened(self, opened: Opened) -> None:
         """Forward to all observers."""
-        for each in self.listeners:
-            each.opened(opened)
+        for listener in self.listeners:
+            listener.opened(opened)
 
     def committed(self, done: Committed) -> None:
         """Forward to all observers."""
-        for each in self.listeners:
-            each.committed(done)
+        for listener in self.listeners:
+            listener.committed(done)
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:
         """Forward to all observers."""
-        for each in self.listeners:
-            each.interrupted(agent, partition, reason, final)
+        for listener in self.listeners:
+            listener.interrupted(agent, partition, reason, final)
 
     def closed(self, agent: str, partition: int) -> None:
         """Forward to all observers."""
-        for each in self.listeners:
-            each.closed(agent, partition)
+        for listener in self.listeners:
+            listener.closed(agent, partition)
 
 
 SILENT = Observer()

@@ -4,7 +4,7 @@ Records are encoded when they are emitted, while the last transaction is still b
 that sending is only a matter of handing buffers to the sockets.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -43,8 +43,6 @@ class Outbox:
         self.records = 0
         self.urgent = False
         """Whether any of its outputs is urgent."""
-        self.scrub = False
-        """Whether what it deletes from the state must be gone from the disk too, and soon."""
         self.dead_reasons: dict[str, int] = {}
         self.notes = Notes()
         """What to measure once this is committed."""
@@ -57,10 +55,19 @@ class Outbox:
         timestamps: Sequence[int],
         *,
         urgent: bool = True,
+        headers: Mapping[int, Sequence[tuple[str, bytes | None]]] | None = None,
     ) -> None:
-        """Send records in order; if not `urgent`, they may wait a little to share a transaction."""
+        """Send records in order; if not `urgent`, they may wait a little to share a transaction.
+
+        `headers` are those of the few records that have any, by their index.
+        """
         self.urgent |= urgent
-        self._append(topic, zip(timestamps, keys, values, strict=True), [])
+        records = zip(timestamps, keys, values, strict=True)
+        if not headers:
+            self._append(topic, records, [])
+            return
+        for index, record in enumerate(records):
+            self._append(topic, (record,), headers.get(index, []))
 
     def dead(self, batch: Batch, index: int, error: RecordError) -> None:
         """Send a record that cannot be used to the dead letters, and say why.

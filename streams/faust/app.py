@@ -13,7 +13,7 @@ import faust
 from settings.errors import BrokerError
 from settings.model import Settings
 from streams.engine.api import AgentSpec
-from streams.engine.config import EngineConfig
+from streams.engine.config import EngineConfig, engine_config
 from streams.engine.state.private import make_private
 from streams.engine.tasks.commit import Hook, no_hook
 from streams.engine.tasks.group import TaskGroup
@@ -21,8 +21,7 @@ from streams.faust import health
 from streams.faust.schema import BatchSchema
 from streams.faust.web import Web, page_tls
 from streams.kafka.connection import await_broker, quiet_client
-from streams.kafka.security import client_arguments, located
-from streams.kafka.topics import Topics
+from streams.kafka.security import located
 
 Reach: TypeAlias = Callable[[], Awaitable[None]]
 """Returns once the broker answers, or raises BrokerError; at once if waiting would not help."""
@@ -94,26 +93,6 @@ class EngineApp(faust.App):
                 await consumer.deliver(event.value)
 
         self.agent(topic, name=spec.name)(hand_over)
-
-
-def engine_config(settings: Settings) -> EngineConfig:
-    """Return the engine's configuration from the settings."""
-    topics, worker = Topics.of(settings), settings.worker
-    client = client_arguments(settings.broker)
-    client.pop("request_timeout_ms")
-    session = worker.session_timeout.total_seconds()
-    return EngineConfig(
-        settings.name,
-        topics.prefix,
-        client,
-        worker.state,
-        topics.deadletter,
-        max_records=worker.batch_size,
-        request_timeout=settings.broker.request_timeout.total_seconds(),
-        transaction_timeout=worker.transaction_timeout.total_seconds(),
-        session_timeout=session,
-        heartbeat=min(0.5, session / 3),
-    )
 
 
 def create_app(settings: Settings) -> EngineApp:

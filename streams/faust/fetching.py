@@ -78,7 +78,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
         leaving = asyncio.ensure_future(self.on_thread_stop())
         _, late = await asyncio.wait([leaving], timeout=self.engine.config.leave_timeout)
         if late:
-            _log.warning("the broker does not answer; leaving without its knowledge")
+            _log.warning("the broker does not answer; leaving the group without telling it")
             leaving.cancel()
 
     async def _stop_children(self) -> None:

@@ -22,10 +22,10 @@ def register(app: Any, engine: TaskGroup) -> None:
 
     @app.page("/readyz", name="readyz")  # type: ignore[untyped-decorator]  # app is Any
     async def readyz(view: View, _request: Any) -> Any:
-        found = engine.verdict()
-        trouble = [symptom.text for symptom in found.symptoms]
-        answer = {"ready": found.well, "verdict": found.report(), "trouble": trouble}
-        return view.json(answer, status=_status(found))
+        verdict = engine.verdict()
+        trouble = [symptom.text for symptom in verdict.symptoms]
+        answer = {"ready": verdict.well, "verdict": verdict.report(), "trouble": trouble}
+        return view.json(answer, status=_status(verdict))
 
 
 def _status(verdict: Verdict) -> int:

@@ -103,7 +103,9 @@ class Consumer(driver.Consumer):
             if expected is not None and self._thread.position_of(tp) not in (None, expected):
                 stray[tp] = expected
         if stray:
-            _log.info("%d partitions are not read where their tasks stand; seeking", len(stray))
+            _log.info(
+                "%d partitions are not being read from their tasks' positions; seeking", len(stray)
+            )
             await self._seek_within(stray)
 
     async def _seek_within(self, positions: Mapping[Any, int]) -> None:
@@ -116,7 +118,7 @@ class Consumer(driver.Consumer):
             async with asyncio.timeout(_OVERDUE):
                 starts = await self._thread.earliest_offsets(*[TP(*tp) for tp in positions])
         except (KafkaError, TimeoutError) as error:
-            _log.info("where partitions begin cannot be read now: %s", type(error).__name__)
+            _log.info("cannot read where partitions begin now: %s", type(error).__name__)
             return
         begins = {tuple(tp): start for tp, start in starts.items()}
         for (topic, number), expected in positions.items():

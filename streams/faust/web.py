@@ -56,7 +56,8 @@ def page_tls(worker: WorkerSettings) -> ssl.SSLContext | None:
         what = getattr(error, "reason", None) or error.strerror or "not PEM"
         raise SettingsError(
             "worker.web_cert, web_key or web_client_ca cannot be used"
-            f" ({what.replace('_', ' ').lower()}): they must be PEM files, the key without password"
+            f" ({what.replace('_', ' ').lower()}): they must be PEM files, and the key must have"
+            " no password"
         ) from None
     return context
 
@@ -65,15 +66,15 @@ def free_socket(host: str, port: int) -> socket.socket:
     """Return a socket on the requested port, or on the next free one; any for port 0."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in range(port, min(port + _TRIES, 65536)) if port else (0,):
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            made.bind((host, number))
-            made.listen(128)
+            listener.bind((host, number))
+            listener.listen(128)
         except OSError as error:
-            made.close()
+            listener.close()
             if error.errno != errno.EADDRINUSE:
                 raise HbError(f"cannot serve web pages on {host}: {error.strerror}") from error
         else:
-            return made
+            return listener
     raise HbError(f"no free port for web pages on {host} from {port} on")

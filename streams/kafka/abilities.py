@@ -46,7 +46,7 @@ async def abilities(admin: Any, settings: Settings) -> Abilities:
     for right in wanted:
         if right.resource != "topic" and await _may(admin, right):
             able.add(right)
-    missing = frozenset(name for name, found in bits.items() if found is None)
+    missing = frozenset(name for name, rights in bits.items() if rights is None)
     # Of topics that are missing nothing is known: a role is not refused for them.
     there = [{r for r in role.rights if r.name not in missing} for role in known]
     able_roles = [role.name for role, needs in zip(known, there, strict=True) if needs <= able]
@@ -54,17 +54,17 @@ async def abilities(admin: Any, settings: Settings) -> Abilities:
 
 
 def _on_topics(bits: dict[str, int | None]) -> Iterable[Right]:
-    for name, found in bits.items():
+    for name, rights in bits.items():
         for operation in TOPIC_OPERATIONS:
-            if found and found >> OPERATIONS[operation] & 1:
+            if rights and rights >> OPERATIONS[operation] & 1:
                 yield Right("topic", name, operation)
 
 
 async def _may(admin: Any, right: Right) -> bool:
     name = right.name + _SUFFIX if right.prefixed else right.name
     kind = _TRANSACTION if right.resource == "transactional-id" else _GROUP
-    found = await admin._send_request(FindCoordinatorRequest(name, kind))
-    if found.error_code or kind == _TRANSACTION or right.operation == "describe":
-        return found.error_code not in _REFUSED
-    beat = await admin._send_request(HeartbeatRequest(name, -1, ""), found.coordinator_id)
+    coordinator = await admin._send_request(FindCoordinatorRequest(name, kind))
+    if coordinator.error_code or kind == _TRANSACTION or right.operation == "describe":
+        return coordinator.error_code not in _REFUSED
+    beat = await admin._send_request(HeartbeatRequest(name, -1, ""), coordinator.coordinator_id)
     return beat.error_code not in _REFUSED

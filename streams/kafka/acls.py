@@ -46,10 +46,10 @@ def rules_of(roles: Iterable[Role]) -> frozenset[Rule]:
 async def compare(admin: Any, roles: Collection[Role]) -> Comparison:
     """Compare what the roles need with what the broker allows their principals."""
     needed = rules_of(roles)
-    found: set[Rule] = set()
+    allowed: set[Rule] = set()
     for principal in sorted({role.principal for role in roles}):
-        found |= await _allowed(admin, principal)
-    return Comparison(tuple(sorted(needed - found)), tuple(sorted(found - needed)))
+        allowed |= await _allowed(admin, principal)
+    return Comparison(tuple(sorted(needed - allowed)), tuple(sorted(allowed - needed)))
 
 
 async def add(admin: Any, rules: Iterable[Rule]) -> None:
@@ -62,8 +62,8 @@ async def add(admin: Any, rules: Iterable[Rule]) -> None:
             resource, right.name, pattern, rule.principal, _ANYWHERE, operation, _ALLOW
         )
         answer = await admin._send_request(request)
-        for each in answer.to_object()["creation_responses"]:
-            _check(each["error_code"], each["error_message"])
+        for creation in answer.to_object()["creation_responses"]:
+            _check(creation["error_code"], creation["error_message"])
 
 
 async def _allowed(admin: Any, principal: str) -> set[Rule]:
@@ -75,14 +75,14 @@ async def _allowed(admin: Any, principal: str) -> set[Rule]:
         Rule(
             principal,
             Right(
-                resources.get(found["resource_type"], str(found["resource_type"])),
-                found["resource_name"],
-                operations.get(each["operation"], str(each["operation"])),
-                found["resource_pattern_type"] == _PREFIXED,
+                resources.get(resource["resource_type"], str(resource["resource_type"])),
+                resource["resource_name"],
+                operations.get(acl["operation"], str(acl["operation"])),
+                resource["resource_pattern_type"] == _PREFIXED,
             ),
         )
-        for found in answer["resources"]
-        for each in found["acls"]
+        for resource in answer["resources"]
+        for acl in resource["acls"]
     }
 
 

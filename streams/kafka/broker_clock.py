@@ -1,6 +1,6 @@
 """How far the broker's clock is from ours.
 
-Kafka tells its time to nobody who asks, but it stamps what is written to a topic that says so. So a
+Kafka does not answer what time it is, but it stamps what is written to a topic if told to. So a
 topic is made for two records, and deleted.
 """
 

@@ -6,11 +6,12 @@ first connection is made here, by hand; after that, the client's own retries are
 
 import asyncio
 import logging
+import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +22,13 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from settings.errors import BrokerError
 from settings.sections.broker import BrokerSettings
-from streams.kafka.client import oauth, record_batches
+from streams.kafka.client import log_ins, record_batches
 from streams.kafka.client.admin import PatientAdmin
 from streams.kafka.security import client_arguments, located
 
 # All our clients are created through this module.
 record_batches.install()
-oauth.install()
+log_ins.install()
 
 _PAUSE = 0.25
 _ATTEMPT = 5.0
@@ -89,12 +90,20 @@ async def admin_client(
     await await_broker(broker, patience)
     admin = PatientAdmin(broker.patience.total_seconds(), client_arguments(broker))
     try:
-        await admin.start()
-        yield admin
-    except (kafka.KafkaError, TimeoutError) as error:
-        raise explained(error, broker) from error
+        with explaining(broker):
+            await admin.start()
+            yield admin
     finally:
         await admin.close()
+
+
+@contextmanager
+def explaining(broker: BrokerSettings) -> Iterator[None]:
+    """Turn errors of the client into BrokerErrors."""
+    try:
+        yield
+    except (kafka.KafkaError, TimeoutError) as error:
+        raise explained(error, broker) from error
 
 
 def explained(error: BaseException, broker: BrokerSettings) -> BrokerError:
@@ -106,7 +115,7 @@ def explained(error: BaseException, broker: BrokerSettings) -> BrokerError:
             f"{where} does not let {user} do this ({type(error).__name__}); see hb acls"
         )
     if isinstance(error, kafka.UnknownTopicOrPartitionError):
-        return BrokerError(f"a topic is missing on {where}; make it with: hb topics create")
+        return BrokerError(f"a topic is missing on {where}; create it with: hb topics create")
     message = f"{where} cannot be used: {_refusal(error).reason}"
     if isinstance(error, _AWAY):
         return BrokerAwayError(broker.addresses[0] if broker.addresses else where, message)
@@ -168,12 +177,21 @@ def _refusal(error: BaseException) -> Refusal:
     if isinstance(error, ssl.SSLCertVerificationError):
         return Refusal(_distrust(error), final=True)
     if isinstance(error, ssl.SSLError) or isinstance(cause, ssl.SSLError):
-        found = error if isinstance(error, ssl.SSLError) else cause
-        reason = str(getattr(found, "reason", "")).replace("_", " ").lower()
+        failure = error if isinstance(error, ssl.SSLError) else cause
+        reason = str(getattr(failure, "reason", "")).replace("_", " ").lower()
+        if _OUR_CERTIFICATE.search(reason):
+            return Refusal(
+                f"it does not accept our certificate ({reason}); see broker.security.cert_file",
+                final=True,
+            )
         return Refusal(f"no TLS connection ({reason}); see broker.security", final=True)
     return Refusal(str(error) or type(error).__name__)
 
 
+_OUR_CERTIFICATE = re.compile(
+    r"alert .*(certificate (expired|unknown|revoked)|bad cert|unknown ca)"
+)
+"""What a server says of a client's certificate that it has been shown."""
 _EXPIRED = 10
 _OTHER_HOST = (62, 64)
 """OpenSSL's codes for a certificate that is out of date, or for another name or address."""

@@ -75,7 +75,8 @@ def roles(settings: Settings) -> tuple[Role, ...]:
         "operator": _operating(settings, topics),
     }
     return tuple(
-        Role(name, f"{settings.name}-{name}", frozenset(each)) for name, each in rights.items()
+        Role(name, f"{settings.name}-{name}", frozenset(allowed))
+        for name, allowed in rights.items()
     )
 
 
@@ -123,7 +124,9 @@ def _operating(settings: Settings, topics: Topics) -> Iterator[Right]:
 
 
 def _all(topics: Topics) -> list[str]:
-    states = [each(agent) for agent in topics.agents for each in (topics.changelog, topics.shared)]
+    states = [
+        topic_of(agent) for agent in topics.agents for topic_of in (topics.changelog, topics.shared)
+    ]
     return [*topics.kinds, *states]
 
 

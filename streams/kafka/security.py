@@ -32,10 +32,11 @@ def located(broker: BrokerSettings) -> BrokerSettings:
         from streams.broker import EmbeddedBroker  # noqa: PLC0415 - slow to import, rarely needed
     except ModuleNotFoundError:
         raise SettingsError(
-            "broker.bootstrap is empty, and no broker can be embedded here: write its address there"
+            "broker.bootstrap is empty, and this install has no embedded broker: set it to the"
+            " address of one"
         ) from None
-    found = EmbeddedBroker().settings()
-    return found.model_copy(update={"request_timeout": broker.request_timeout})
+    embedded = EmbeddedBroker().settings()
+    return embedded.model_copy(update={"request_timeout": broker.request_timeout})
 
 
 def protection(security: SecuritySettings) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def _blaming(key: str, file: Path | None) -> Iterator[None]:
         what = f"{error.reason or 'not PEM'}".replace("_", " ").lower()
         raise SettingsError(
             f"broker.security.{key}: {file} cannot be used ({what}); it must be PEM, and the key"
-            " must be that of the certificate and open with key_password if it is locked"
+            " must belong to the certificate and be opened by key_password if it is encrypted"
         ) from None
     except OSError as error:
         raise SettingsError(

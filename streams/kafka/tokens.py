@@ -15,8 +15,9 @@ from aiokafka.abc import AbstractTokenProvider
 
 from learners.errors import LearnerError
 from learners.named_code import load
-from settings.errors import BrokerError, SettingsError
+from settings.errors import SettingsError
 from settings.sections.broker import TokenSettings
+from streams.kafka.client.log_ins import NoTokenError
 
 _FRESH = 0.8
 _PATIENCE = 10.0
@@ -60,14 +61,14 @@ class IssuedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is 
                 session.post(given.url, data=form, headers={"Authorization": log_in}) as answer,
             ):
                 if answer.status in (400, 401, 403):
-                    raise BrokerError(
-                        f"the issuer of tokens at {given.url} refuses this client (status"
+                    raise NoTokenError(
+                        f"the token issuer at {given.url} refuses this client (status"
                         f" {answer.status}); see broker.security.token"
                     )
                 document = await answer.json(content_type=None)
                 return str(document["access_token"]), float(document.get("expires_in", 60))
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            raise BrokerError(
+            raise NoTokenError(
                 f"no token from {given.url} ({type(error).__name__}); see broker.security.token"
             ) from None
 

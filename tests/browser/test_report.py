@@ -1,4 +1,4 @@
-"""The results page in a real browser: it draws, needs nobody, fits a phone, and has two themes."""
+"""The results page in a real browser: self-contained, readable on a phone, in two themes."""
 
 import re
 

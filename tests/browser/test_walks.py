@@ -80,7 +80,7 @@ def test_a_clinician_opens_a_diagnosis_and_later_finds_its_label(system, page):
         expect(page.locator("#truth")).to_have_text("Not known yet.")
         expect(panel.locator(".answer .label")).to_have_text(answer)
         expect(panel.locator(".chances")).to_contain_text(f"{answer}{share}")
-        expect(panel.locator(".record")).to_contain_text("patients diagnosed like this before")
+        expect(panel.locator(".record")).to_contain_text("diagnosed like this before")
         expect(panel.locator("tbody tr")).to_have_count(2)
         expect(panel.locator("h3")).to_contain_text(["Label", "Chance", "To know"])
         link = page.url

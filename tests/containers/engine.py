@@ -20,7 +20,6 @@ from tests.conftest import need_tool
 from tests.streams.docker_broker import docker_answers
 
 START = 60.0
-DOCKERD = "/usr/sbin/dockerd"
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def _python(engine: Engine) -> None:
             [*command, debian_site()], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout[-1000:]
-        # Registries are reached as from this machine, whoever signs their certificates.
+        # Registries are reached as from this machine, whichever authority signs their certificates.
         shutil.copy(CERTIFICATES, tree / CERTIFICATES.relative_to("/"))
         environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
         _import(engine, tree, FULL, LEFT_OUT, environment)

@@ -97,7 +97,7 @@ class System:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on."""
+    """Return ports that are free."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     numbers = [each.getsockname()[1] for each in sockets]
     for each in sockets:

@@ -6,12 +6,13 @@ import pytest
 
 from tests.containers.system import WORKER, System, until
 
-pytestmark = pytest.mark.timeout(900)
+# Making the images is not part of any test: on a busy machine it alone takes a quarter of an hour.
+pytestmark = pytest.mark.timeout(900, func_only=True)
 PATIENTS = 569
 
 
 def labelled(system: System, count: int) -> None:
-    """Wait until so many labels are learned."""
+    """Wait until this many labels are learned."""
 
     def learned() -> int:
         return system.hb("status", codes=(0, 1)).get("labelled", 0)

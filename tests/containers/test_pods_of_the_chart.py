@@ -14,7 +14,7 @@ from tests.containers.pods import Release
 from tests.containers.system import System, until
 from tests.deploy.files import DEPLOY, ROOT
 
-# Without the time that engine, images and system take, whoever of the tests comes first.
+# Without the time that engine, images and system take, whichever test comes first.
 pytestmark = pytest.mark.timeout(900, func_only=True)
 NAME = "pods"
 RUN = 569

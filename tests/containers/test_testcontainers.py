@@ -11,7 +11,7 @@ from tests.deploy.files import ROOT
 TESTS = ("test_pipeline.py", "test_audit.py", "test_topics.py")
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(900, func_only=True)
 def test_pipeline_audit_and_topics_run_on_a_broker_in_a_container(engine):
     tests = [f"tests/streams/{name}" for name in TESTS]
     done = subprocess.run(

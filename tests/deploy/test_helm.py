@@ -1,4 +1,4 @@
-"""The chart: valid for Kubernetes, in step with the settings, open to nobody who need not come."""
+"""The chart: valid for Kubernetes, in step with the settings, closed to what need not reach it."""
 
 import functools
 import subprocess

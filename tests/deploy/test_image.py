@@ -1,4 +1,4 @@
-"""The worker's image: a sound Dockerfile, and a worker that needs no more than it installs."""
+"""The worker's image: a sound Dockerfile, and a worker that needs no more than is installed."""
 
 import fnmatch
 import re
@@ -12,13 +12,10 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from tests.deploy.files import DEPLOY, ROOT
+from tests.packaging.test_lock import pins
 
 TEXT = (DEPLOY / "Dockerfile").read_text()
-LEFT_OUT = {
-    line
-    for line in (ROOT / "requirements" / "worker.excludes").read_text().splitlines()
-    if line and not line.startswith("#")
-}
+LEFT_OUT = pins("run").keys() - pins("worker").keys()
 COPIED = [
     source
     for line in re.findall(r"^COPY (?!--from)(.+)$", TEXT, flags=re.MULTILINE)

@@ -24,7 +24,7 @@ AWAY = 8.0
 
 
 @pytest.mark.parametrize("way", ["kill", "stop"])
-async def test_the_worker_waits_and_goes_on(way, prefix, tmp_path):
+async def test_the_worker_waits_and_continues(way, prefix, tmp_path):
     with temporary_broker() as broker:
         conf, agent = config(broker.address, prefix, tmp_path, session_timeout=6.0), spec(prefix)
         await create_topics(broker.address, conf, [agent], prefix + "out", partitions=2)

@@ -80,7 +80,7 @@ def poison_following(monkeypatch):
 
 
 @pytest.mark.parametrize("poison", [poison_reading, poison_fetching, poison_following])
-async def test_what_crashes_takes_the_worker_with_it(
+async def test_a_part_that_crashes_ends_its_worker(
     poison, broker_address, prefix, tmp_path, monkeypatch
 ):
     conf = config(broker_address, prefix, tmp_path)

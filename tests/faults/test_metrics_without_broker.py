@@ -1,4 +1,4 @@
-"""The only broker goes away: a scrape goes on, says how old its figures are, and heals."""
+"""The only broker goes away: a scrape still works, says how old its figures are, and recovers."""
 
 import asyncio
 

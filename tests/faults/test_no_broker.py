@@ -5,7 +5,8 @@ import logging
 from datetime import timedelta
 
 from streams.broker.reaper import temporary_broker
-from streams.faust.app import create_app, engine_config
+from streams.engine.config import engine_config
+from streams.faust.app import create_app
 from tests.streams.engine_kit import create_topics, done, ids, produce, spec, until
 from tests.streams.settings_kit import settings
 

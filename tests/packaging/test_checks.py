@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli import dev
 from cli.dev import CHECKS
 
 ROOT = Path(__file__).parents[2]
@@ -23,3 +24,9 @@ def test_check(name):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_python_keeps_what_it_compiles_for_the_tests(monkeypatch, capfd):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert dev._passes("cache", ["python", "-c", "import sys; print(sys.dont_write_bytecode)"])
+    assert capfd.readouterr().out == "False\n"

@@ -70,7 +70,7 @@ def project(tmp_path):
     lock = (ROOT / "requirements" / "run.lock").read_text()
     entries = re.split(r"^(?=\S)", lock, flags=re.MULTILINE)
     lock = "".join(e for e in entries if e.split("==")[0] in BUILD_PACKAGES)
-    for name in ("run", "dev"):
+    for name in ("worker", "build", "run", "dev"):
         (folder / "requirements" / f"{name}.lock").write_text(lock)
     shutil.copy(ROOT / "hb", folder / "hb")
     return folder
@@ -157,8 +157,8 @@ def test_first_use_sets_up_and_later_uses_start_at_once(project, installer):
     assert "setting up" in first.stderr
     later = run(project, "again", **extra)
     assert (later.stdout, later.stderr) == ("tiny again\n", "")
-    # A changed lock is installed anew.
-    lock = project / "requirements" / "run.lock"
+    # A changed lock is installed again.
+    lock = project / "requirements" / "worker.lock"
     lock.write_text(lock.read_text() + "\n")
     again = run(project, "three", **extra)
     assert again.stdout == "tiny three\n"
@@ -167,17 +167,26 @@ def test_first_use_sets_up_and_later_uses_start_at_once(project, installer):
 
 @pytest.mark.parametrize(
     ("arguments", "layer"),
-    [(["plan"], "run"), (["plan", "--plot", "a b.png"], "dev"), (["experiments", "all"], "dev")],
+    [
+        (["status"], "worker"),
+        (["init", "--dataset", "wdbc"], "run"),
+        (["demo"], "run"),
+        (["plan", "--plot", "a b.png"], "dev"),
+        (["experiments", "all"], "dev"),
+    ],
 )
 def test_what_a_command_needs_decides_which_lock_is_installed(project, arguments, layer):
     done = run(project, *arguments, **with_installer("uv"))
     assert done.stdout == f"tiny {' '.join(arguments)}\n", done.stderr
     assert [file.name for file in (project / ".venv").glob(".hb-*")] == [f".hb-{layer}"]
+    assert f"packages of requirements/{layer}.lock" in done.stderr
+    less = run(project, "status", **with_installer("uv"))
+    assert (less.stdout, less.stderr) == ("tiny status\n", ""), "a larger layer is enough"
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_a_package_with_another_hash_is_refused(project, installer):
-    lock = project / "requirements" / "run.lock"
+    lock = project / "requirements" / "worker.lock"
     lock.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
     done = run(project, "one", **with_installer(installer))
     assert done.returncode == 3

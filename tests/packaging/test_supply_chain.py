@@ -1,11 +1,10 @@
-"""The bill of materials names everything that is locked; known weaknesses fail the check."""
+"""The bill of materials names everything that is locked; known vulnerabilities fail the check."""
 
+import http.server
 import json
+import threading
 
-import pytest
-
-from cli import supply_chain
-from cli.supply_chain import bill, main, pins, weaknesses
+from cli.supply_chain import bill, main, pins
 from streams.broker.jars import lock
 
 
@@ -21,25 +20,40 @@ def test_the_bill_names_every_locked_package_and_jar_with_its_hash():
     json.dumps(made)
 
 
-KNOWN = {"id": "CVE-1", "fixed_in": ["2.0"]}
+class Database(http.server.BaseHTTPRequestHandler):
+    """Answers as OSV does, and knows a vulnerability of one package."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        ranges = [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "999"}]}]
+        package = {"name": "aiokafka", "ecosystem": "PyPI"}
+        known = {"id": "CVE-1", "affected": [{"package": package, "ranges": ranges}]}
+        found = {"vulns": [known]} if asked["package"]["name"] == "aiokafka" else {}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(found).encode())
+
+    def log_message(self, *_):
+        pass
 
 
-def test_known_weaknesses_are_named_and_withdrawn_ones_are_not():
-    told = {"a": [KNOWN, {**KNOWN, "id": "CVE-2", "withdrawn": "2026-01-01"}], "b": []}
-    found = weaknesses({"a": "1.0", "b": "1"}, lambda name, _: {"vulnerabilities": told[name]})
-    assert found == ["a 1.0: CVE-1, mended in 2.0"]
+def test_a_known_vulnerability_is_named_and_fails_the_check(capsys):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Database) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            assert main(["--vulnerability-service=osv", f"--osv-url={url}"]) == 1
+        finally:
+            server.shutdown()
+            thread.join()
+    assert capsys.readouterr().err == f"aiokafka {pins()['aiokafka']}: CVE-1, mended in 999\n"
 
 
-@pytest.mark.parametrize("answer", [OSError(), {}, {"vulnerabilities": [KNOWN]}])
-def test_the_check_fails_for_a_weakness_and_says_when_it_could_not_look(
-    answer, capsys, monkeypatch
-):
-    def ask(_name, _version):
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(supply_chain, "pins", lambda: {"a": "1.0"})
-    assert main(ask) == (1 if answer == {"vulnerabilities": [KNOWN]} else 0)
+def test_a_database_that_cannot_be_asked_is_said_and_fails_nothing(capsys):
+    assert main(["--vulnerability-service=osv", "--osv-url=http://127.0.0.1:9"]) == 0
     said = capsys.readouterr().err
-    assert ("CVE-1" if isinstance(answer, dict) and answer else "were not looked up") in said
+    assert (
+        said
+        == "known vulnerabilities of any package were not looked up: the database does not say\n"
+    )

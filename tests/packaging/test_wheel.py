@@ -1,5 +1,6 @@
 """The built wheel holds the product, nothing else, and runs without the source tree."""
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -21,14 +22,6 @@ main()
 """
 """Runs `hb` from a folder with the packages of this Python, but without its editable install: the
 `.pth` files of a folder that is appended later are not read."""
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    out = tmp_path_factory.mktemp("dist")
-    hatchling = Path(sys.executable).parent / "hatchling"
-    subprocess.run([hatchling, "build", "-t", "wheel", "-d", out], cwd=ROOT, check=True)
-    return next(out.glob("*.whl"))
 
 
 def test_it_holds_every_module_and_nothing_else(wheel):
@@ -101,3 +94,15 @@ def test_one_version_everywhere():
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     image = (ROOT / "deploy/Dockerfile").read_text()
     assert f'org.opencontainers.image.version="{version}"' in image
+    assert f"hedged-bandits:{version} ." in image
+    assert f"image: hedged-bandits:{version}\n" in (ROOT / "deploy/compose.yaml").read_text()
+    chart = (ROOT / "deploy/helm/Chart.yaml").read_text()
+    assert f"\nversion: {version}\nappVersion: {version}\n" in chart
+
+
+def test_the_changelog_begins_with_this_version_and_its_date():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    date = re.search(r"(?m)^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text())[1]
+    versions = re.findall(r"(?m)^## (.+)$", (ROOT / "CHANGELOG.md").read_text())
+    assert versions[0] == f"{version} ({date})"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", each) for each in versions)

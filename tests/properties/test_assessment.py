@@ -69,7 +69,7 @@ def test_no_interval_is_forgotten_while_it_is_needed(monkeypatch):
 def test_miss_rates_are_within_their_bounds_on_any_stream(one, two, items):
     truth = np.array([int(label) for _, label in items], np.int64)
     supports = np.array([[1.0 - p, p] for p, _ in items]).reshape(-1, 2)
-    # Support of 0 for all labels is no opinion, which this stream has not.
+    # Support of 0 for all labels means no opinion, which does not occur in this stream.
     assessment = Assessment(2, (one, two))
     run(assessment, supports, truth)
     assert max(gaps(assessment), default=0.0) <= 1e-9
@@ -100,6 +100,19 @@ def test_what_is_counted_does_not_depend_on_order_or_cut(rng, classes, data):
         part = order[start:end]
         pieces[number % 2].learn(*(column[part] for column in columns))
     assert (pieces[0].rows + pieces[1].rows == whole.rows).all()
+
+
+@given(generators, st.integers(2, 4), st.integers(1, 200))
+def test_labels_have_their_chances_in_the_order_of_their_supports(rng, classes, labelled):
+    support = rng.dirichlet(np.full(classes, 0.5), 60)
+    assessment = Assessment(classes)
+    taught = support[rng.integers(0, 60, labelled)]
+    assessed = assessment.assess(verdict(taught))
+    # Labels at random: whatever was counted is noise, or contradicts the support.
+    assessment.learn(assessed.labels, rng.integers(0, classes, labelled), assessed.kept)
+    chance = assessment.assess(verdict(support)).chance
+    order = support.argsort(axis=1)
+    assert (np.diff(np.take_along_axis(chance, order, axis=1), axis=1) >= 0.0).all()
 
 
 @given(st.lists(st.integers(0, MILLION), min_size=1))

@@ -292,7 +292,7 @@ def test_a_label_settles_nothing_twice_whatever_comes(case, data):
 
 @given(st.data())
 def test_any_interleaving_of_corrections_ends_with_the_last_word(data):
-    """Whatever comes when, taking back and counting anew leaves one count of the last label."""
+    """Whatever comes when, taking back and recounting leaves one count of the last label."""
     words = st.tuples(st.sampled_from("ab"), st.sampled_from(["label", "amend", "withdraw"]),
                       st.integers(0, 2))  # fmt: skip
     said = data.draw(st.lists(words, max_size=12))

@@ -13,7 +13,6 @@ from schemas.examples import EXAMPLES
 from schemas.json_schemas import json_schema
 from schemas.kinds import CONTROL_CHARACTERS, has_control_characters
 from schemas.reading import LabelReader, Reader
-from schemas.reasons import Reason
 from schemas.records import (
     Context,
     DeadLetter,
@@ -25,6 +24,7 @@ from schemas.records import (
     Prediction,
     Reasons,
 )
+from schemas.refusals import Reason
 from schemas.rows import RowReader
 from schemas.writing import encode, encode_all
 from tests.messages import (

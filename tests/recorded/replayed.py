@@ -2,7 +2,7 @@
 
 `hb replay` plays the recorded patients to untaught learners of today, so its figures change when an
 algorithm does; everything else that is read from the recording must not. `python -m
-tests.recorded.replayed` writes them anew: do so only after such a change, and say in the commit why
+tests.recorded.replayed` rewrites them: do so only after such a change, and say in the commit why
 they moved.
 """
 

@@ -227,7 +227,7 @@ class SlowLedger:
         else:
             self.counts["context_taken"] += 1
             row.context = event.payload
-            self.wait_anew(row)
+            self.wait_again(row)
             self.diagnose_when_complete(row)
 
     def label(self, event):
@@ -251,7 +251,7 @@ class SlowLedger:
         else:
             self.counts["label_parked"] += 1
             row.parked_label = event
-            self.wait_anew(row)
+            self.wait_again(row)
 
     def label_again(self, event, first):
         if event.label == first:
@@ -275,7 +275,7 @@ class SlowLedger:
         else:
             self.counts["amendment_replaced" if row.parked_label else "amendment_parked"] += 1
             row.parked_label = event
-            self.wait_anew(row)
+            self.wait_again(row)
 
     def amend_over(self, event, row):
         if isinstance(row.outcome, Reason):
@@ -312,6 +312,6 @@ class SlowLedger:
         now, was = (-1 if each == WITHDRAWN else each for each in (outcome, was))
         self.correcting.append((row, self.clock, now, was))
 
-    def wait_anew(self, row):
+    def wait_again(self, row):
         if row.state == "parked":
             self.move(row, "parked")

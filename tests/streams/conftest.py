@@ -1,14 +1,11 @@
 """The brokers that the tests share: real Kafka."""
 
 import os
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 
 from settings.sections.broker import BrokerSettings
-from streams.broker import USER, EmbeddedBroker
-from streams.broker.reaper import temporary_broker
 from tests.conftest import AT_THE_END
 from tests.shared_broker import shared_broker
 
@@ -27,20 +24,6 @@ def broker_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 def broker(broker_address: str) -> BrokerSettings:
     """The settings that lead to that Kafka."""
     return BrokerSettings(bootstrap=broker_address)
-
-
-@pytest.fixture(scope="session")
-def three_brokers() -> Iterator[EmbeddedBroker]:
-    """A cluster of three nodes; a test that kills one starts it again."""
-    with temporary_broker(brokers=3) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def secure_broker() -> Iterator[EmbeddedBroker]:
-    """A broker with TLS and passwords, where `hb` may do everything and `guest` nothing."""
-    with temporary_broker(users=(USER, "guest")) as broker:
-        yield broker
 
 
 @pytest.fixture

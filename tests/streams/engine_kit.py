@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from schemas.errors import RecordError
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 from streams.engine import AgentSpec, Batch, EngineConfig, Outbox, Processor, TaskContext
 from streams.engine.health import Symptom
 from streams.engine.observer import SILENT, Observer

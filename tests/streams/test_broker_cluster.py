@@ -1,4 +1,4 @@
-"""Three brokers: copies of everything, and life goes on without one of them."""
+"""Three brokers: copies of everything, and all works without one of them."""
 
 import asyncio
 import time
@@ -6,11 +6,19 @@ import time
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from streams.broker.reaper import temporary_broker
 from streams.kafka.admin import create, find
 from streams.kafka.connection import admin_client
 from streams.kafka.topics import Topic
 
 COPIES = {"min.insync.replicas": "2"}
+
+
+@pytest.fixture(scope="module")
+def three_brokers():
+    """A cluster of three nodes; a test that kills one starts it again."""
+    with temporary_broker(brokers=3) as cluster:
+        yield cluster
 
 
 @pytest.fixture

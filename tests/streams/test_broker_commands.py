@@ -12,7 +12,6 @@ import tomllib
 import pytest
 from user_kit import HB
 
-from settings.sections.broker import BrokerSettings
 from streams.broker import EmbeddedBroker
 from tests.cli_runs import Hb
 
@@ -103,17 +102,6 @@ def test_an_interrupted_start_leaves_nothing_running(data):
     process.communicate(timeout=120)
     assert process.returncode == 130
     assert not broker.running
-
-
-def test_a_secure_one_says_what_a_settings_file_needs(secure_broker, monkeypatch, capsys):
-    hb = Hb(monkeypatch, capsys)
-    shown = hb("broker", "status", "--data", secure_broker.data, "--json").json["settings"]
-    sections = [tomllib.loads(text)["broker"] for text in shown]
-    assert [section["security"]["protocol"] for section in sections] == ["sasl_ssl", "ssl"]
-    assert BrokerSettings.model_validate(sections[0]) == secure_broker.settings()
-    assert BrokerSettings.model_validate(sections[1]) == secure_broker.certificate_settings()
-    printed = hb("broker", "up", "--data", secure_broker.data).out
-    assert all(text.strip() in printed for text in shown)
 
 
 def test_without_an_address_the_embedded_broker_is_meant(tmp_path):

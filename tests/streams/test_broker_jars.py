@@ -54,7 +54,7 @@ def mirror(fetched, tmp_path, monkeypatch):
         (folder / jar.path).parent.mkdir(parents=True)
         shutil.copy(fetched / jar.path, folder / jar.path)
     pinned = jars.Pinned("test", tuple(few), "test")
-    monkeypatch.setattr(jars, "lock", lambda: pinned)
+    monkeypatch.setattr(jars, "lock", lambda _kafka=None: pinned)
     handler = functools.partial(Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -102,7 +102,7 @@ def test_a_damaged_jar_is_fetched_again(mirror, harm):
 def test_a_jar_that_is_not_the_pinned_one_is_refused(mirror):
     false = jars.lock().jars[0]
     (mirror / false.path).write_bytes(b"\0" * false.size)
-    with pytest.raises(BrokerError, match=f"{false.path.name} came with another checksum"):
+    with pytest.raises(BrokerError, match=f"{false.path.name} has another checksum"):
         jars.class_path()
     assert not (jars.cache_folder() / "jars" / false.path).exists()
 
@@ -110,7 +110,7 @@ def test_a_jar_that_is_not_the_pinned_one_is_refused(mirror):
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_a_jar_that_cannot_be_fetched_is_one_sentence(mirror):
     (mirror / jars.lock().jars[0].path).unlink()
-    with pytest.raises(BrokerError, match="jars cannot be fetched") as caught:
+    with pytest.raises(BrokerError, match="cannot download the broker's jars") as caught:
         jars.class_path()
     assert "127.0.0.1" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -121,7 +121,7 @@ def test_a_jar_that_cannot_be_fetched_is_one_sentence(mirror):
 
 def test_no_network_is_one_sentence(fetched, tmp_path, monkeypatch):
     _point_to("http://127.0.0.1:1", tmp_path, monkeypatch)
-    with pytest.raises(BrokerError, match=r"jars cannot be fetched.*check the network"):
+    with pytest.raises(BrokerError, match=r"cannot download the broker's jars.*check the network"):
         jars.class_path()
 
 
@@ -136,15 +136,26 @@ def test_two_at_once_fetch_once(mirror, monkeypatch):
     assert sorted(progress.got for progress in seen) == [0, sum(j.size for j in jars.lock().jars)]
 
 
-def test_the_lock_names_every_jar_by_checksum():
-    pinned = jars.lock()
+@pytest.mark.parametrize("pinned", jars.locks(), ids=lambda pinned: pinned.kafka)
+def test_the_lock_names_every_jar_by_checksum(pinned):
     assert pinned.jars[0].artifact == "kafka_2.13"
     assert pinned.jars[0].version == pinned.kafka
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in pinned.jars)
     assert {"slf4j-api", "slf4j-simple"} <= {jar.artifact for jar in pinned.jars}
-    text = Path(jars.__file__).with_name("jars.lock").read_text()
+    newest = pinned == jars.locks()[-1]
+    name = "jars.lock" if newest else f"jars-{pinned.kafka}.lock"
+    text = Path(jars.__file__).with_name(name).read_text()
     assert "http" not in text
     assert json.loads(text)["kafka"] == pinned.kafka
+
+
+def test_a_kafka_is_chosen_by_its_version_or_the_beginning_of_it():
+    oldest = jars.locks()[0]
+    assert jars.lock() == jars.locks()[-1]
+    assert jars.lock("3.9") == jars.lock(oldest.kafka) == oldest
+    for unknown in ("3.90", "2.8", "newest"):
+        with pytest.raises(BrokerError, match=f"Kafka {unknown} is not offered; choose one of"):
+            jars.lock(unknown)
 
 
 @pytest.fixture
@@ -172,12 +183,12 @@ def test_java_may_be_named(fresh_java, monkeypatch, kind):
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("exit 1", "no Java that runs"),
+        ("exit 1", "not a working Java"),
         (""" echo 'openjdk version "11.0.2" 2019-01-15' >&2""", "names Java 11; .* needs 17"),
         (""" echo 'java version "1.8.0_202"' >&2""", "names Java 8; .* needs 17"),
     ],
 )
-def test_a_java_that_does_not_do_is_said_so(fresh_java, monkeypatch, tmp_path, script, said):
+def test_a_java_that_cannot_be_used_is_named(fresh_java, monkeypatch, tmp_path, script, said):
     program = tmp_path / "java"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

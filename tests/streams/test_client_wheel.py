@@ -5,6 +5,7 @@ import asyncio
 import importlib.metadata as metadata
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from engine_kit import committed
 from packaging.requirements import Requirement
 from user_kit import ensemble, write_settings
 
-from deploy.client.build import NEEDS, ROOT_PACKAGE, build
+from deploy.client.build import ROOT, ROOT_PACKAGE, build
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NEEDS = {Requirement(text).name for text in PROJECT["dependencies"]}
 OPTIONAL = {"aiohttp"}
 LIMIT = 60 * 10**6
 """Bytes that an install of the client may take, in all."""
@@ -58,7 +61,7 @@ def test_it_imports_what_it_declares_and_nothing_else(installed):
             elif isinstance(node, ast.Import):
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
     beyond = imported - set(sys.stdlib_module_names) - {ROOT_PACKAGE, "pydantic_core"}
-    assert beyond - OPTIONAL == set(NEEDS)
+    assert beyond - OPTIONAL == NEEDS
 
 
 def needed(names):
@@ -103,7 +106,7 @@ async def test_it_publishes_where_nothing_else_of_ours_is_installed(
         assert [record.key for record in records] == [patient]
 
 
-def test_a_broker_that_is_not_there_is_told_in_a_sentence(installed, tmp_path):
+def test_a_missing_broker_is_reported_in_one_sentence(installed, tmp_path):
     file = write_settings(tmp_path, "", "client")
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, installed, file, ABSENT],

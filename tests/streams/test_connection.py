@@ -33,12 +33,12 @@ async def test_one_of_several_is_enough(broker):
         ("no-such-host.invalid:9092", "host name is not known"),
     ],
 )
-async def test_a_wrong_address_is_said_so(address, said):
+async def test_a_wrong_address_is_reported(address, said):
     with pytest.raises(BrokerError, match=f"cannot connect to {address} within 0.3 s: .*{said}"):
         await await_broker(BrokerSettings(bootstrap=address), 0.3)
 
 
-async def test_something_else_than_kafka_is_said_so():
+async def test_something_other_than_kafka_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings = BrokerSettings(bootstrap=f"127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(BrokerError, match="does not answer as Kafka does"):
@@ -51,7 +51,7 @@ async def test_errors_inside_are_explained(broker):
             raise TimeoutError
 
 
-def test_no_embedded_broker_is_said_so(monkeypatch, tmp_path):
+def test_a_missing_embedded_broker_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with pytest.raises(BrokerError, match="not running; start it with: hb broker up"):
         located(BrokerSettings())

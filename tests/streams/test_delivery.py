@@ -1,4 +1,4 @@
-"""Requests that get no answer, or arrive when nobody expects them any more: all stays exact."""
+"""Requests that get no answer, or arrive when they are no longer expected: all stays exact."""
 
 import asyncio
 

@@ -52,15 +52,9 @@ def hb(env, *arguments, timeout=240):
     )
 
 
-def test_the_secure_demo_works_as_the_plain_one_does(home):
-    run = hb(home, "demo", "--patients", "30", "--secure", "--json")
-    assert run.returncode == 0, run.stderr
-    assert "30 of 30 diagnosed, 30 labels learned" in run.stderr
-    assert orjson.loads(run.stdout)["figures"]["patients"] == 30
-
-
-def test_a_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):
-    run = hb(home, "demo", "--patients", "60", "--keep", "--json")
+def test_a_secure_demo_that_is_kept_can_be_used_and_stopped(home, tmp_path):
+    """On a secure broker; the newcomer's walk (`test_walks.py`) is the plain one."""
+    run = hb(home, "demo", "--patients", "60", "--secure", "--keep", "--json")
     assert run.returncode == 0, run.stderr
     report = orjson.loads(run.stdout)
     figures = report["figures"]

@@ -64,10 +64,11 @@ def test_a_machine_and_a_broker_in_order(doctor, overrides, tmp_path):
     assert {finding["verdict"] for finding in found.values()} <= {"ok", "warning"}
     assert found["topics"]["verdict"] == found["state"]["verdict"] == "ok"
     assert "give or take" in found["clocks"]["found"]
+    assert found["rights"]["found"] == "enough for all roles"
     asyncio.run(nothing_left(settings))
 
 
-def test_each_thing_that_is_wrong_is_said(doctor, tmp_path):
+def test_everything_that_is_wrong_is_reported(doctor, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         found = doctor(

@@ -1,4 +1,4 @@
-"""A stranger leaves a transaction open on an input: lag is 0, and yet it is told."""
+"""Another program leaves a transaction open on an input: lag is 0, and yet it is reported."""
 
 import dataclasses
 

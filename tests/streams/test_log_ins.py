@@ -1,31 +1,51 @@
-"""Ways to log in besides SCRAM: a plain password, and tokens that live for a second."""
+"""Ways to log in besides SCRAM: a plain password, a certificate, and tokens that live for a second.
 
+One broker with all of them serves all tests. The pipeline runs as users run it: a worker in a
+process of its own, and commands.
+"""
+
+import asyncio
 import base64
+import collections
 import contextlib
+import csv
 import datetime as dt
+import http.server
 import json
 import ssl
+import threading
 import time
+from dataclasses import replace
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from engine_kit import PATIENCE
+from user_kit import TOML, worker_process
 
+from agents.worker import Worker
 from settings.errors import BrokerError
+from settings.loading import load_settings
+from settings.render import broker_section
 from settings.sections.broker import BrokerSettings, SecuritySettings
 from streams.broker import USER
 from streams.broker.reaper import temporary_broker
+from streams.kafka.acls import add, compare
 from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, await_broker
-from streams.kafka.security import client_arguments
+from streams.kafka.rights import roles
 from streams.kafka.topics import Topic
+from tests.cli_runs import Hb
 
 SECRET = "correct-horse"
+WARD, DESK = "ward", "desk"
+"""Who the worker is by its token, and who gives the commands."""
+LOG_IN = 1.5
+"""Seconds that a log-in by token is good for; a client asks for a new token after one."""
+TIMES = 10
+"""How often the worker's tokens and log-ins have to be renewed."""
 LOGIN = "org.apache.kafka.common.security"
 CHANGES = {
     "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN,OAUTHBEARER",
@@ -35,15 +55,21 @@ CHANGES = {
     "listener.name.client.oauthbearer.sasl.jaas.config":
         f"{LOGIN}.oauthbearer.OAuthBearerLoginModule required"
         ' unsecuredLoginStringClaim_sub="broker";',
-    "listener.name.client.oauthbearer.connections.max.reauth.ms": "1000",
-    "super.users": "User:CN=hb-broker;User:CN=hb;User:hb;User:alice;User:carol",
+    "listener.name.client.oauthbearer.connections.max.reauth.ms": f"{1000 * LOG_IN:.0f}",
+    # Not the client whose certificate the broker made: it needs access rules like everybody else.
+    "super.users": "User:CN=hb-broker;User:hb;User:alice",
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def broker():
-    with temporary_broker(users=(USER,), changes=CHANGES) as made:
+    with temporary_broker(users=(USER,), changes=CHANGES, short_lived=True) as made:
         yield made
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys):
+    return Hb(monkeypatch, capsys)
 
 
 def by_password(broker, folder, password):
@@ -53,9 +79,9 @@ def by_password(broker, folder, password):
     )
 
 
-def by_token(broker, folder, url, secret=SECRET):
+def by_token(broker, folder, url, secret=SECRET, client=DESK):
     (folder / "secret").write_text(secret)
-    token = {"url": str(url), "client_id": "carol"}
+    token = {"url": url, "client_id": client}
     token["client_secret"] = {"file": str(folder / "secret")}
     return _settings(broker, mechanism="OAUTHBEARER", token=token)
 
@@ -68,27 +94,144 @@ def _settings(broker, **log_in):
     )
 
 
-@contextlib.asynccontextmanager
-async def issuer(life=1.0, exp=60.0):
-    """Serve tokens that count as fresh for `life` seconds and expire `exp` seconds from now."""
+class Issuer(http.server.ThreadingHTTPServer):
+    """Issues tokens that count as fresh for a second and expire `exp` seconds from now."""
 
-    async def issue(request):
-        if request.headers.get("Authorization") != f"Basic {_encoded(f'carol:{SECRET}'.encode())}":
-            return web.json_response({"error": "invalid_client"}, status=401)
+    daemon_threads = True
+
+    def __init__(self, exp):
+        super().__init__(("127.0.0.1", 0), _Counter)
+        self.exp, self.issued = exp, collections.defaultdict(list)
+        self.url = f"http://127.0.0.1:{self.server_port}/token"
+
+    def issue(self, client):
         now = time.time()
-        claims = {"sub": "carol", "iat": now - 100, "exp": now + exp}
+        self.issued[client].append(now)
+        claims = {"sub": client, "iat": now - 100, "exp": now + self.exp}
         parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
         token = ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
-        return web.json_response({"access_token": f"{token}.", "expires_in": life})
+        return {"access_token": f"{token}.", "expires_in": 1.0}
 
-    site = web.Application()
-    site.router.add_post("/token", issue)
-    async with TestServer(site) as server:
-        yield server.make_url("/token")
+    def span(self, client):
+        """Return for how many seconds a client has been asking."""
+        times = self.issued[client]
+        return times[-1] - times[0] if times else 0.0
 
 
-def _encoded(data):
-    return base64.b64encode(data).decode()
+class _Counter(http.server.BaseHTTPRequestHandler):
+    """Where clients ask for tokens."""
+
+    def do_POST(self):
+        said = self.headers.get("Authorization", "").removeprefix("Basic ")
+        client, _, secret = base64.b64decode(said).decode().partition(":")
+        known = secret == SECRET
+        answer = self.server.issue(client) if known else {"error": "invalid_client"}
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def issuer(exp=60.0):
+    with Issuer(exp) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def written(folder, name, broker, of):
+    """Write the settings of an ensemble with a log-in to a file, and return it."""
+    text = TOML.format(name=name, address="", partitions=2, mode="wm", context="")
+    section = '[broker]\nbootstrap = ""\n'
+    assert section in text
+    file = folder / f"{of}.toml"
+    file.write_text(text.replace(section, broker_section(broker)))
+    return file
+
+
+def grant(broker, file, *users):
+    """Give users the rights of all roles of an ensemble, and no others."""
+    settings = load_settings(file, environ={})
+
+    async def give():
+        async with admin_client(broker.settings()) as admin:
+            for user in users:
+                wanted = [replace(role, user=user) for role in roles(settings)]
+                await add(admin, (await compare(admin, wanted)).missing)
+
+    asyncio.run(give())
+
+
+def patients_file(folder, first, count):
+    file = folder / "patients.csv"
+    with file.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["patient", "radius", "texture", "age", "site", "truth"])
+        for i in range(first, first + count):
+            said = "malignant" if i % 3 == 0 else "benign"
+            rows.writerow([f"p{i}", 10 + i % 7, 20.5, 30 + i % 50, "left", said])
+    return file
+
+
+def used(hb, folder, file, enough):
+    """Let patients come, fifty at a time, until it is enough; return how many came."""
+    sent = 0
+    deadline = time.monotonic() + PATIENCE
+    while not sent or not enough():
+        chosen = ("--settings", file)
+        done = hb("produce", patients_file(folder, sent, 50), "--rate", 100, *chosen)
+        assert done.code == 0, done.err
+        sent += 50
+        assert time.monotonic() < deadline
+    return sent
+
+
+def checked(hb, file, sent):
+    """Wait until everything is learned; read what came, and audit it."""
+    chosen = ("--settings", file)
+    deadline = time.monotonic() + PATIENCE
+    while (seen := hb("status", "--json", *chosen)).json["labelled"] < sent:
+        assert time.monotonic() < deadline, seen.out
+    shown = hb("diagnoses", "--json", "-n", sent, *chosen)
+    assert len(shown.json["diagnoses"]) == sent
+    audited = hb("audit", "--json", *chosen)
+    assert audited.code == 0, audited.out
+    assert [audited.json["figures"][name] for name in ("lost", "double", "differing")] == [0] * 3
+    assert audited.json["figures"]["diagnoses"] == sent
+
+
+def test_the_pipeline_by_tokens_that_live_for_a_second(broker, prefix, tmp_path, hb):
+    """The worker's connections end with each token, ten times, and nothing is lost."""
+    name = prefix.strip(".")
+    with issuer() as tokens:
+        desk = written(tmp_path, name, by_token(broker, tmp_path, tokens.url), DESK)
+        worker = by_token(broker, tmp_path, tokens.url, client=WARD)
+        ward = written(tmp_path, name, worker, WARD)
+        grant(broker, desk, WARD, DESK)
+        assert hb("topics", "create", "--settings", desk).code == 0
+        with worker_process(ward):
+            sent = used(hb, tmp_path, desk, lambda: tokens.span(WARD) > TIMES * LOG_IN)
+            checked(hb, desk, sent)
+
+
+def test_the_pipeline_by_certificate(broker, prefix, tmp_path, hb):
+    """Who one is stands in the certificate."""
+    way = broker.certificate_settings()
+    file = written(tmp_path, prefix.strip("."), way, "certificate")
+    refused = hb("topics", "create", "--settings", file)
+    assert refused.code == 4
+    assert "does not let" in refused.err
+    grant(broker, file, "CN=hb")
+    assert hb("topics", "create", "--settings", file).code == 0
+    with worker_process(file):
+        checked(hb, file, used(hb, tmp_path, file, lambda: True))
 
 
 async def test_a_plain_password(broker, prefix, tmp_path):
@@ -99,49 +242,17 @@ async def test_a_plain_password(broker, prefix, tmp_path):
         await await_broker(by_password(broker, tmp_path, "guess"), 3600)
 
 
-async def test_ten_tokens_under_load(broker, prefix, tmp_path):
-    topic = f"{prefix}tokens"
-    async with issuer() as url:
-        settings = by_token(broker, tmp_path, url)
-        async with admin_client(settings) as admin:
-            await create(admin, [Topic(topic, 1, 1)])
-        arguments = client_arguments(settings)
-        provider = arguments["sasl_oauth_token_provider"]
-        sent = 0
-        async with AIOKafkaProducer(**arguments, enable_idempotence=True) as producer:
-            while provider.fetched < 10:
-                await producer.send_and_wait(topic, b"%d" % sent)
-                sent += 1
-        got = []
-        consumer = AIOKafkaConsumer(
-            topic, **client_arguments(settings), auto_offset_reset="earliest"
-        )
-        async with consumer:
-            while len(got) < sent:
-                got.append(int((await consumer.getone()).value))
-    assert got == list(range(sent)), "every record once and in order, whatever the connection did"
+@pytest.fixture(scope="module")
+def dubious(tmp_path_factory):
+    """Certificates that vouch for themselves: one for here, one that is over, one for elsewhere."""
+    folder = tmp_path_factory.mktemp("dubious")
+    for name, host, days in (("own", "localhost", 1), ("old", "localhost", -1), ("far", "far", 1)):
+        (folder / f"{name}.pem").write_bytes(certificate(host, days))
+    return folder
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"exp": -30.0}, "does not accept .* the token"),
-        ({"secret": "guess"}, "refuses this client"),
-        ({"gone": True}, "no token from"),
-    ],
-)
-async def test_tokens_that_do_not_do(broker, tmp_path, given, said):
-    async with issuer(exp=given.get("exp", 60.0)) as url:
-        place = "http://127.0.0.1:9/token" if given.get("gone") else url
-        settings = by_token(broker, tmp_path, place, given.get("secret", SECRET))
-        with pytest.raises(BrokerError, match=said) as caught:
-            await await_broker(settings, 3600)
-    assert "guess" not in str(caught.value)
-
-
-@contextlib.asynccontextmanager
-async def dubious_server(folder, host, days):
-    """Serve TLS with a certificate for a host that ends some days from now; give its port."""
+def certificate(host, days):
+    """Return a certificate for a host that ends some days from now, with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dubious")])
     now = dt.datetime.now(dt.UTC)
@@ -155,33 +266,85 @@ async def dubious_server(folder, host, days):
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    (folder / "dubious.pem").write_bytes(private + pem)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(folder / "dubious.pem")
-    server = TestServer(web.Application())
-    await server.start_server(ssl=context)
+    return private + pem
+
+
+@contextlib.contextmanager
+def tls_server(own, clients=None):
+    """Shake hands with a certificate, and ask for clients' if theirs are named; give the port."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)
+    context.load_cert_chain(own)
+    context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Counter)
+    server.handle_error = lambda *_: None
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
     try:
-        yield server.port
+        yield server.server_port
     finally:
-        await server.close()
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
-@pytest.mark.parametrize(
-    ("host", "days", "trusted", "said"),
-    [
-        ("localhost", -1, True, "its certificate has expired"),
-        ("elsewhere.example", 1, True, "its certificate is for another host name"),
-        ("localhost", 1, False, "its certificate is not trusted"),
-    ],
-)
-async def test_certificates_that_do_not_do(tmp_path, host, days, trusted, said):
-    async with dubious_server(tmp_path, host, days) as port:
-        security = {"protocol": "ssl"}
-        if trusted:
-            security["ca_file"] = str(tmp_path / "dubious.pem")
-        settings = BrokerSettings(
-            bootstrap=f"localhost:{port}", security=SecuritySettings.model_validate(security)
-        )
-        with pytest.raises(BrokerError, match=said) as caught:
-            await await_broker(settings, 3600)
-    assert "\n" not in str(caught.value)
+@contextlib.contextmanager
+def mistaken(case, broker, folder, dubious):
+    """Give settings with a mistake in them."""
+    known = broker.certificate_settings()
+    with contextlib.ExitStack() as stack:
+        if case == "wrong password":
+            yield by_password(broker, folder, "guess")
+        elif "token" in case:
+            tokens = stack.enter_context(issuer(exp=-30.0 if case == "expired token" else 60.0))
+            url = "http://127.0.0.1:9/token" if case == "no issuer of tokens" else tokens.url
+            secret = "guess" if case == "wrong secret for tokens" else SECRET
+            yield by_token(broker, folder, url, secret)
+        elif case == "own certificate of an unknown authority":
+            own = {"cert_file": dubious / "own.pem", "key_file": dubious / "own.pem"}
+            yield known.model_copy(update={"security": known.security.model_copy(update=own)})
+        else:
+            files = {"ca_file": str(dubious / "own.pem")}
+            server, clients = "own.pem", None
+            if case == "expired certificate":
+                server, files = "old.pem", {"ca_file": str(dubious / "old.pem")}
+            elif case == "other host":
+                server, files = "far.pem", {"ca_file": str(dubious / "far.pem")}
+            elif case == "unknown authority":
+                files = {"ca_file": str(known.security.ca_file)}
+            else:
+                clients = dubious / "old.pem"
+                files |= {"cert_file": str(clients), "key_file": str(clients)}
+            port = stack.enter_context(tls_server(dubious / server, clients))
+            security = SecuritySettings.model_validate({"protocol": "ssl", **files})
+            yield BrokerSettings(bootstrap=f"localhost:{port}", security=security)
+
+
+MISTAKES = {
+    "wrong password": "does not accept the user name and password",
+    "expired token": "does not accept the user name and password, or the token",
+    "wrong secret for tokens": "refuses this client",
+    "no issuer of tokens": "no token from",
+    "expired certificate": "its certificate has expired",
+    "other host": "its certificate is for another host name",
+    "unknown authority": "its certificate is not trusted",
+    "own certificate of an unknown authority": "it does not accept our certificate",
+    "own certificate that has expired": "it does not accept our certificate",
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_each_mistake_is_one_sentence_from_a_command_and_a_worker(
+    broker, tmp_path, prefix, hb, dubious, case
+):
+    with mistaken(case, broker, tmp_path, dubious) as settings:
+        file = written(tmp_path, prefix.strip("."), settings, "mistaken")
+        said = hb("status", "--settings", file)
+        with pytest.raises(BrokerError) as caught:
+            asyncio.run(Worker(load_settings(file, environ={})).run())
+    sentence = str(caught.value)
+    assert MISTAKES[case] in sentence
+    assert "\n" not in sentence
+    assert "guess" not in sentence
+    assert said.code == 4
+    assert " ".join(said.err.split()) == f"hb: {sentence}"

@@ -23,6 +23,7 @@ from pipeline_kit import (
     publish,
     settings,
 )
+from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from agents.monitor.metrics_page import ALL
@@ -79,7 +80,7 @@ class Worker:
 
 @contextlib.contextmanager
 def workers(file, *names):
-    """Start workers; whoever still runs at the end is stopped."""
+    """Start workers; those still running at the end are stopped."""
     running = {}
     try:
         with ThreadPoolExecutor() as pool:
@@ -119,10 +120,21 @@ def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path
             assert check.values == len(first) > 60
         assert report.findings.tables["metrics of the state"].values == len(first)
         text = fetched(pages[0])
+        open_metrics(pages[0])
     lint(text)
     served = {metric.name for metric in text_string_to_metric_families(text)}
     assert served == {spec.name.removesuffix("_total") for spec in ALL}
     planted(hb, file, text)
+
+
+def open_metrics(page):
+    """Whoever asks for OpenMetrics gets it, with the same metrics as everybody else."""
+    wanted = "application/openmetrics-text; version=1.0.0"
+    request = urllib.request.Request(page, headers={"Accept": wanted})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert answer.headers["Content-Type"].startswith(wanted)
+        families = openmetrics.text_string_to_metric_families(answer.read().decode())
+    assert {metric.name for metric in families} == {s.name.removesuffix("_total") for s in ALL}
 
 
 def await_figures(page, wanted):

@@ -1,4 +1,4 @@
-"""What a stranger may write: it is read or goes to the dead letters, and patients go on."""
+"""What others may write: it is read or goes to the dead letters; patients are diagnosed."""
 
 import dataclasses
 import hashlib
@@ -125,7 +125,7 @@ class Growing(Counting):
         ({"row": 2 << 20}, "hb topics check --alter"),  # this changelog is not as declared
     ],
 )
-async def test_what_cannot_be_written_stops_its_task_with_a_sentence(
+async def test_what_cannot_be_written_stops_its_task_with_a_message(
     broker_address, prefix, tmp_path, asked, reason
 ):
     conf = engine_kit.config(broker_address, prefix, tmp_path)

@@ -47,7 +47,7 @@ async def test_a_silent_learner_does_not_hold_up_the_diagnosis(build):
         assert all(d["weights"]["b"] == 0 for d in found)
         await label(config, ids, truth)
         await await_count(config, topics.feedback("a"), 20)
-        # What it says after the diagnosis and after the label counts no more.
+        # What it says after the diagnosis and after the label no longer counts.
     assert await read(config, topics.feedback("b")) == []
 
 
@@ -124,7 +124,7 @@ async def test_a_poison_storm_harms_nobody(build):
 
 
 async def test_records_of_our_own_topics_are_not_trusted_either(build):
-    """Feedback about cubes that are not, and log-odds of the wrong length, harm nobody."""
+    """Feedback about cubes that do not exist, and log-odds of the wrong length, do no harm."""
     config, topics = await build()
     ids, features, truth = patients(30)
     feedback = {"v": 1, "id": "q", "label": "benign", "predicted": "benign", "rule": "benign"}

@@ -117,11 +117,13 @@ async def pages(address: str) -> bytes:
 def said(folder: Path, *arguments: str) -> bytes:
     """Return what a command prints, on both channels."""
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments, "--settings", str(folder / "ensemble.toml"),
+        [sys.executable, "-c", "from cli.main import main; main()", *arguments,
+         "--settings", str(folder / "ensemble.toml"),
          *(part for each in CONTEXTUAL for part in ("--set", each))],
         capture_output=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert done.stdout
     return done.stdout + done.stderr
 
 

@@ -115,7 +115,7 @@ async def until_answered(asked: Prometheus, ensemble: str, seconds: float = PATI
     deadline = time.monotonic() + seconds
     while missing := await unanswered(asked, ensemble):
         assert time.monotonic() < deadline, missing
-        await asyncio.sleep(0.5)  # Prometheus tells nobody that it has scraped
+        await asyncio.sleep(0.5)  # Prometheus does not announce that it has scraped
 
 
 async def value(asked: Prometheus, query: str):

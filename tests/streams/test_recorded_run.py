@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> dict[str, Any]:
     read = json.loads((folder / kit.EXPECTED).read_text())
-    # The counts of FNR control, which miss targets have replaced: kept, and of no more use.
+    # The counts of FNR control, which miss targets have replaced: kept, but no longer used.
     del read["said"]["first"]["audit"]["tables"]["ensemble fusion_fnr_control"]
     for name in kit.ENSEMBLES:
         # What was decided then does not say how late its labels were: no bound holds for it.
@@ -154,7 +154,7 @@ def check_tables(recorded: dict[str, Any], now: dict[str, Any], place: str) -> N
     assert after.items() >= before.items(), place
 
 
-def test_a_worker_goes_on_where_a_killed_one_was(folder, expected, address, exact):
+def test_a_worker_continues_where_a_killed_one_stopped(folder, expected, address, exact):
     """Only patients who came after the kill are predicted; what waited is there for its label."""
     hb = kit.Commands(folder, address, "first")
     learners = LEARNERS["first"]

@@ -55,5 +55,5 @@ def test_unchanged_settings_agree_with_what_was_live(broker_address, prefix, tmp
     assert other["replay"]["rates"]["a"] == figures["replay"]["rates"]["a"]
     run = hb("replay", "--settings", file, "--set", "defaults.exploration=1.0")
     assert run.code == 0
-    assert "diagnoses as they were live: 100.0 % unchanged, " in run.out
+    assert "diagnoses that agree with the live ones: 100.0 % unchanged, " in run.out
     assert "ensemble" in run.out

@@ -1,8 +1,11 @@
 """Encrypted and authenticated connections, against a broker that demands them."""
 
+import asyncio
 import ssl
+import tomllib
 from pathlib import Path
 
+import orjson
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import TopicAuthorizationFailedError
@@ -12,14 +15,32 @@ from cryptography.hazmat.primitives import serialization as s
 from settings.errors import BrokerError, SettingsError
 from settings.sections.base import Secret
 from settings.sections.broker import BrokerSettings, SecuritySettings
+from streams.broker import USER
+from streams.broker.reaper import temporary_broker
+from streams.engine import AgentSpec, EngineConfig
+from streams.engine.state import CountsTable, EntriesTable
+from streams.faust.app import create_app
 from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, await_broker, explained
 from streams.kafka.security import client_arguments, protection
 from streams.kafka.topics import Topic
+from tests.cli_runs import Hb
+from tests.streams.app_kit import worker
+from tests.streams.engine_kit import CELLS, PATIENCE, Counting, done, ids, until
+from tests.streams.settings_kit import settings as app_settings
+
+RECORDS = 2_000
+
+
+@pytest.fixture(scope="module")
+def secure_broker():
+    """A broker with TLS and passwords, where `hb` may do everything and `guest` nothing."""
+    with temporary_broker(users=(USER, "guest"), short_lived=True) as broker:
+        yield broker
 
 
 def changed(settings, bootstrap=None, **changes):
-    """Return settings with other security, validated anew."""
+    """Return settings with other security, validated again."""
     values = {**settings.security.model_dump(exclude_none=True), **changes}
     kept = {key: value for key, value in values.items() if value is not None}
     return BrokerSettings(
@@ -100,7 +121,9 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-async def test_each_mistake_is_said_in_one_sentence(secure_broker, broker_address, tmp_path, case):
+async def test_each_mistake_is_explained_in_one_sentence(
+    secure_broker, broker_address, tmp_path, case
+):
     settings, said = wrong_settings(secure_broker, broker_address, tmp_path)[case]
     with pytest.raises(BrokerError, match=said) as caught:
         await await_broker(settings, 0.6)
@@ -115,7 +138,7 @@ async def test_a_wrong_password_is_not_tried_again_and_again(secure_broker, tmp_
         await await_broker(settings, 3600)
 
 
-async def test_who_has_no_rights_is_told_so(secure_broker, prefix):
+async def test_a_user_without_rights_is_told(secure_broker, prefix):
     guest = secure_broker.settings("guest")
     await await_broker(guest)
     with pytest.raises(BrokerError, match=r"does not let guest do this \(TopicAuthorization"):
@@ -192,3 +215,73 @@ def test_an_error_of_the_client_becomes_one_sentence():
         "the broker at 127.0.0.1:1 does not let this client do this"
         " (TopicAuthorizationFailedError); see hb acls"
     )
+
+
+async def test_a_wrong_password_ends_the_start_at_once(secure_broker, tmp_path):
+    file = tmp_path / "password"
+    file.write_text("not this one")
+    good = secure_broker.settings()
+    wrong = good.security.model_copy(update={"password": Secret(file=file)})
+    made = app_settings(state=tmp_path)
+    app = create_app(
+        made.model_copy(update={"broker": good.model_copy(update={"security": wrong})})
+    )
+    app.finalize()
+    with pytest.raises(BrokerError, match="does not accept the user name and password"):
+        await asyncio.wait_for(app._await_broker(app.reach), PATIENCE)
+    # aiokafka closes the refused connection in its own time, without a way to wait for it.
+    await asyncio.sleep(0.2)
+
+
+def test_a_secure_one_says_what_a_settings_file_needs(secure_broker, monkeypatch, capsys):
+    hb = Hb(monkeypatch, capsys)
+    shown = hb("broker", "status", "--data", secure_broker.data, "--json").json["settings"]
+    sections = [tomllib.loads(text)["broker"] for text in shown]
+    assert [section["security"]["protocol"] for section in sections] == ["sasl_ssl", "ssl"]
+    assert BrokerSettings.model_validate(sections[0]) == secure_broker.settings()
+    assert BrokerSettings.model_validate(sections[1]) == secure_broker.certificate_settings()
+    printed = hb("broker", "up", "--data", secure_broker.data).out
+    assert all(text.strip() in printed for text in shown)
+
+
+def counting(name, source, sink):
+    return AgentSpec(
+        name,
+        (source,),
+        lambda: [CountsTable("counts", 1, cells=CELLS), EntriesTable("seen")],
+        lambda context: Counting(context, sink),
+    )
+
+
+async def read(client, topic, count):
+    consumer = AIOKafkaConsumer(
+        topic, **client, auto_offset_reset="earliest", isolation_level="read_committed"
+    )
+    async with consumer:
+        return [(await consumer.getone()).value for _ in range(count)]
+
+
+async def test_two_agents_in_a_row_on_a_secure_broker(secure_broker, prefix, tmp_path):
+    settings = secure_broker.settings()
+    client = client_arguments(settings)
+    client.pop("request_timeout_ms")
+    config = EngineConfig(prefix.rstrip("."), prefix, client, tmp_path, f"{prefix}deadletter")
+    agents = [
+        counting("first", f"{prefix}in", f"{prefix}middle"),
+        counting("second", f"{prefix}middle", f"{prefix}out"),
+    ]
+    logs = [config.changelog(each.name) for each in agents]
+    logs += [config.shared_changelog(each.name) for each in agents]
+    names = [f"{prefix}{name}" for name in ("in", "middle", "out", "deadletter")]
+    async with admin_client(settings) as admin:
+        compact = {"cleanup.policy": "compact"}
+        await create(admin, [Topic(name, 1, 1) for name in names])
+        await create(admin, [Topic(name, 1, 1, compact) for name in logs])
+    async with AIOKafkaProducer(**client, linger_ms=5) as producer:
+        for value in [*ids(range(RECORDS)), b"not JSON"]:
+            await producer.send(f"{prefix}in", value)
+    async with worker(config, *agents) as app:
+        await until(lambda: done(app.engine, 2 * RECORDS + 1))
+    out = [orjson.loads(value)["id"] for value in await read(client, f"{prefix}out", RECORDS)]
+    assert out == list(range(RECORDS))
+    assert await read(client, f"{prefix}deadletter", 1) == [b"not JSON"]

@@ -204,9 +204,33 @@ def test_what_was_deleted_is_in_no_file_after_a_scrub(tmp_path):
         store.scrub()
         write(store, {"features": [(b"patient", None)]})
         store.scrub()
-        files = [file.read_bytes() for file in folder.iterdir() if file.is_file()]
-        assert not [file for file in files if b"planted-value" in file]
+        assert not named(folder, b"planted-value", b"patient")
         assert store.get("pending", b"z") == b"kept"
-    with Store(folder, ["features", "pending"]) as store:
-        assert not [file for file in folder.iterdir() if b"patient" in file.read_bytes()]
-        assert store.get("pending", b"z") == b"kept"
+
+
+def named(folder, *needles):
+    """Return the files that hold one of some byte strings."""
+    files = [file for file in folder.iterdir() if file.is_file()]
+    return [file for file in files if any(needle in file.read_bytes() for needle in needles)]
+
+
+def test_an_erasure_calls_for_a_scrub_until_it_is_done(tmp_path):
+    """Whether the worker has been killed before it, or has restored the state meanwhile."""
+    folder, tables = tmp_path / "store", ["features", "erased"]
+    with Store(folder, tables, ["erased"]) as store:
+        write(store, {"features": [(b"patient", b"planted-value")]})
+        assert not store.unscrubbed
+        store.scrub()  # so that the value is in a file of its own
+        write(store, {"features": [(b"patient", None)], "erased": [(b"digest", b"1")]})
+        assert store.unscrubbed
+    with Store(folder, tables, ["erased"]) as store:
+        assert store.unscrubbed
+        assert named(folder, b"planted-value")
+        store.scrub()
+        assert not named(folder, b"planted-value", b"patient")
+        assert not store.unscrubbed
+        write(store, {"features": [(b"other", b"value")], "erased": []})
+        assert not store.unscrubbed
+    with Store(folder, tables, ["erased"]) as store:
+        assert not store.unscrubbed
+        assert store.get("erased", b"digest") == b"1"

@@ -126,7 +126,7 @@ def read_all(parent):
 
 
 def test_a_damaged_block_is_not_taken_for_a_lock(written, tmp_path, caplog):
-    """RocksDB says "block checksum mismatch"; that is no word about who holds the folder."""
+    """RocksDB says "block checksum mismatch"; that says nothing about who holds the folder."""
     shutil.copytree(written, tmp_path / "0")
     for table in (tmp_path / "0").glob("*.sst"):
         content = table.read_bytes()
@@ -135,7 +135,7 @@ def test_a_damaged_block_is_not_taken_for_a_lock(written, tmp_path, caplog):
         assert store.folder.name == "0"
         assert store.offsets == {}
     assert "is damaged" in caplog.text
-    assert "the state is restored from the changelogs" in caplog.text
+    assert "the state is being restored from the changelogs" in caplog.text
 
 
 def test_a_read_that_meets_damage_sets_the_folder_aside(tmp_path):
@@ -213,6 +213,6 @@ async def test_damage_under_a_running_task_ends_its_session_only(
             await produce(broker_address, prefix + "in", ids(range(3_000)))
             await until(lambda: done(group, 6_000))
             assert group.statuses()[0].reopenings >= 1
-    assert "the state is restored from the changelogs" in caplog.text
+    assert "the state is being restored from the changelogs" in caplog.text
     answers = [orjson.loads(r.value) for r in await committed(broker_address, prefix + "out")]
     assert Counter(answer["before"] for answer in answers) == {0: 3_000, 1: 3_000}

@@ -40,7 +40,7 @@ async def prepare(address, prefix, folder, records=100):
     return conf, agent
 
 
-async def make_anew(address, topic):
+async def recreate(address, topic):
     """Delete a topic, create one of the same name, and wait until brokers tell the two apart."""
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
@@ -55,13 +55,13 @@ async def make_anew(address, topic):
                 if all(not code for _, code, *_ in answer.topic_errors):
                     break
                 await asyncio.sleep(0.05)  # the old one is not gone yet
-            while not await known_anew(admin, topic, before):  # noqa: ASYNC110
+            while not await known_again(admin, topic, before):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)  # a broker hears of it after its controller
     finally:
         await admin.close()
 
 
-async def known_anew(admin, topic, before):
+async def known_again(admin, topic, before):
     try:
         return await topic_ids(admin, [topic]) != before
     except BrokerError:  # neither the old one nor the new one
@@ -80,14 +80,14 @@ def content(folder):
         return dict(store.items("seen")), store.offsets, store.positions
 
 
-async def test_a_changelog_made_anew_is_refused_and_the_folder_stays(
+async def test_a_recreated_changelog_is_refused_and_the_folder_stays(
     broker_address, prefix, tmp_path
 ):
     conf, agent = await prepare(broker_address, prefix, tmp_path)
     folder = conf.state_folder("count", 0) / "0"
     before = content(folder)
     assert len(before[0]) == 100
-    await make_anew(broker_address, conf.changelog("count"))
+    await recreate(broker_address, conf.changelog("count"))
     reason = await refusal(conf, agent)
     assert f"the changelog {conf.changelog('count')} was recreated" in reason
     assert "move the state folder away" in reason
@@ -99,13 +99,11 @@ async def test_a_changelog_made_anew_is_refused_and_the_folder_stays(
     assert "it was recreated" in await refusal(conf, agent)
 
 
-async def test_a_shared_changelog_or_an_input_made_anew_is_refused(
-    broker_address, prefix, tmp_path
-):
+async def test_a_recreated_shared_changelog_or_input_is_refused(broker_address, prefix, tmp_path):
     conf, agent = await prepare(broker_address, prefix, tmp_path / "a")
     bare = config(broker_address, prefix, tmp_path / "empty")
     for topic in (prefix + "in", conf.shared_changelog("count")):
-        await make_anew(broker_address, topic)
+        await recreate(broker_address, topic)
         await produce(broker_address, prefix + "in", ids(range(5_000, 5_200)))
         for settings in (conf, bare):
             reason = await refusal(settings, agent)
@@ -115,12 +113,12 @@ async def test_a_shared_changelog_or_an_input_made_anew_is_refused(
     assert len(await committed(broker_address, prefix + "out")) == 100
 
 
-async def test_an_input_made_anew_under_a_running_task_stops_it(broker_address, prefix, tmp_path):
+async def test_an_input_recreated_under_a_running_task_stops_it(broker_address, prefix, tmp_path):
     conf, agent = await prepare(broker_address, prefix, tmp_path)
     watchful = dataclasses.replace(conf, topics_every=0.1)
     async with running(watchful, agent) as group:
         await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
-        await make_anew(broker_address, prefix + "in")
+        await recreate(broker_address, prefix + "in")
         await until(lambda: group.statuses()[0].phase is Phase.FAILED)
         assert f"{prefix}in was recreated" in group.statuses()[0].reason
         assert "up to 100" in group.statuses()[0].reason
@@ -214,7 +212,7 @@ async def test_state_of_another_ensemble_or_of_other_settings_is_refused(
         assert "labels" not in reason
         reason = await refusal(dataclasses.replace(here, app="rival"), agent)
         assert f"belongs to the ensemble {conf.app}, and these settings are called rival" in reason
-    # More to mean than before is no contradiction.
+    # A setting that was not stored before is no contradiction.
     more = dataclasses.replace(plain, meaning={**agent.meaning, "ensemble.fnr_control": "new"})
     async with running(conf, more) as group:
         await until(lambda: group.statuses()[0].phase is Phase.RUNNING)

@@ -83,7 +83,7 @@ async def test_positions_beyond_the_input_are_refused(broker_address, prefix, tm
     ("shared", "key", "value"),
     [(False, META_KEY, b"[]"), (False, b"\xff/patient", b"1"), (True, b"counts/short", b"1")],
 )
-async def test_what_somebody_else_wrote_to_a_changelog_stops_the_task_with_a_sentence(
+async def test_a_changelog_written_by_another_program_stops_the_task_with_a_message(
     broker_address, prefix, tmp_path, shared, key, value
 ):
     conf, agent = await prepare(broker_address, prefix, tmp_path)
@@ -92,7 +92,7 @@ async def test_what_somebody_else_wrote_to_a_changelog_stops_the_task_with_a_sen
         await producer.send_and_wait(topic, value, key, partition=0)
     async with running(conf, agent) as group:
         await until(lambda: group.statuses()[0].phase is Phase.FAILED)
-        assert "somebody else has written to it" in group.statuses()[0].reason
+        assert "another program has written to it" in group.statuses()[0].reason
 
 
 async def _meta(address, conf):

@@ -50,7 +50,7 @@ def records(address, topic):
     return [orjson.loads(each.value) for each in asyncio.run(committed(address, topic))]
 
 
-def test_nobody_works(hb, tmp_path, broker_address, prefix, monkeypatch):
+def test_no_worker_runs(hb, tmp_path, broker_address, prefix, monkeypatch):
     ensemble(tmp_path, broker_address, prefix.strip("."), partitions=3)
     monkeypatch.chdir(tmp_path)
     file, _ = patients(tmp_path, 30)
@@ -66,12 +66,12 @@ def test_nobody_works(hb, tmp_path, broker_address, prefix, monkeypatch):
     assert hb("status", "--watch", "--json").code == 2
 
 
-def test_missing_topics_are_told(hb, tmp_path, broker_address, monkeypatch):
+def test_missing_topics_are_named(hb, tmp_path, broker_address, monkeypatch):
     ensemble(tmp_path, broker_address, "there")
     monkeypatch.chdir(tmp_path)
     run = hb("status", "--set", "topics.prefix=nowhere.")
     assert run.code == 4
-    assert "is missing; make it with: hb topics create" in run.err
+    assert "is missing; create it with: hb topics create" in run.err
 
 
 @pytest.mark.parametrize("context", [False, True])
@@ -140,7 +140,7 @@ def test_state_is_found_however_far_back_it_is(tmp_path, broker_address, prefix)
 
     async def write(*records):
         async with Sender(settings, [topic]) as sender:
-            for batch in sender._batches(iter(records), 0):
+            for batch in sender._batches(iter(records), 0, []):
                 await sender._hand_over(batch, topic, 0)
             await sender.flush()
 
@@ -159,7 +159,7 @@ def test_state_is_found_however_far_back_it_is(tmp_path, broker_address, prefix)
     asyncio.run(run())
 
 
-async def test_topics_that_are_made_anew_are_read_anew(tmp_path, broker_address, prefix):
+async def test_recreated_topics_are_read_again(tmp_path, broker_address, prefix):
     settings = load_settings(write_settings(tmp_path, broker_address, prefix.strip(".")))
     names = [topic.name for topic in declared(settings)]
     shared = Topics.of(settings).shared("ensemble")
@@ -173,7 +173,7 @@ async def test_topics_that_are_made_anew_are_read_anew(tmp_path, broker_address,
         async with admin_client(settings.broker) as admin:
             await create(admin, declared(settings))
         async with Sender(settings, [shared]) as sender:
-            for batch in sender._batches(iter([(key, totals(settled).tobytes())] * times), 0):
+            for batch in sender._batches(iter([(key, totals(settled).tobytes())] * times), 0, []):
                 await sender._hand_over(batch, shared, 0)
             await sender.flush()
 
@@ -183,6 +183,6 @@ async def test_topics_that_are_made_anew_are_read_anew(tmp_path, broker_address,
         async with admin_client(settings.broker) as admin:
             await admin.delete_topics(names)
             while set(names) & {t["topic"] for t in await admin.describe_topics()}:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)  # a broker tells nobody that a topic is gone
+                await asyncio.sleep(0.05)  # a broker does not announce that a topic is gone
         await written(settled=3, times=2)
         assert (await watch.refresh(0)).counts["settled"] == 3

@@ -109,7 +109,7 @@ def test_workers_end_with_their_supervisor_and_a_second_one_is_refused(file):
             timeout=WITHIN,
         )
         assert second.returncode == 3
-        assert f"process {first.process.pid} runs the workers" in second.stderr
+        assert f"process {first.process.pid} already runs the workers" in second.stderr
         assert [worker for worker in workers if not alive(worker)] == []
         first.process.kill()
         until(lambda: not first.workers(), first)
@@ -130,7 +130,7 @@ def hb(file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_runs_is_logged_can_be_looked_at_and_stopped_from_elsewhere(file):
     assert "hb up writes it" in hb(file, "logs").stderr
-    assert hb(file, "down").stdout.startswith("workers: hb up was not running here")
+    assert hb(file, "down").stdout.startswith("workers: hb up is not running here")
     with running(file) as up:
         up.await_running()
         page = hb(file, "console", "--address").stdout.strip()

@@ -1,4 +1,4 @@
-"""What a worker knows to be wrong with its tasks is known to whoever looks at the system."""
+"""What a worker knows to be wrong with its tasks is shown wherever the system is shown."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ async def eventually(config, cause):
     return verdict
 
 
-async def test_a_failed_task_is_named_to_all_until_it_is_well(
+async def test_a_failed_task_is_named_everywhere_until_it_is_well(
     broker_address, prefix, tmp_path, monkeypatch
 ):
     config = settings(tmp_path, broker_address, prefix.strip("."))

@@ -81,7 +81,7 @@ async def test_transactions_grow_with_the_load_and_stay_bounded(broker_address, 
     assert 20_000 / 3_500 <= commits <= 40
 
 
-async def test_a_reopened_task_goes_on_where_it_was(broker_address, prefix, tmp_path):
+async def test_a_reopened_task_continues_where_it_was(broker_address, prefix, tmp_path):
     conf, agent = await prepare(broker_address, prefix, tmp_path, ids(range(100)))
     async with running(conf, agent) as group:
         await until(lambda: done(group, 100))

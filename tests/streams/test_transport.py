@@ -242,7 +242,7 @@ async def remove_records(address, topic, partition, before):
     await admin.close()
 
 
-async def test_what_retention_removed_before_it_was_read_is_told_and_passed(
+async def test_what_retention_removed_before_it_was_read_is_reported_and_skipped(
     broker_address, prefix, tmp_path, caplog
 ):
     """Before the first open, between two opens, and while the worker runs."""
@@ -327,7 +327,7 @@ async def group_offsets(address, conf):
     return {tp: found.offset for tp, found in offsets.items()}
 
 
-async def test_no_offsets_are_shown_while_the_group_is_shared_out_anew(
+async def test_no_offsets_are_shown_while_the_group_rebalances(
     broker_address, prefix, tmp_path, monkeypatch
 ):
     """They would wait behind the joining, come too late, and cost the worker its place."""

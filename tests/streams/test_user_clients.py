@@ -137,11 +137,13 @@ async def test_calls_at_the_same_time_share_one_connection(file, monkeypatch):
     assert len(opened) == 1
 
 
-async def test_topics_that_are_missing_or_cut_otherwise_are_told(file, tmp_path, broker_address):
+async def test_topics_that_are_missing_or_partitioned_differently_are_reported(
+    file, tmp_path, broker_address
+):
     other = tmp_path / "other"
     other.mkdir()
     nowhere = write_settings(other, broker_address, "nowhere")
-    with pytest.raises(BrokerError, match=r"topic nowhere.* is missing; make it with: hb topics"):
+    with pytest.raises(BrokerError, match=r"topic nowhere.* is missing; create it with: hb topics"):
         async with Publisher(nowhere):
             pass
     with pytest.raises(BrokerError, match=r"topic nowhere.diagnoses is missing"):
@@ -188,13 +190,22 @@ async def test_many_patients_at_once(live):
     assert [each.id for each in found] == names
 
 
-async def test_many_patients_in_one_call(live):
+async def test_many_patients_in_one_call_and_their_traces(live, broker_address):
     rows = [{**PATIENT, "radius": 5.0 + i} for i in range(1100)]
+    names = [f"many{i}" for i in range(len(rows))]
+    many, one = (f"00-{digit * 32}-00f067aa0ba902b7-01" for digit in "12")
     async with AsyncClient(live) as client:
-        found = await client.diagnose_many(rows, ids=[f"many{i}" for i in range(len(rows))])
-        assert [each.id for each in found] == [f"many{i}" for i in range(len(rows))]
-        assert (await client.diagnose(PATIENT, id="one")).id == "one"
+        found = await client.diagnose_many(rows, ids=names, traceparent=many)
+        assert [each.id for each in found] == names
+        assert (await client.diagnose(PATIENT, id="one", traceparent=one)).id == "one"
+        assert (await client.diagnose(PATIENT, id="none", traceparent="Anna")).id == "none"
         assert await client.diagnose_many([]) == []
+    topics = Topics.of(load_settings(live))
+    for topic in (topics.predictions, topics.diagnoses):
+        headers = {record.key: record.headers for record in await committed(broker_address, topic)}
+        assert {headers[name.encode()] for name in names} == {(("traceparent", many.encode()),)}
+        assert headers[b"one"] == (("traceparent", one.encode()),)
+        assert headers[b"none"] == ()
 
 
 async def test_of_many_patients_all_are_published_or_none(file, broker_address):
@@ -235,7 +246,7 @@ def test_the_examples_of_the_docs(live, monkeypatch):
     assert runner.run(examples).failed == 0
 
 
-async def test_an_earlier_patients_diagnosis_is_no_answer_to_a_reused_id(live, broker_address):
+async def test_an_earlier_patients_diagnosis_does_not_answer_a_reused_id(live, broker_address):
     async with Publisher(live) as publisher, Diagnoses(live) as diagnoses:
         topic = Topics.of(publisher.settings).diagnoses
         first = await publisher.publish(PATIENT, id="reused")
@@ -245,7 +256,7 @@ async def test_an_earlier_patients_diagnosis_is_no_answer_to_a_reused_id(live, b
         assert await diagnoses.of(first) == told
         with pytest.raises(ReusedIdError, match="an earlier patient had the same id"):
             await diagnoses.of(second, timeout=2.0)
-        # What is no diagnosis on the topic stops nobody who waits.
+        # A record on the topic that is not a diagnosis does not disturb those who wait.
         await produce(broker_address, topic, [b"no diagnosis", None])
         assert (await diagnoses.of(await publisher.publish(PATIENT))).label
         assert diagnoses.unreadable == 2

@@ -35,7 +35,7 @@ def hb(monkeypatch, capsys):
 
 @pytest.fixture
 def here(tmp_path, broker_address, prefix, monkeypatch):
-    """A folder with the settings of an ensemble that nobody works for."""
+    """A folder with the settings of an ensemble without workers."""
     ensemble(tmp_path, broker_address, prefix.strip("."))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -160,7 +160,7 @@ def test_patients_come_at_the_wanted_rate_and_labels_later(hb, here, broker_addr
         return {r.key: r.timestamp for r in records(broker_address, topic)}
 
     came, told = times(topics().instances("imaging")), times(topics().labels)
-    # Nobody comes before his turn, however busy the machine is; a stamp is cut to milliseconds.
+    # No one comes early, however busy the machine is; a timestamp is cut to milliseconds.
     early = [key for key, at in came.items() if at + 1 < 1000 * (began + int(key[1:]) / 40)]
     assert early == []
     delays = [told[key] - came[key] for key in came]
@@ -203,7 +203,7 @@ def test_a_bad_row_is_named_without_its_value(hb, here, broker_address, change, 
         (["bad.jsonl"], 3, "bad.jsonl:2: expected one JSON object"),
     ],
 )
-def test_what_cannot_be_produced_is_told(hb, here, arguments, code, message):
+def test_what_cannot_be_published_is_reported(hb, here, arguments, code, message):
     write_csv(here, rows(3))
     write_csv(here, [[1, 2]], "short.csv", ["radius", "texture"])
     (here / "bad.jsonl").write_text('{"radius": 1}\n[1]\n')
@@ -216,11 +216,11 @@ def test_a_file_without_labels_is_taken_as_it_is(hb, here):
     file = write_csv(here, [row[:5] for row in rows(3)], header=HEADER[:5])
     run = hb("produce", file)
     assert run.code == 0
-    assert "has no labels: none are published" in run.err
+    assert "has no labels, so none are published" in run.err
     assert "has no labels" in hb("produce", file, "--label-delay", "5s").err
 
 
-def test_ctrl_c_says_what_was_published_and_how_to_go_on(hb, here, broker_address):
+def test_ctrl_c_reports_what_was_published_and_how_to_continue(hb, here, broker_address):
     write_csv(here, rows(900))
     # So slowly that it is at work for minutes.
     process = start("produce", "patients.csv", "--rate", 5, "--label-delay", "1h")
@@ -231,7 +231,7 @@ def test_ctrl_c_says_what_was_published_and_how_to_go_on(hb, here, broker_addres
     assert process.returncode == 130
     said = re.fullmatch(
         r"interrupted: (\d+) patients, 0 labels.*\n  (\d+) labels were still waiting and were not"
-        r" published\n  to go on, and to publish the labels again: hb (produce .*)\n",
+        r" published\n  to continue, and to publish the labels again: hb (produce .*)\n",
         out,
     )
     assert said
@@ -329,7 +329,7 @@ def test_dead_letters_are_counted_exported_corrected_and_sent_again(hb, live):
     file = live / "dead.jsonl"
     assert hb("deadletters", "--export", file, "--json").json["exported"] == before + 3
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "exists already" in hb("deadletters", "--export", file).err
+    assert "already exists" in hb("deadletters", "--export", file).err
     lines = [orjson.loads(line) for line in file.read_bytes().splitlines()]
     mine = next(each for each in lines if isinstance(each.get("value"), dict))
     assert mine["value"] == bad
@@ -352,12 +352,15 @@ def test_dead_letters_are_counted_exported_corrected_and_sent_again(hb, live):
     ("line", "message"),
     [
         ("{}", "dead.jsonl:1: expected a JSON object with topic and value"),
-        ('{"topic": "else", "value": {}}', "dead.jsonl:1: topic: only these can be sent again"),
+        (
+            '{"topic": "else", "value": {}}',
+            "dead.jsonl:1: topic: only records for these topics can be sent again",
+        ),
         ('{"topic": "LABELS", "value": {"v": 1}}', "dead.jsonl:1: missing_field: id"),
         ('{"topic": "LABELS", "value": "no json"}', "dead.jsonl:1: malformed"),
     ],
 )
-def test_what_cannot_be_sent_again_is_told(hb, here, line, message):
+def test_what_cannot_be_sent_again_is_reported(hb, here, line, message):
     (here / "dead.jsonl").write_text(line.replace("LABELS", topics().labels))
     run = hb("deadletters", "--replay", "dead.jsonl")
     assert run.code == 3

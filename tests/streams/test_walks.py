@@ -15,7 +15,7 @@ PATIENTS = 60
 
 def test_the_newcomers_walk(tmp_path):
     terminal = Terminal(tmp_path, "newcomer", XDG_DATA_HOME=str(tmp_path / "data"))
-    assert re.search(r"Start here.*\n.*demo .*See it work", terminal.hb("--help"))
+    assert re.search(r"Start here.*\n.*demo .*Watch it work", terminal.hb("--help"))
     assert "--pace" in terminal.hb("demo", "--help")
     with terminal.running("demo", "--patients", "40") as demo:
         page = demo.await_text(r"console at (http://[\d.:]+)")

@@ -54,7 +54,7 @@ def computes(path):
                for figure in FIGURES)  # fmt: skip
 
 
-def test_nobody_computes_a_bound_or_an_interval_on_his_own():
+def test_no_other_module_computes_a_bound_or_an_interval():
     found = {str(path.relative_to(ROOT)) for path in SOURCES if computes(path)}
     own = {name for name in found if name.startswith(("learners/theory/", "learners/fusion/"))}
     confidence = {name for name in found if name.startswith("experiments/confidence")}
@@ -148,7 +148,7 @@ def test_every_figure_that_is_shown_is_listed():
         ("agents/monitor/console/learner_details.py", "rule_interval"),
         ("agents/monitor/console/learner_details.py", "share_interval"),
         ("audit/replay/score.py", "regret_bound"),
-        ("audit/replay/replay.py", "regret_bound"),
+        ("audit/replay/player.py", "regret_bound"),
         ("cli/plan_bounds.py", "why_no_local_bound"),
         ("cli/plan_bounds.py", "planned_regret_bound"),
     ],

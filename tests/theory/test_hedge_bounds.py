@@ -133,7 +133,7 @@ def test_the_small_loss_rate_pays_when_an_expert_hardly_errs():
     [(one_is_bad, 0.0), (hit_the_heaviest, 1e6)],
     ids=["no rate", "follow the leader"],
 )
-def test_the_bound_is_no_empty_promise(adversary, eta_scale):
+def test_the_bound_is_not_vacuous(adversary, eta_scale):
     """Without a rate, or with far too large a one, such sequences break the bound."""
     hedge = Hedge(3, 2, cubes=RUNS, eta_scale=eta_scale)
     *_, (t, regret, _) = play(hedge, [adversary], 3)

@@ -54,7 +54,7 @@ def objection(headers: Any, served: str, names: Collection[str] = ()) -> str | N
     if not is_local(name) and name not in names:
         if is_local(served):
             return "this worker serves its own machine only: use localhost or 127.0.0.1"
-        # An address of numbers is no name that another site could have pointed here.
+        # A numeric address is not a name that another site could have pointed here.
         if not _is_address(name) and name not in (served, socket.gethostname().lower()):
             return "this worker is not called so: use its address, or list the name in web_names"
     origin = headers.get("Origin")

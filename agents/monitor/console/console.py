@@ -115,8 +115,8 @@ class Console:
         if before is None:
             return
         counted = {"left": len(before - now), "joined": len(now - before)}
-        said = [f"{n} worker{'s' if n > 1 else ''} {what}" for what, n in counted.items() if n]
-        self.history.mark(_millis(overview), "workers", ", ".join(said))
+        changes = [f"{n} worker{'s' if n > 1 else ''} {what}" for what, n in counted.items() if n]
+        self.history.mark(_millis(overview), "workers", ", ".join(changes))
 
     async def _keep(self) -> None:
         while True:
@@ -141,8 +141,8 @@ class Console:
                 await self._newest.read(overview, self._watch.own)
             except NotAllowedError:
                 self._reads_records = False  # the page goes without what this worker may not read
-            for made in reversed(self._newest.latest):
-                self.diagnoses.show(made)
+            for diagnosis in reversed(self._newest.latest):
+                self.diagnoses.show(diagnosis)
 
     async def _try(self, read: Callable[[], Awaitable[None]]) -> None:
         """Read; an error is kept, and shown on the page."""

@@ -2,7 +2,7 @@
 
 The file holds what the curves show and nothing else: rates, weights and counts of the whole
 ensemble, no patient and no label of one. It is bounded like the curves, is written every few
-seconds at most and only if they have moved, and may be deleted at any time: then they begin anew.
+seconds at most and only if they have moved, and may be deleted at any time: then they start again.
 It belongs to the machine. Workers that share a state folder share it, and as all of them see the
 same system, it does not matter which of them wrote last.
 
@@ -45,7 +45,7 @@ class CurvesFile:
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError) as error:
-            _log.warning("the curves of %s cannot be read and begin anew: %s", self._file, error)
+            _log.warning("cannot read the curves in %s, starting new ones: %s", self._file, error)
             return
         changed = _changed(kept["settings"], _digests(self._settings))
         if changed:
@@ -71,7 +71,7 @@ class CurvesFile:
             fresh.write_bytes(orjson.dumps(kept))
             fresh.replace(self._file)
         except OSError as error:
-            _log.warning("the curves cannot be kept at %s: %s", self._file, error)
+            _log.warning("cannot save the curves in %s: %s", self._file, error)
         self._written = version
 
     @property

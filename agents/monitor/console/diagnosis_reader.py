@@ -58,11 +58,11 @@ class DiagnosisReader:
         self.read = 0
         """Labels read so far."""
 
-    def show(self, made: Diagnosis) -> None:
+    def show(self, diagnosis: Diagnosis) -> None:
         """Remember a diagnosis that pages are shown."""
-        token = token_of(self._settings.name, made.id)
-        known = self._followed.setdefault(token, _Followed(made))
-        known.made = made
+        token = token_of(self._settings.name, diagnosis.id)
+        known = self._followed.setdefault(token, _Followed(diagnosis))
+        known.made = diagnosis
         self._followed.move_to_end(token)
         while len(self._followed) > FOLLOWED:
             self._followed.popitem(last=False)
@@ -72,19 +72,19 @@ class DiagnosisReader:
         async with self._lock:
             if token not in self._followed:
                 await self._look(token)
-            found = self._followed.get(token)
-            if found is None:
+            followed = self._followed.get(token)
+            if followed is None:
                 return None
             try:
-                await self._look_for_label(found)
+                await self._look_for_label(followed)
             except NotAllowedError:
                 self.may_read_labels = False  # this worker's role does not include them
             except HbError as error:
                 _log.debug("labels cannot be read: %s", error)  # the verdict says so as well
-        label = found.label
+        label = followed.label
         return orjson.dumps(
             {
-                **diagnosis(self._settings, found.made),
+                **diagnosis(self._settings, followed.made),
                 "truth": None if label is None else {"label": label.label, "at": label.at},
                 "readable": self.may_read_labels,
             }
@@ -94,42 +94,42 @@ class DiagnosisReader:
         async with TopicReader(self._settings, [self._names.diagnoses]) as topic:
             for record in await topic.last(LATEST):
                 try:
-                    made = self._diagnoses.one(record.value)
+                    diagnosis = self._diagnoses.one(record.value)
                 except RecordError:
                     continue
-                if token_of(self._settings.name, made.id) == token:
-                    self.show(made)
+                if token_of(self._settings.name, diagnosis.id) == token:
+                    self.show(diagnosis)
                     return
 
-    async def _look_for_label(self, found: _Followed) -> None:
+    async def _look_for_label(self, followed: _Followed) -> None:
         """Read on where the last request stopped, to the end or until it is enough.
 
         The first label counts until one amends it, which may also withdraw it.
         """
         if not self.may_read_labels:
             return
-        key = found.made.id.encode()
+        key = followed.made.id.encode()
         place = TopicPartition(
             self._names.labels, partition_of(key, self._settings.topics.partitions)
         )
         async with TopicReader(self._settings, [place.topic], only=[place.partition]) as topic:
-            begin = found.next
+            begin = followed.next
             if begin is None:
-                begin = (await topic.since(found.made.at - _EARLIER))[place]
+                begin = (await topic.since(followed.made.at - _EARLIER))[place]
             topic.seek({place: max(begin, topic.begins[place])})
             left = LABELS
             async for records in topic.present():
                 for record in records:
-                    found.next = record.offset + 1
+                    followed.next = record.offset + 1
                     if record.key != key or (label := self._label(record)) is None:
                         continue
-                    if found.label is None or label.amends:
-                        found.label = label
+                    if followed.label is None or label.amends:
+                        followed.label = label
                 left -= len(records)
                 self.read += len(records)
                 if left <= 0:
                     return
-            found.next = topic.ends[place]
+            followed.next = topic.ends[place]
 
     def _label(self, record: Any) -> Label | None:
         try:

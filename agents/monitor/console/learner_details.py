@@ -57,17 +57,17 @@ def learner_details(
 
 
 def _phase(
-    learner: LocalLearner, number: int, found: tuple[Ints, Ints] | None, full: bool
+    learner: LocalLearner, number: int, cubes_and_counts: tuple[Ints, Ints] | None, full: bool
 ) -> dict[str, Any]:
     phase, F = learner.iup.phase(number), len(learner.rules)
-    labels = 0 if found is None else int(_visits(found[1], F, full).sum())
+    labels = 0 if cubes_and_counts is None else int(_visits(cubes_and_counts[1], F, full).sum())
     return {
         "phase": number,
         "horizon": phase.horizon,
         "cuts": phase.partition.m,
         # As text: JavaScript numbers cannot tell this many cubes apart.
         "cubes": str(phase.partition.size),
-        "visited": 0 if found is None else len(found[0]),
+        "visited": 0 if cubes_and_counts is None else len(cubes_and_counts[0]),
         "labels": labels,
     }
 
@@ -129,7 +129,7 @@ def _rules(
     F = len(learner.rules)
     sums = table.sum(axis=0)
     trials, successes = sums[:F], sums[F : 2 * F]
-    found = [
+    rules = [
         rule_interval(learner, rule, int(trials[f]), int(successes[f]))
         for f, rule in enumerate(learner.rules)
     ]
@@ -140,8 +140,8 @@ def _rules(
             "learns": rule.learns,
             "trials": int(trials[f]),
             "accuracy": float(successes[f] / trials[f]) if trials[f] else None,
-            "low": found[f][0],
-            "high": found[f][1],
+            "low": rules[f][0],
+            "high": rules[f][1],
         }
         for f, rule in enumerate(learner.rules)
     ]

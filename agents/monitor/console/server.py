@@ -79,10 +79,10 @@ class Pages:
         name = request.match_info["file"]
         if name == CHARTS:
             return _sent(request, await asyncio.to_thread(charts))
-        found = (await asyncio.to_thread(assets)).get(name)
-        if found is None:
+        asset = (await asyncio.to_thread(assets)).get(name)
+        if asset is None:
             return web.Response(status=404, text="no such file\n", headers=HEADERS)
-        return _sent(request, found)
+        return _sent(request, asset)
 
     async def learner(self, request: web.Request) -> web.StreamResponse:
         """Send a learner's cubes and rules."""
@@ -102,7 +102,9 @@ class Pages:
         except HbError as error:
             return _problem(503, str(error))
         if body is None:
-            return _problem(404, "this diagnosis is no longer among the latest: hb diagnosis ID")
+            return _problem(
+                404, "this diagnosis is no longer among the latest; see hb diagnosis ID"
+            )
         return _json(body)
 
     async def viewers(self, _: web.Request) -> web.StreamResponse:

@@ -11,8 +11,8 @@ from agents.monitor.console.activity import Activity, Health
 from agents.monitor.console.newest_records import DeadLetterReasons, NewestRecords
 from agents.monitor.overview import Overview, TaskView
 from agents.monitor.recent import recent
-from schemas.reasons import Reason
 from schemas.records import REFER, Diagnosis, Opinion
+from schemas.refusals import Reason
 from settings.model import Settings
 from streams.engine.tasks.task import TaskStatus
 from streams.kafka.topics import local
@@ -95,7 +95,7 @@ def snapshot(
         "last": recent(settings, board).report(),
         "best": board.best,
         "accuracy": {
-            name: [each.value, each.low, each.high] for name, each in board.accuracy.items()
+            name: [item.value, item.low, item.high] for name, item in board.accuracy.items()
         },
         "targets": board.targets,
         "answers": board.answers,
@@ -113,8 +113,8 @@ def snapshot(
         "labels": _labels(overview),
         "flows": {way: round(rate, 3) for way, rate in activity.rates().items()},
         "passed": activity.passed,
-        "health": {_agent(name): _health(each) for name, each in health.items()},
-        "diagnoses": [diagnosis(settings, each) for each in newest.latest],
+        "health": {_agent(name): _health(item) for name, item in health.items()},
+        "diagnoses": [diagnosis(settings, item) for item in newest.latest],
         "dead": _dead(settings, newest.letters),
         "tasks": _tasks(overview.tasks, statuses),
     }
@@ -151,8 +151,8 @@ def diagnosis(settings: Settings, record: Diagnosis) -> dict[str, Any]:
 
     `share` is the share of the weight whose experts agreed with the ensemble.
     """
-    said = {name: opinion.label for name, opinion in record.learners.items() if opinion.label}
-    votes = record.votes or said
+    labels = {name: opinion.label for name, opinion in record.learners.items() if opinion.label}
+    votes = record.votes or labels
     weights = {expert: record.weights.get(expert, 0.0) for expert in votes}
     total = sum(weights.values())
     agreed = sum(weight for expert, weight in weights.items() if votes[expert] == record.label)

@@ -123,21 +123,21 @@ def choose(row: list[int]) -> tuple[int, bool]:
     return rule, means[rule] < max(means)
 
 
-def diagnosis(said: dict[str, dict[str, Any]], losses: list[int]) -> Diagnosis:
+def diagnosis(opinions: dict[str, dict[str, Any]], losses: list[int]) -> Diagnosis:
     """Return the weighted majority of what the learners said."""
     t, *lost = losses
     eta = math.sqrt(math.log(len(LEARNERS)) / (t + 1))
     heavy = [math.exp(-eta * (each - min(lost))) for each in lost]
     share = {name: each / sum(heavy) for name, each in zip(LEARNERS, heavy, strict=True)}
     votes = dict.fromkeys(LABELS, 0.0)
-    for name, each in said.items():
+    for name, each in opinions.items():
         votes[each["label"]] += share[name]
-    one = next(iter(said.values()))
+    one = next(iter(opinions.values()))
     return Diagnosis(
         id=one["id"],
         label=max(LABELS, key=lambda label: votes[label]),
         weights=share,
-        learners=said,
+        learners=opinions,
         at=one["at"],
     )
 
@@ -157,34 +157,34 @@ def ensemble_learner(app: faust.App, topics: Topics) -> None:
         row = list(losses[_TOTAL] or [0, 0, 0, 0])
         row[0] += 1
         for i, name in enumerate(LEARNERS):
-            said = case["said"][name]
-            row[1 + i] += said["label"] != label
+            opinion = case["said"][name]
+            row[1 + i] += opinion["label"] != label
             await feedback[name].send(
-                key=said["id"],
+                key=opinion["id"],
                 value=Feedback(
-                    id=said["id"],
+                    id=opinion["id"],
                     label=label,
-                    predicted=said["label"],
-                    cube=said["cube"],
-                    rule=said["rule"],
-                    at=said["at"],
+                    predicted=opinion["label"],
+                    cube=opinion["cube"],
+                    rule=opinion["rule"],
+                    at=opinion["at"],
                 ),
             )
         losses[_TOTAL] = row
 
     @app.agent(predictions)
     async def fuse(stream: Any) -> None:
-        async for said in stream:
-            case = dict(pending[said.id]) or {"said": {}, "label": None}
-            case["said"] = {**case["said"], said.learner: said.asdict()}
-            pending[said.id] = case
+        async for prediction in stream:
+            case = dict(pending[prediction.id]) or {"said": {}, "label": None}
+            case["said"] = {**case["said"], prediction.learner: prediction.asdict()}
+            pending[prediction.id] = case
             if len(case["said"]) < len(LEARNERS):
                 continue
             answer = diagnosis(case["said"], losses[_TOTAL] or [0, 0, 0, 0])
-            await diagnoses.send(key=said.id, value=answer)
+            await diagnoses.send(key=prediction.id, value=answer)
             if case["label"] is not None:
                 await settle(case, case["label"])
-                del pending[said.id]
+                del pending[prediction.id]
 
     @app.agent(labels)
     async def join(stream: Any) -> None:

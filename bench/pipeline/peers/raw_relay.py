@@ -76,8 +76,8 @@ async def relay(file: str) -> None:
         read += [topics.feedback(name) for name in topics.learners]
         consumer.assign([TopicPartition(topic, 0) for topic in read])
         while True:
-            found = await consumer.getmany(timeout_ms=200)
-            sent = [await mover.move(place.topic, records) for place, records in found.items()]
+            batches = await consumer.getmany(timeout_ms=200)
+            sent = [await mover.move(place.topic, records) for place, records in batches.items()]
             await asyncio.gather(*[one for one in sent if one is not None])
 
 

@@ -119,8 +119,8 @@ class Changelogs:
             if end is not None and end < self._offsets[topic]:
                 raise StateError(
                     f"the changelog {topic} was at {self._offsets[topic]} and is at {end} now: it"
-                    " was recreated, or its end was lost, while it was written; bring it back, or"
-                    " start under another topics.prefix"
+                    " was recreated, or its end was lost, while it was written; restore it, or use"
+                    " another topics.prefix"
                 )
         self._offsets.update({topic: end for topic, end in ends.items() if end is not None})
         self.store.write(

@@ -5,7 +5,7 @@ State is bytes. They mean something only together with
     owner     the ensemble that taught it: two that share topics would keep fencing each other
     topics    the ids of the topics that were read and written: offsets say nothing about a topic
               that was recreated under the same name
-    meaning   by settings key, a digest of what stored rows and records under way depend on
+    meaning   by settings key, a digest of what stored rows and records in flight depend on
 
 The origin is stored with the state, in the folder and in the changelog, and is compared with the
 current one at every opening. State that was written before a part was known adopts it.
@@ -85,12 +85,12 @@ def check_topics(
         if topic == private:
             raise StateError(
                 f"the changelog {topic} was recreated: {source} was written to an earlier topic of"
-                " that name. Bring the earlier topic back; or move the state folder away to go on"
-                " from what the new one holds (records may be answered twice); or start under"
-                " another topics.prefix"
+                " that name. Restore the earlier topic; or move the state folder away to continue"
+                " from what the new one holds (records may be answered twice); or use another"
+                " topics.prefix"
             )
         read = f" and has read it up to {positions[topic]}" if topic in positions else ""
         raise StateError(
-            f"the topic {topic} was recreated: {source} is about an earlier topic of that name"
-            f"{read}. Bring the earlier topic back, or start under another topics.prefix"
+            f"the topic {topic} was recreated: {source} belongs to an earlier topic of that name"
+            f"{read}. Restore the earlier topic, or use another topics.prefix"
         )

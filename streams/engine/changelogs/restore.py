@@ -123,7 +123,7 @@ async def _check_decided(consumer: Any, ends: Mapping[Any, int]) -> None:
     for place, written in (await high_watermarks(consumer, list(ends))).items():
         if ends[place] < written:
             raise BrokerError(
-                f"someone has left a transaction open on the changelog {place.topic}"
+                f"another program has left a transaction open on the changelog {place.topic}"
                 f"/{place.partition}; {written - ends[place]} records behind it cannot be read"
             )
 
@@ -136,14 +136,14 @@ def _check_bounds(changelogs: Changelogs, starts: Any, ends: Any) -> None:
         if offset > end:
             raise StateError(
                 f"{where} ends at {end}, and the state folder {changelogs.store.folder} was written"
-                f" up to {offset}: the broker lost records. Bring them back; or move the folder"
-                " away to go on from what the changelog holds (records may be answered twice); or"
-                " start under another topics.prefix"
+                f" up to {offset}: the broker lost records. Restore them; or move the folder away"
+                " to continue from what the changelog holds (records may be answered twice); or"
+                " use another topics.prefix"
             )
         if offset < starts[place]:
             raise StateError(
                 f"{where} begins at {starts[place]}: records were deleted that the state needs."
-                " Bring them back, or start under another topics.prefix"
+                " Restore them, or use another topics.prefix"
             )
 
 
@@ -170,7 +170,7 @@ async def _check_positions(
             raise StateError(
                 f"the state of {changelogs.private}/{place.partition} has read {place.topic} up to"
                 f" {position}, but it ends at {ends[place]}: it was recreated, or its end was lost."
-                " Bring it back, or start under another topics.prefix"
+                " Restore it, or use another topics.prefix"
             )
         if place.topic in positions:
             say_if_removed(place.topic, place.partition, position, starts[place])
@@ -182,7 +182,7 @@ def say_if_removed(topic: str, partition: int, position: int, start: int) -> Non
     if position < start:
         _log.error(
             "%s/%d: records %d to %d were removed before they were read; the topic's retention is"
-            " too short for the break",
+            " shorter than the outage",
             topic,
             partition,
             position,

@@ -20,10 +20,16 @@ class EntriesTable(JournalTable):
     """Maps a key to a value, both bytes."""
 
     def __init__(
-        self, name: str, version: int = 1, *, cache_bytes: int = 256 << 20, shared: bool = False
+        self,
+        name: str,
+        version: int = 1,
+        *,
+        cache_bytes: int = 256 << 20,
+        shared: bool = False,
+        erasing: bool = False,
     ) -> None:
         self._limit = cache_bytes
-        super().__init__(name, version, shared=shared)
+        super().__init__(name, version, shared=shared, erasing=erasing)
 
     def _clear(self) -> None:
         super()._clear()

@@ -18,8 +18,10 @@ class JournalTable(Table):
     `version` names what the values mean.
     """
 
-    def __init__(self, name: str, version: int = 1, *, shared: bool = False) -> None:
-        super().__init__(name, shared=shared)
+    def __init__(
+        self, name: str, version: int = 1, *, shared: bool = False, erasing: bool = False
+    ) -> None:
+        super().__init__(name, shared=shared, erasing=erasing)
         self.version = version
         self._clear()
 

@@ -48,6 +48,9 @@ MAX_FOLDERS = 16
 MAX_ASIDE = 100
 """Folders of one task that may be set aside: a disk that damages more than this needs a look."""
 
+SET_ASIDE = "it has been renamed to"
+"""What the log says of each of them, for those who count."""
+
 _FRESH = Span(1, 0, 1)
 _META = "default"
 _FORMAT_KEY = b"format"
@@ -57,6 +60,7 @@ _LAYOUT_KEY = b"layout"
 _ORIGIN_KEY = b"origin"
 _WRITTEN_KEY = b"written"
 _GENERATIONS_KEY = b"generations"
+_UNSCRUBBED_KEY = b"unscrubbed"
 
 # All RocksDB errors have the same class; the text starts with the kind of error.
 _TAKEN = re.compile(r"IO error: (While lock file: |lock hold by current process)")
@@ -88,11 +92,15 @@ class _TakenError(StoreError):
 
 
 class Store:
-    """The stored state of one task."""
+    """The stored state of one task.
 
-    def __init__(self, folder: Path, tables: Iterable[str]) -> None:
+    A row in one of the tables `erasing` says that something was erased, and calls for a `scrub`.
+    """
+
+    def __init__(self, folder: Path, tables: Iterable[str], erasing: Iterable[str] = ()) -> None:
         self.folder = folder
         self._tables = list(tables)
+        self._erasing = frozenset(erasing)
         self._span, self._logfile = _FRESH, ""
         self._open()
 
@@ -104,6 +112,8 @@ class Store:
         try:
             self._read(self._check_format)
             self._read(self._check_generations)
+            self.unscrubbed = self._load(_UNSCRUBBED_KEY).get("is", False)
+            """Whether its files may still hold what was erased."""
         except StoreError:
             self.close()
             raise
@@ -177,7 +187,10 @@ class Store:
         """Write the changes of all tables with their offsets and positions, all or nothing."""
         batch = WriteBatch(raw_mode=True)
         for name, pairs in changes.items():
-            _fill(batch, self._handles[name], pairs)
+            if _fill(batch, self._handles[name], pairs) and name in self._erasing:
+                # In the same batch, so that a worker killed now finds it when it comes back.
+                self.unscrubbed = True
+                batch.put(_UNSCRUBBED_KEY, orjson.dumps({"is": True}))
         batch.put(_OFFSETS_KEY, orjson.dumps(dict(offsets)))
         batch.put(_POSITIONS_KEY, orjson.dumps(dict(positions)))
         batch.put(_LAYOUT_KEY, orjson.dumps(dict(layout)))
@@ -212,8 +225,8 @@ class Store:
     def scrub(self) -> None:
         """Rewrite the files, so that what was deleted or replaced is in none of them.
 
-        Only the manifest may still name a deleted key, as the first or last of a former file; the
-        next opening writes it anew.
+        The manifest names the first and the last key of each file, also of those that the rewriting
+        has replaced, until it is written again: with the next flush, here that of the last line.
         """
         all_levels = CompactOptions()
         all_levels.set_bottommost_level_compaction(BottommostLevelCompaction.force())
@@ -222,8 +235,11 @@ class Store:
                 family.flush()
             for family in self._families.values():
                 family.compact_range(None, None, all_levels)
+            self._db.put(_UNSCRUBBED_KEY, orjson.dumps({"is": False}))
+            self._db.flush()
         except Exception as error:
             raise self._noted(_explained(self.folder, error, "write")) from error
+        self.unscrubbed = False
 
     # Closing.
 
@@ -307,17 +323,22 @@ class Store:
         self._begin_generation(opening=True)
 
 
-def open_free(parent: Path, tables: Iterable[str], changelog: str | None = None) -> Store:
+def open_free(
+    parent: Path,
+    tables: Iterable[str],
+    changelog: str | None = None,
+    erasing: Iterable[str] = (),
+) -> Store:
     """Open the first folder of a task that is free, renaming those that turn out to be damaged.
 
     A folder whose state belongs to a changelog of another name is skipped: settings with another
     prefix may use the same place.
     """
-    names = list(tables)
+    names, marked = list(tables), frozenset(erasing)
     for number in range(MAX_FOLDERS):
         folder = parent / str(number)
         try:
-            store = _open_sound(folder, names)
+            store = _open_sound(folder, names, marked)
         except _TakenError:
             _log.info("state folder %s is in use; trying the next one", folder)
             continue
@@ -331,13 +352,13 @@ def open_free(parent: Path, tables: Iterable[str], changelog: str | None = None)
     )
 
 
-def _open_sound(folder: Path, tables: list[str]) -> Store:
+def _open_sound(folder: Path, tables: list[str], erasing: frozenset[str]) -> Store:
     try:
-        return Store(folder, tables)
+        return Store(folder, tables, erasing)
     except DamagedError as error:
         if folder.exists():  # a store that was open has set it aside itself
             _say_damaged(folder, error.what, set_aside(folder, "damaged"))
-    return Store(folder, tables)
+    return Store(folder, tables, erasing)
 
 
 def set_aside(folder: Path, kind: str) -> Path:
@@ -352,17 +373,18 @@ def set_aside(folder: Path, kind: str) -> Path:
     except OSError as error:
         raise StoreError(f"cannot rename the state folder {folder}: {error.strerror}") from error
     raise StoreError(
-        f"{MAX_ASIDE} state folders in {folder.parent} were set aside already; check the disk, and"
+        f"{MAX_ASIDE} state folders in {folder.parent} have been set aside; check the disk, and"
         " move them away"
     )
 
 
 def _say_damaged(folder: Path, what: str, aside: Path) -> None:
     _log.error(
-        "the state folder %s is damaged (%s); it is now called %s, and the state is restored from"
-        " the changelogs",
+        "the state folder %s is damaged (%s); %s %s, and the state is being restored from the"
+        " changelogs",
         folder,
         what,
+        SET_ASIDE,
         aside.name,
     )
 
@@ -398,6 +420,8 @@ def _options() -> Options:
     # After a power cut the log may end in the middle of a write; what precedes it is intact.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_keep_log_file_num(2)
+    # Written anew with every flush, so that no key of a former file stays in it.
+    options.set_max_manifest_file_size(1)
     options.set_write_buffer_size(16 << 20)
     options.set_max_total_wal_size(64 << 20)
     blocks = BlockBasedOptions()
@@ -406,10 +430,13 @@ def _options() -> Options:
     return options
 
 
-def _fill(batch: WriteBatch, handle: Any, pairs: Iterable[tuple[bytes, bytes | None]]) -> None:
+def _fill(batch: WriteBatch, handle: Any, pairs: Iterable[tuple[bytes, bytes | None]]) -> bool:
+    """Add the changes of a table to a batch; tell whether there were any."""
+    before = batch.len()
     put, delete = batch.put, batch.delete
     for key, value in pairs:
         if value is None:
             delete(key, handle)
         else:
             put(key, value, handle)
+    return batch.len() > before

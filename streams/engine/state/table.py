@@ -45,8 +45,8 @@ def reading(source: str) -> Iterator[None]:
     except _UNREADABLE as error:
         what = str(error) if isinstance(error, LearnerError) else type(error).__name__
         raise StateError(
-            f"{source} cannot be read ({what}): it is damaged, or somebody else has written to it;"
-            " bring it back, or start under another topics.prefix (hb acls: who may write it)"
+            f"{source} cannot be read ({what}): it is damaged, or another program has written to"
+            " it; restore it, or use another topics.prefix (hb acls: who may write it)"
         ) from None
 
 
@@ -55,14 +55,16 @@ class Table(ABC):
 
     A `shared` table is followed by other workers (see `streams.engine.changelogs.replica`): its
     changes travel on a changelog of their own, so that followers do not read what only one
-    partition needs.
+    partition needs. A row in an `erasing` table says that something was erased from the others,
+    and that no file on the disk may keep it.
     """
 
-    def __init__(self, name: str, *, shared: bool = False) -> None:
+    def __init__(self, name: str, *, shared: bool = False, erasing: bool = False) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"a table's name is a short lower-case word, not {name!r}")
         self.name = name
         self.shared = shared
+        self.erasing = erasing
         self.prefix = name.encode() + b"/"
 
     @property

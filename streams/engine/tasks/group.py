@@ -133,7 +133,7 @@ class TaskGroup:
         running = [task for task in self.tasks.values() if task.session is not None]
         if running:
             _log.warning(
-                "the group's coordinator does not answer; giving %d tasks up", len(running)
+                "the group's coordinator does not answer; giving up %d tasks", len(running)
             )
         for task in running:
             task.give_up()

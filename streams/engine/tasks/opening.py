@@ -36,10 +36,12 @@ async def open_session(
     try:
         async with asyncio.timeout(2 * config.request_timeout):
             await shielded(producer.start())
+        tables = spec.tables()
         store = open_free(
             config.state_folder(spec.name, partition),
-            [t.name for t in spec.tables()],
+            [table.name for table in tables],
             config.changelog(spec.name),
+            [table.name for table in tables if table.erasing],
         )
         session = Session(
             config,

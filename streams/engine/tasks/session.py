@@ -89,7 +89,7 @@ class Session:
         self._room.set()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._paused = self._scrub = False
+        self._paused = False
         self._interruption: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     async def restore(self, others: Any) -> None:
@@ -254,13 +254,12 @@ class Session:
 
     async def _commit_loop(self) -> None:
         while True:
+            if self._store.unscrubbed:
+                await in_thread(self._store.scrub)
             await self._piled.wait()
             await self._await_company()
             async with asyncio.timeout(self._config.commit_timeout):
                 await self._commit()
-            if self._scrub:
-                self._scrub = False
-                await in_thread(self._store.scrub)
 
     async def _await_company(self) -> None:
         """Let work that is not urgent wait a little for urgent work."""
@@ -297,7 +296,6 @@ class Session:
         self.records += work.records
         self.last_commit = time.monotonic()
         self._flying_since = None
-        self._scrub |= work.outbox.scrub
         self._arrived.set()
         spent, offsets = (begun, self.last_commit), self._changelogs.offsets
         self._observer.committed(work.told(self.spec.name, self.partition, spent, offsets))

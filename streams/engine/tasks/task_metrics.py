@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 from streams.engine.held_back import Standstill
 from streams.engine.meters import RECORDS, SECONDS, Counter, Histogram, Labels, Spec, filled
 from streams.engine.observer import Committed, Observer, Opened
@@ -33,8 +33,8 @@ DEAD = Spec(
 TIMES = Spec(
     "hb_corrected_times_total",
     "counter",
-    "Records that this worker took at another time than their own: more than five minutes ahead of"
-    " its clock (ahead), or without a time (missing).",
+    "Records whose time this worker corrected: more than five minutes ahead of its clock (ahead),"
+    " or without a time (missing).",
     ("agent", "why"),
 )
 BATCH = Spec(
@@ -61,7 +61,7 @@ TRANSACTION = Spec(
 RESTORE = Spec(
     "hb_restore_seconds",
     "histogram",
-    "Time from taking a partition over to its being open, its state restored.",
+    "Time from taking over a partition until its state is restored and its task is open.",
     ("agent",),
     SECONDS,
 )
@@ -75,14 +75,14 @@ COMMITS = Spec("hb_commits_total", "counter", "Transactions committed.", _TASK)
 REOPENINGS = Spec(
     "hb_reopenings_total",
     "counter",
-    "Times that an error closed a task, which then opens again from the last commit.",
+    "How often an error closed a task, which then opens again from its last commit.",
     _TASK,
 )
 LAG = Spec(
     "hb_lag_records",
     "gauge",
-    "Records of a topic partition that are not committed yet, as far as the broker has told"
-    " (marks of transactions count too).",
+    "Records of a topic partition that are not committed yet, as far as the broker has reported"
+    " (transaction markers count too).",
     _PLACE,
 )
 LAG_SECONDS = Spec(
@@ -107,7 +107,7 @@ HELD_BACK_SECONDS = Spec(
 OWNER = Spec(
     "hb_task_owner",
     "gauge",
-    "1 if this worker runs the task, 0 if it holds the task and it is not open.",
+    "1 if this worker runs the task, 0 if it holds the task but has not opened it.",
     _TASK,
 )
 UNCOMMITTED = Spec(
@@ -183,8 +183,8 @@ class EngineCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return how all tasks of this worker are doing."""
         statuses, now = self._engine.statuses(), time.time()
-        lags = [each for status in statuses for each in self._lags(status, now)]
-        held = [each for status in statuses for each in self._held_back(status, now)]
+        lags = [lag for status in statuses for lag in self._lags(status, now)]
+        held = [lag for status in statuses for lag in self._held_back(status, now)]
         self._forget({place for place, _, _ in lags})
         yield filled(LAG, [(place, records) for place, records, _ in lags])
         yield filled(LAG_SECONDS, [(place, seconds) for place, _, seconds in lags])

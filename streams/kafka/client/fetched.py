@@ -60,7 +60,7 @@ def check_alive(consumer: Any) -> None:
     fetching = consumer._fetcher._fetch_task
     if fetching.done() and not fetching.cancelled():
         fetching.result()
-        raise HbError("the Kafka client fetches no more")
+        raise HbError("the Kafka client has stopped fetching")
 
 
 def is_reassigning(consumer: Any) -> bool:

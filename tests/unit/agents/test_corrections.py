@@ -1,4 +1,4 @@
-"""Labels that are amended or withdrawn: what was counted is taken back, and counted anew."""
+"""Labels that are amended or withdrawn: what was counted is taken back and recounted."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.clients.kept_patients import _Gathered
+from agents.clients.recorded_patients import _Gathered
 from agents.testing import Pipeline
 from agents.totals import LABELLED, LOST, AmendmentTotals
 from tests.inline_pipeline import configured

@@ -107,7 +107,7 @@ def test_only_the_row_that_cannot_be_learned_teaches_nobody(tmp_path):
     assert site.agent.learner.iup.labelled == len(ROWS)  # counted all the same
 
 
-def test_a_rule_that_does_not_come_back_is_named_and_the_next_one_runs(tmp_path, caplog):
+def test_a_rule_that_does_not_return_is_named_and_the_next_one_runs(tmp_path, caplog):
     site = Site(tmp_path)
     rule = site.agent.learner.rules[0]
     sound = rule._log_odds
@@ -121,9 +121,9 @@ def test_a_rule_that_does_not_come_back_is_named_and_the_next_one_runs(tmp_path,
 
     rule._log_odds = endless
     with RuleWatchdog(0.3):
-        with pytest.raises(FinalError, match="rule lr of learner b does not come back"):
+        with pytest.raises(FinalError, match="rule lr of learner b does not return"):
             site.arrive(ROWS)
         rule._log_odds = sound
         told, dead = site.arrive(ROWS)
     assert (len(told), dead) == (len(ROWS), [])
-    assert "rule lr does not come back after 0.3 s" in caplog.text
+    assert "rule lr did not return within 0.3 s" in caplog.text

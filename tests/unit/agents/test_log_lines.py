@@ -24,7 +24,7 @@ def test_a_line_says_when_how_serious_and_who():
     assert LogLine.read(LINE.json(), "other") == LINE
 
 
-def test_what_is_no_line_is_information():
+def test_text_that_is_not_a_log_line_is_information():
     for text in ("Traceback (most recent call last):", '{"at": 5}', "[1, 2]", "", '{"a": "b"}'):
         line = LogLine.read(text, "ensemble")
         assert (line.level, line.worker, line.text) == ("info", "ensemble", text)

@@ -64,7 +64,7 @@ def test_no_two_records_are_alike():
     assert len({ring.seal("p", b"1").content for _ in range(100)}) == 100
 
 
-def test_a_key_that_is_none_is_said_and_not_shown(tmp_path):
+def test_a_text_that_is_not_a_key_is_reported_but_not_shown(tmp_path):
     settings = configured(tmp_path, keys(tmp_path, "short"))
     with pytest.raises(SettingsError, match=r"privacy.keys.b: key short.*32 random bytes") as told:
         learner_rings(settings, "b")
@@ -141,7 +141,7 @@ def test_keys_are_set_changed_and_dropped_while_features_wait(tmp_path):
 
 
 def moved(pipeline, settings):
-    """Let a pipeline go on under other settings, from the state that it has."""
+    """Let a pipeline continue under other settings, from the state that it has."""
     other = Pipeline(settings)
     for name, agent in pipeline.agents.items():
         agent.spec = other.agents[name].spec
@@ -153,8 +153,8 @@ def moved(pipeline, settings):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("new",), "are under the key 'old'; add it to privacy.keys.b"),
-        ((), "are under the key 'old'; add it to privacy.keys.b"),
+        (("new",), "are encrypted with the key 'old'; add it to privacy.keys.b"),
+        ((), "are encrypted with the key 'old'; add it to privacy.keys.b"),
     ],
 )
 def test_a_worker_without_the_key_of_waiting_features_says_so(tmp_path, names, message):
@@ -170,7 +170,7 @@ def test_a_worker_with_another_key_of_the_same_id_says_so(tmp_path):
     pipeline.patient("p1", {"x": 0.2, "y": 0.3, "z": VALUE})
     settings = configured(tmp_path, LEARNING, keys(tmp_path, "old"))
     (tmp_path / "old").write_text(NEW.hex())
-    with pytest.raises(FinalError, match="do not open under the key 'old'"):
+    with pytest.raises(FinalError, match="cannot be decrypted with the key 'old'"):
         moved(pipeline, settings)
 
 
@@ -187,7 +187,7 @@ def instance(settings, name, z):
         (("new",), "expected a key that this learner has"),
     ],
 )
-def test_a_record_without_its_key_is_a_dead_letter_as_it_came(tmp_path, reader, detail):
+def test_a_record_without_its_key_is_a_dead_letter_unchanged(tmp_path, reader, detail):
     sealed = instance(configured(tmp_path, keys(tmp_path, "old")), "p1", VALUE)
     pipeline = Pipeline(configured(tmp_path, *([keys(tmp_path, *reader)] if reader else [])))
     pipeline.publish(pipeline.topics.instances("b"), b"p1", sealed)

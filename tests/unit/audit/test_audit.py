@@ -247,7 +247,7 @@ def test_an_altered_counter_is_found(stream):
     assert findings.tables["ensemble counters"].differing == 4
 
 
-def test_what_is_under_way_is_no_difference(stream):
+def test_what_is_in_flight_does_not_count_as_a_difference(stream):
     early, late = (lived(stream.settings, n, lag=3) for n in (20, N))
     for topic, batches in early.published.items():
         assert late.published[topic][: len(batches)] == batches
@@ -313,7 +313,7 @@ HARD = ("ensemble.fusion_timeout=50ms", "ensemble.label_ttl=600ms")
     [(), ("ensemble.max_pending=8",), ("ensemble.max_remembered=60",), ("ensemble.mode=stack",)],
     ids=["", "little room", "short memory", "stack"],
 )
-def test_hard_days_are_no_difference(tmp_path, change, seed):
+def test_hard_days_do_not_count_as_a_difference(tmp_path, change, seed):
     live = hard(configured(tmp_path, *HARD, *change), seed=seed)
     findings = examine(live.observed())
     assert findings.clean, findings.list()

@@ -1,4 +1,4 @@
-"""Patients of the past teach as others do; their errors are counted apart, and exactly."""
+"""Past patients teach as others do; their errors are counted separately, and exactly."""
 
 import numpy as np
 import pytest

@@ -115,11 +115,11 @@ def test_what_retention_removed_is_not_judged(observed):
 
 
 @pytest.mark.parametrize("url", ["ftp://here", "http://", "file:///etc/hosts"])
-def test_an_address_that_is_none_is_told(url):
-    with pytest.raises(InputError, match="no address of a worker"):
+def test_a_text_that_is_not_an_address_is_reported(url):
+    with pytest.raises(InputError, match="not the address of a worker"):
         address(url)
 
 
-def test_a_worker_that_is_not_there_is_told():
+def test_a_worker_that_does_not_answer_is_reported():
     with pytest.raises(InputError, match=r"no metrics at http://127\.0\.0\.1:9/metrics"):
         read_page(address("127.0.0.1:9"))

@@ -93,7 +93,7 @@ def odd_bytes(rng, value):
 
 
 def odd_record(rng, value):
-    """Return a record with one field that is something else, or bytes that are no record."""
+    """Return a record with one field that is something else, or bytes that are not a record."""
     try:
         record = orjson.loads(value)
     except orjson.JSONDecodeError:

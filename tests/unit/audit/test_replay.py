@@ -1,5 +1,8 @@
 """A replay without a broker: the agents themselves make the record, patient by patient."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from audit.recording.reader import upto
@@ -28,11 +31,110 @@ def test_the_same_settings_give_the_same_diagnoses(configured, mode, lag):
     settings = configured(f"ensemble.mode={mode}", *(inline_pipeline.JOINT if joint else ()))
     found = replayed([lived(settings, lag=lag)], settings)
     assert found.agreement == 1.0
-    assert found.compared == found.patients == N
+    assert found.differences.compared == found.patients == N
     assert found.live.labelled == N
     live, again = found.live.report(1), found.replayed.report(1)
     assert live == again
     assert live["rates"]["ensemble"]["per"] < 0.4
+
+
+class Unhurried(inline_pipeline.Inline):
+    """Agents take what lies on their topics in batches of any size, in any order, at any time."""
+
+    def __init__(self, settings, seed):
+        super().__init__(settings)
+        self.rng = np.random.default_rng(seed)
+        self.taken = dict.fromkeys(self._readers, 0)
+
+    def publish(self, topic, key, value, *, at=None, headers=()):
+        readers, self._readers = self._readers, {}
+        super().publish(topic, key, value, at=at, headers=headers)
+        self._readers = readers
+
+    def step(self, topic):
+        waiting = self.published[topic][self.taken[topic] :]
+        some = waiting[: self.rng.integers(1, 6)]
+        self.taken[topic] += len(some)
+        columns = [[one[0] for one in part] for part in zip(*map(_single, some), strict=True)]
+        batch = replace(some[0], **dict(zip(_COLUMNS, columns, strict=True)), next=some[-1].next)
+        self._publish_all(self._readers[topic].process(batch, self.topics.deadletter))
+
+    def some_steps(self, most):
+        for _ in range(self.rng.integers(0, most)):
+            behind = [t for t in self.taken if self.taken[t] < len(self.published[t])]
+            if behind:
+                self.step(behind[self.rng.integers(len(behind))])
+
+
+_COLUMNS = ("offsets", "timestamps", "keys", "values")
+
+
+def _single(batch):
+    return [getattr(batch, column) for column in _COLUMNS]
+
+
+def unhurried(settings, seed, n=N):
+    """Live through a stream whose agents lag behind each other; some labels are corrected."""
+    live = Unhurried(settings, seed)
+    rows = live.rng.random((n, 3))
+    for k in range(n):
+        live.now += 10
+        absent = ["a"] if k % 17 == 5 else []
+        live.patient(f"p{k}", dict(zip("xyz", rows[k].tolist(), strict=True)), unseen_by=absent)
+        old = max(0, k - int(live.rng.integers(0, 20)))
+        for name, label in ((f"p{k}", k % 3 == 0), (f"p{old}", k % 5 == 0)):
+            wrong = rows[int(name[1:])][[0, 2]].sum() <= 1.1
+            if label:
+                live.label(name, "well" if wrong else "ill")
+        if k % 40 == 39:
+            live.label(f"p{k - 30}", None if k % 80 == 39 else "ill", amends=True)
+        live.some_steps(12)
+        if k % 17 == 9:
+            live.wait("6s")
+        if k % 37 == 36:
+            live.restart()
+    live.wait("6s")
+    while any(live.taken[topic] < len(live.published[topic]) for topic in live.taken):
+        live.some_steps(50)
+    return live.logs()
+
+
+@pytest.mark.parametrize("mode", ["wm", "ah", "stack, joint", "committee"])
+def test_it_follows_the_record_whatever_was_late(configured, mode):
+    mode, _, joint = mode.partition(", ")
+    settings = configured(f"ensemble.mode={mode}", *(inline_pipeline.JOINT if joint else ()))
+    recorded = unhurried(settings, 4)
+    assert not recorded.diagnoses.columns["complete"].all()
+    assert np.concatenate([log.columns["amends"] for log in recorded.feedback.values()]).any()
+    found = replayed([recorded], settings)
+    figures = found.report()["figures"]
+    assert figures["followed"]
+    assert (figures["differing"], figures["only_live"], figures["causes"]) == (0, 0, {})
+    assert found.live.confusion["ensemble"].sum() > N / 4
+    for name, counts in found.live.confusion.items():
+        assert (counts == found.replayed.confusion[name]).all()
+
+
+def test_without_the_record_of_what_was_learned_each_difference_has_its_cause(configured):
+    settings = configured("ensemble.mode=stack", *inline_pipeline.JOINT)
+    recorded = unhurried(settings, 1, n=3 * N)
+    recorded.predictions.columns["learned"][:] = -1
+    found = replayed([recorded], settings)
+    figures = found.report()["figures"]
+    assert not figures["followed"]
+    assert figures["differing"] == sum(figures["causes"].values()) > 0
+    assert set(figures["causes"]) <= {"heard", "labels", "waiting", "corrected"}
+    assert "labels" in figures["causes"]
+    assert any("other labels had been learned by then" in line for line in found.caveats)
+
+
+def test_of_several_partitions_it_says_that_they_heard_of_each_other_later(configured):
+    settings = configured()
+    found = replayed([unhurried(settings, 1), unhurried(settings, 2)], settings)
+    figures = found.report()["figures"]
+    assert not figures["followed"]
+    assert figures["causes"].get("partitions", 0) > 0
+    assert set(figures["causes"]) <= {"heard", "partitions"}
 
 
 def test_other_settings_give_what_they_would_have_given(configured):

@@ -11,7 +11,7 @@ from bench.fuzz.run import Target, all_targets, tried
 SEED = 16
 MOST = 400
 SECONDS = 1.0
-"""What a target has in the suite; `hb fuzz` goes on for as long as one likes."""
+"""What a target has in the suite; `hb fuzz` runs for as long as you like."""
 
 
 @pytest.fixture(scope="module")

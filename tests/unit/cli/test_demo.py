@@ -83,7 +83,7 @@ def test_the_story_tells_of_the_beginning_of_gaps_and_of_the_crash():
     assert figures(progress)["with_missing_values"] == 1
 
 
-def test_what_happens_is_told_once():
+def test_each_event_is_reported_once():
     progress = Progress(total=3, gaps=frozenset(["p2"]))
     for number, answer in enumerate(("refer", "refer", "no", "refer")):
         progress.truth[f"p{number}"] = "no"
@@ -137,7 +137,7 @@ def test_a_recount_finds_what_is_wrong():
         ([("no", "yes", "no", "yes"), FINE], "following it would have been better this time"),
     ],
 )
-def test_the_comparison_is_told_as_it_is(rows, said):
+def test_the_comparison_is_reported_as_it_is(rows, said):
     assert said in " ".join(story(PLAIN, progressed(rows)))
 
 

@@ -11,7 +11,8 @@ from tests.messy_files import MESSY, write
 
 FIGURES = {
     "PER", "FPR", "FNR", "logistic_PER", "majority_PER", "rows", "missing_values", "repeated_ids",
-    "labels_until_useful",
+    "labels_until_useful", "logistic_FPR", "logistic_FNR", "logistic_FNR_se",
+    "FNR_lead_over_logistic",
 }  # fmt: skip
 
 
@@ -40,6 +41,9 @@ def test_biopsy_as_it_is_shipped(hb, tmp_path):
     assert figures["PER"] < 0.12 < figures["majority_PER"]
     assert figures["PER"] <= figures["logistic_PER"] + 2 * figures["PER_se"]
     assert figures["labels_until_useful"] < 100
+    behind = figures["logistic_FNR"] - figures["FNR"]
+    assert figures["FNR_lead_over_logistic"] == pytest.approx(behind)
+    assert 0 < figures["FNR_lead_se"] < figures["FNR_se"] + figures["logistic_FNR_se"]
     text = page.read_text()
     assert "Learning curves" in text
     assert text.count("<polyline") == 6
@@ -95,7 +99,7 @@ def test_a_column_that_gives_the_label_away_is_pointed_out(hb, tmp_path):
 
 
 def test_nobody_is_on_both_sides(hb, tmp_path):
-    """Of people who come again only the first visit is judged; the column is no feature."""
+    """Of people who come again only the first visit is scored; the column is not a feature."""
     rng = np.random.default_rng(4)
     people = [(k % 40, rng.random(), "ill" if k % 40 % 2 else "well") for k in range(120)]
     lines = ["person,x,class", *(f"{who},{x:.3f},{label}" for who, x, label in people)]

@@ -118,7 +118,7 @@ def test_json_says_what_was_found(hb, csv):
         (["--csv", "My Patients.csv", "--dataset", "wdbc"], 2, "cannot be combined"),
         (["--label", "diag"], 2, "--label needs a FILE"),
         (["--learners", 0], 2, "--learners"),
-        (["--out", "no/such/folder.toml"], 3, "cannot be written"),
+        (["--out", "no/such/folder.toml"], 3, "cannot write it"),
     ],
 )
 def test_what_cannot_be_done(hb, csv, tmp_path, arguments, code, said):
@@ -134,7 +134,7 @@ def test_a_failed_write_leaves_nothing_behind(hb, tmp_path):
     (tmp_path / "folder").mkdir()
     run = hb("init", "--out", "folder", "--force")
     assert run.code == 3
-    assert "folder: cannot be written: Is a directory" in run.err
+    assert "folder: cannot write it: Is a directory" in run.err
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
 
 
@@ -142,12 +142,12 @@ def test_a_file_is_not_overwritten_unless_forced(hb, tmp_path):
     (tmp_path / "ensemble.toml").write_text("mine")
     run = hb("init")
     assert run.code == 3
-    assert "exists already; --force replaces it" in run.err
+    assert "already exists; --force replaces it" in run.err
     assert (tmp_path / "ensemble.toml").read_text() == "mine"
     assert hb("init", "--force").code == 0
 
 
-def test_a_file_is_reported_on_and_what_is_guessed_is_said(hb, tmp_path):
+def test_it_reports_on_a_file_and_says_what_it_guessed(hb, tmp_path):
     run = hb("init", write("biopsy", tmp_path))
     assert run.code == 0
     for sentence in (

@@ -60,7 +60,7 @@ def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
         ('learners.a.rules={lr={kind="bayes"}}', "a rule learns"),
     ],
 )
-def test_what_the_theorems_do_not_cover_is_said(tmp_path, override, word):
+def test_it_says_what_the_theorems_do_not_cover(tmp_path, override, word):
     made = plan(toy(tmp_path, override), T=None, eps=0.1, delta=0.05)
     a = made.learners[0]
     assert any(word in caveat for caveat in a.caveats)

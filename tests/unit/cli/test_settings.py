@@ -42,7 +42,7 @@ def test_check_lists_problems(hb, tmp_path):
 def test_a_missing_file_is_one_line(hb):
     run = hb("settings", "check")
     assert run.code == 3
-    assert run.err.startswith("hb: ensemble.toml: there is no such settings file; make one with")
+    assert run.err.startswith("hb: ensemble.toml: there is no such settings file; create one with")
     assert len(run.err.splitlines()) == 1
     assert hb("settings", "check", "--json").json["problems"][0]["message"].startswith("ensemble")
 

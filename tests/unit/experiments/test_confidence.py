@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from audit.replay.replay import Player
+from audit.replay.player import Player
 from cli.main import app
 from experiments.bundled_tables import SOURCES, bundled
 from experiments.confidence.measures import calibration_error, error_rate, referred

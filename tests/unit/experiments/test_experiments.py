@@ -60,7 +60,7 @@ def check_table1(figures):
     assert figures["Best LL.PER"] <= figures["Worst LL.PER"]
 
 
-def test_findings_are_computed_not_told():
+def test_findings_are_computed_not_asserted():
     figures = {"WM.M=3.PER": 3.0, "WM.M=30.PER": 9.0}
     result = Result("learners", "", {}, figures)
     assert summary({"learners": result})[0].rows[0][3] == "yes"
@@ -137,7 +137,7 @@ def test_the_command_prints_one_json_object(alone):
     assert "WM.PER after 1000" in json.loads(made.stdout)["figures"]
 
 
-def test_all_goes_on_where_it_stopped(tmp_path, alone, monkeypatch):
+def test_all_continues_where_it_stopped(tmp_path, alone, monkeypatch):
     command = ["experiments", "all", "--quick", "--only", "past", "--out", str(tmp_path), "--json"]
     first = runner.invoke(app, command)
     assert first.exit_code == 0, first.output
@@ -158,7 +158,7 @@ def test_side_by_side_is_the_same_as_one_after_the_other():
     assert set(ticks) == set(names)
 
 
-def test_a_failure_beside_others_is_told(monkeypatch):
+def test_a_failure_beside_others_is_reported(monkeypatch):
     """A worker process has its own catalogue, so it is given a name that it does not know."""
     monkeypatch.setitem(CATALOGUE, "nonsense", CATALOGUE["past"])
     with pytest.raises(KeyError, match="nonsense"):

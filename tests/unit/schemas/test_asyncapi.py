@@ -1,5 +1,9 @@
 """The AsyncAPI document names every topic, and everything it refers to is in it."""
 
+import json
+import lzma
+from pathlib import Path
+
 import jsonschema
 import pytest
 
@@ -7,6 +11,17 @@ from schemas.asyncapi import RECEIVED, asyncapi
 from schemas.json_schemas import RECORDS
 
 DOCUMENT = asyncapi("0.0.1")
+SPECIFICATION = Path(__file__).parents[2] / "data/asyncapi-3.0.0.schema.json.xz"
+"""The schema of AsyncAPI 3.0.0 documents, as the AsyncAPI Initiative publishes it (package
+@asyncapi/specs 6.11.1, Apache-2.0)."""
+
+
+def test_it_is_valid_by_the_schema_of_the_specification():
+    validator = jsonschema.Draft7Validator(json.loads(lzma.decompress(SPECIFICATION.read_bytes())))
+    validator.validate(DOCUMENT)
+    validator.validate(asyncapi("0.0.1", "wdbc."))
+    wrong = {**DOCUMENT, "operations": {"read": {"action": "publish"}}}
+    assert not validator.is_valid(wrong)
 
 
 def references(node):

@@ -6,8 +6,8 @@ import pytest
 
 from schemas.errors import RecordError
 from schemas.reading import LabelReader, Reader
-from schemas.reasons import Reason
 from schemas.records import Feedback, Label, Prediction
+from schemas.refusals import Reason
 from schemas.rows import Feature, RowReader
 
 LABELS = ["benign", "malignant"]

@@ -8,7 +8,7 @@ from learners.join.effects import Reason as JoinReason
 from schemas.deadletters import from_message, headers, refused
 from schemas.errors import RecordError
 from schemas.kinds import MAX_DETAIL, MAX_INTEGER, MAX_MILLIS
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 
 ERROR = RecordError(Reason.UNKNOWN_LABEL, "label: expected a label of the settings")
 LETTER = refused(ERROR, topic="labels", partition=3, offset=41, at=5, key=b"a", value=b"\xff{")

@@ -8,8 +8,8 @@ import pytest
 from schemas.examples import EXAMPLES
 from schemas.kinds import MAX_DEPTH
 from schemas.reading import LabelReader, Reader
-from schemas.reasons import Reason
 from schemas.records import DeadLetter, Feedback, Label, Prediction
+from schemas.refusals import Reason
 from schemas.rows import Feature, RowReader
 from schemas.writing import encode
 

@@ -67,7 +67,7 @@ def test_a_miss_target_is_for_every_label_or_for_those_named(tmp_path):
         ("ensemble.miss_target=1.5", "between 0 and 1"),
         ("ensemble.fnr_control=true", "write miss_target"),
         ("ensemble.fnr_step=0.3", "write miss_target"),
-        ('labels=["refer", "malignant"]', "must not hold refer"),
+        ('labels=["refer", "malignant"]', "must not contain 'refer'"),
     ],
 )
 def test_what_cannot_be_a_target_is_told(tmp_path, given, says):

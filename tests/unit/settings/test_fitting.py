@@ -108,7 +108,7 @@ def test_rounding_is_far_below_the_spread(value, spread):
         ("age,mass,sex\n1,2,f\n1,secret,f\n", "data.csv:3: column 'mass': not a finite number"),
         ("age,mass,sex\n1,inf,f\n", "data.csv:2: column 'mass': not a finite number"),
         ("age,mass,sex\n1,2,f\n1,2\n", "data.csv:3: 2 fields, but the header has 3"),
-        ("age,mass,sex\n,2,f\n", "column 'age' holds nothing but blanks"),
+        ("age,mass,sex\n,2,f\n", "column 'age' is empty"),
         ('"age,mass,sex\n1,2,f\n', "no column 'age', 'mass', 'sex'"),
     ],
 )

@@ -256,9 +256,9 @@ def test_a_file_of_a_dictionary_is_demanded():
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(SettingsError, match="make one with `hb init`"):
+    with pytest.raises(SettingsError, match="create one with `hb init`"):
         load_settings(tmp_path / "none.toml", environ={})
-    with pytest.raises(SettingsError, match="cannot be read: Is a directory"):
+    with pytest.raises(SettingsError, match="cannot read it: Is a directory"):
         load_settings(tmp_path, environ={})
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
     with pytest.raises(SettingsError, match="is not UTF-8 text"):
@@ -456,4 +456,4 @@ def test_encrypted_features_are_not_shown_by_reasons(tmp_path):
         "learners.left.reasons=true",
         'privacy.keys.left=[{id="k1", env="KEY"}]',
     )
-    assert "privacy.keys.left: its features are to be encrypted" in found
+    assert "privacy.keys.left: its features are encrypted" in found

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from schemas.reasons import Reason
+from schemas.refusals import Reason
 from streams.engine.measurements import Notes
 from streams.engine.observer import Committed, Observer, Observers, Opened
 from streams.engine.tasks import task_metrics as metrics
@@ -129,7 +129,7 @@ def test_lag(monkeypatch, looks, records, seconds):
     assert lag == ({place: records}, {place: pytest.approx(seconds)})
 
 
-def test_a_partition_that_was_away_begins_anew(monkeypatch):
+def test_a_partition_that_comes_back_starts_again(monkeypatch):
     at = collector(monkeypatch)
     samples(at(0, status()), "hb_lag_seconds")
     samples(at(10), "hb_lag_seconds")

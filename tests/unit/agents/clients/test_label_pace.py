@@ -1,4 +1,4 @@
-"""How many patients may be under way: few as long as little is known, never more than is useful."""
+"""How many patients may be in flight: few as long as little is known, never more than is useful."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_patients_under_way_grow_with_what_is_known(tmp_path, clock):
     assert widths[-1] > 10, "and faster and faster"
 
 
-def test_no_more_are_under_way_than_the_pipeline_takes(tmp_path, clock):
+def test_no_more_are_in_flight_than_the_pipeline_can_take(tmp_path, clock):
     """A pipeline that takes 0.1 s, and 100 patients a second: more than 20 would only wait."""
     pace = LabelPace(configured(tmp_path))
     widths = sent_and_learned(pace, clock, 400, lambda n: max(0.1, n / 100))
@@ -64,7 +64,7 @@ def test_unlabelled_and_repeated_patients_are_not_waited_for(tmp_path, clock):
 def test_if_nothing_is_ever_learned_teaching_ends_with_a_sentence(tmp_path, clock):
     pace = LabelPace(configured(tmp_path), strict=True)
     pace.note(["a"], ["ill"])
-    with pytest.raises(HbError, match="does a worker run"):
+    with pytest.raises(HbError, match="is a worker running"):
         pace._give_up()
     lenient = LabelPace(configured(tmp_path))
     lenient.note(["a"], ["ill"])

@@ -135,7 +135,7 @@ def test_delays(text, low, high, mean):
 @pytest.mark.parametrize(
     "text", ["", "5", "soon", "exp:", "exp:x", "uniform:1s", "uniform:3s..1s", "normal:1s", "-1s"]
 )
-def test_what_is_no_delay_is_told(text):
+def test_a_text_that_is_not_a_delay_is_reported(text):
     with pytest.raises(InputError, match="expected 5s, exp:5s"):
         parse_delay(text)
 
@@ -161,7 +161,7 @@ def test_files_are_known_by_their_ending(tmp_path):
 
 
 class Slow(Recorder):
-    """A broker that has everything before it says so."""
+    """A broker that has everything before it acknowledges it."""
 
     def __init__(self):
         super().__init__()

@@ -29,7 +29,7 @@ def test_the_same_id_gives_the_same_pseudonym_and_only_with_the_same_key(monkeyp
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\n17"])
-def test_what_is_no_id_is_still_refused(monkeypatch, name):
+def test_something_that_is_not_an_id_is_still_refused(monkeypatch, name):
     settings = with_key(monkeypatch)
     ids = Pseudonyms(settings).ids([name])
     columns = {column: [None] for column in Splitter(settings).columns}

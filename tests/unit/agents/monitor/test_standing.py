@@ -62,7 +62,7 @@ def test_history_teaches_until_the_present_is_known():
     )
 
 
-def test_who_answers_from_the_first_patient_on_is_said_to_guess():
+def test_answers_from_the_first_patient_on_are_called_guesses():
     assert "answers are guesses" in standing(settings(min_labels=0), seen()).sentence
 
 
@@ -120,7 +120,7 @@ def test_a_broken_target_is_red_unless_chance_may_have_broken_it(target, colour,
     assert "the error rate of the last 1,000 labels is 5.0 %, above the target" in found.sentence
 
 
-def test_a_target_that_holds_is_no_concern():
+def test_a_target_that_is_met_raises_no_concern():
     asked = settings(per_target=0.05, fnr_target=0.05)
     assert standing(asked, seen(CALM, asked=asked)).state is State.HEALTHY
 

@@ -70,7 +70,7 @@ async def test_an_error_reaches_the_callers_and_the_last_look_stays():
     assert await watch.refresh(max_age=0) is watch.latest is not first
 
 
-async def test_topics_that_were_made_anew_are_read_anew():
+async def test_recreated_topics_are_read_again():
     watch = Slow(StateLostError("shorter"))
     assert await watch.refresh() is watch.latest
     assert watch.looks == 2

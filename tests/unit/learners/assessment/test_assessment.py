@@ -59,7 +59,7 @@ def test_without_any_opinion_all_labels_have_the_same_chance():
 
 def test_before_any_label_the_chance_is_the_support_but_never_certain():
     chance = Assessment(2).assess(verdict(0.5, 0.9, 1.0)).chance
-    assert chance[:, 1].tolist() == [0.5, 0.896, 0.995]
+    assert chance[:, 1].tolist() == [0.5, 0.896, 0.9947]
 
 
 def test_overconfident_support_becomes_a_chance():

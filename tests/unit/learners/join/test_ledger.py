@@ -137,7 +137,7 @@ def test_a_learner_that_is_ahead_makes_nobody_late():
     ]
 
 
-def test_whoever_is_not_awaited_does_not_hold_the_clock():
+def test_a_learner_that_is_not_waited_for_does_not_hold_the_clock():
     drive = Driver()
     made = drive(said(0, at=5), said(0, at=50, name="b"), live=1_000_000, awaited=(0,))
     assert [(each.id, each.at, each.missing) for each in made] == [("a", 15, (1,))]
@@ -318,7 +318,7 @@ def test_a_parked_label_waits_its_full_time_even_behind_an_older_context():
     assert drive(*BOTH)[1].label == 1
 
 
-def test_a_wait_that_begins_anew_holds_up_no_other():
+def test_a_wait_that_begins_again_holds_up_no_other():
     drive = Driver()
     other = Label(1, "b", 1)
     drive(Context(0, "a", "x"), other, Label(50, "a", 1))

@@ -77,7 +77,7 @@ def test_partitions_together_know_what_one_would():
 
 
 def online_space():
-    """A space whose scales nobody else moves."""
+    """A space whose scales nothing else moves."""
     features = (Real("age", Online()), Categorical("site", ("left", "right", "both")))
     return FeatureSpace((*features, Real("dose", Online())))
 

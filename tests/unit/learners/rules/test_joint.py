@@ -13,6 +13,7 @@ from learners.rules.joint import Heard
 from learners.rules.logistic import Logistic
 from learners.rules.odds import sigmoid
 from learners.rules.registry import PRESETS, is_joint, make_rule
+from learners.rules.rule_committee import SHARED
 from tests.strategies import cuts, generators
 from tests.unit.learners.rules.samples import LABELS, LEARNING, REALS, learning_rule, same, stream
 
@@ -137,7 +138,7 @@ def test_what_others_said_is_checked(others):
     rows, truth = stream(np.random.default_rng(4), ROWS)
     rule = learning_rule(TABLE)
     before = rule.state()
-    with pytest.raises(LearnerError, match="finite log-odds"):
+    with pytest.raises(LearnerError, match="log-odds must be finite"):
         rule.learn(rows, truth, Heard.fresh(others))
     assert same(before, rule.state())
 
@@ -156,3 +157,15 @@ def test_what_others_said_is_checked(others):
 def test_the_settings_tell_who_is_joint(table):
     rule = make_rule(table, REALS, LABELS[2])
     assert is_joint(table) == getattr(rule, "joint", False)
+
+
+def test_in_the_joint_preset_constants_are_small_and_nothing_hides_another():
+    rule = make_rule({"kind": "committee", "preset": "joint"}, REALS, LABELS)
+    average = np.zeros((1, REALS.d))
+    for member in rule.members:
+        inputs = member._inputs(average)[0]
+        assert np.abs(inputs).sum() == pytest.approx(SHARED), (
+            "of an average row, the constant alone"
+        )
+    other = make_rule({"kind": "committee", "preset": "additive"}, REALS, LABELS)
+    assert np.abs(other.members[2]._inputs(average)).sum() > 2

@@ -43,7 +43,9 @@ def refused(stored):
 def test_data_comes_back(thing):
     found = again([thing])[0]
     assert type(found) is type(thing)
-    assert repr(found) == repr(thing)
+    assert found == thing
+    if not isinstance(thing, set | frozenset):  # their order depends on the process's hash seed
+        assert repr(found) == repr(thing)
 
 
 def test_arrays_generators_and_factories_come_back():
@@ -107,7 +109,7 @@ class Own:
 
 
 def test_a_class_of_an_allowed_package():
-    with pytest.raises(LearnerError, match="test_object_graphs:Own is no part of a model"):
+    with pytest.raises(LearnerError, match="test_object_graphs:Own is not part of a model"):
         write(Own(), VOCABULARY)
     allowed = Vocabulary(["tests"])
     assert type(read(write(Own(), allowed), allowed)) is Own

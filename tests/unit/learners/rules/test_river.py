@@ -147,7 +147,7 @@ def test_a_seed_is_set_where_the_model_takes_one():
         ({"model": "os:system"}, 2, "code of os is not allowed"),
         ({"model": "river.stats:Mean"}, 2, "Mean has no learn_one, predict_proba_one"),
         ({**LOGISTIC, "arguments": {"speed": 1}}, 2, "option arguments.*raised TypeError.*speed"),
-        (LOGISTIC, 3, "knows two labels only"),
+        (LOGISTIC, 3, "supports two labels only"),
         (
             {
                 "model": "river.ensemble:ADWINBaggingClassifier",

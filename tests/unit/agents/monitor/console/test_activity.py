@@ -67,7 +67,7 @@ def test_a_learner_with_work_that_does_not_move_is_silent_within_seconds():
     assert states(made)[0] == "working"
 
 
-def test_a_learner_that_nobody_feeds_is_told_apart_from_one_that_is_silent():
+def test_a_learner_without_instances_is_told_apart_from_a_silent_one():
     looks = [overview(left=5, right=10 * s, predictions=20 * s) for s in range(8)]
     made = pulse(*looks)
     assert states(made) == ["unfed", "working", "working"]

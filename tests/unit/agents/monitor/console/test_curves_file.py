@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_used_is_left_aside(settings, tmp_path, content):
 def test_a_folder_that_cannot_be_written_stops_nobody(settings, tmp_path, caplog):
     (tmp_path / "console").write_text("in the way")
     CurvesFile(settings).save(drawn(settings))
-    assert "cannot be kept" in caplog.text
+    assert "cannot save the curves" in caplog.text
 
 
 def test_it_is_bounded_and_written_only_if_something_moved(settings, tmp_path):

@@ -96,7 +96,7 @@ async def test_closing_ends_every_stream():
     assert await read(maker.stream, 1) == []
 
 
-async def test_an_error_ends_the_streams_and_is_told_and_the_next_page_starts_anew(caplog):
+async def test_an_error_ends_the_streams_and_is_logged_and_the_next_page_starts_again(caplog):
     maker = Maker()
     page = asyncio.create_task(read(maker.stream, 10**6))
     await until(lambda: maker.stream.made > 1)

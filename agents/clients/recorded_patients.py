@@ -24,15 +24,15 @@ from settings.sections.features import FeatureSettings
 from streams.kafka.topics import Topics
 
 
-async def kept_patients(other: Settings, settings: Settings, name: str) -> TablePatients:
+async def recorded_patients(other: Settings, settings: Settings, name: str) -> TablePatients:
     """Return the patients of another ensemble in the order in which they came.
 
     `name` is what messages call them. Features that were not recorded are missing.
     """
     if Topics.of(other).labels == Topics.of(settings).labels:
         raise InputError(
-            f"{name} and these settings use the same topics: give the new ensemble topics of its"
-            " own (topics.prefix), and make them with hb topics create"
+            f"{name} and these settings use the same topics: give the new ensemble its own"
+            " (topics.prefix), and create them with hb topics create"
         )
     gathered = _Gathered(other)
     for topic in gathered.topics:
@@ -79,10 +79,10 @@ class _Gathered:
             value = record.value if opener is None else opened(record.value, opener)
         except RecordError:
             return
-        found = reader.read([value]).records
-        if not found or (topic, found[0].id) in self._seen:
+        records = reader.read([value]).records
+        if not records or (topic, records[0].id) in self._seen:
             return
-        row = found[0]
+        row = records[0]
         self._seen.add((topic, row.id))
         x = row.x if isinstance(row.x, dict) else dict(zip(names, row.x, strict=False))
         known = {name: each for name, each in x.items() if each is not None}
@@ -92,12 +92,12 @@ class _Gathered:
     def _take_label(self, value: bytes | None) -> None:
         try:
             label = orjson.loads(value or b"")
-            name, said = label["id"], label["label"]
+            name, truth = label["id"], label["label"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return
-        amends = said is None or label.get("amends")
+        amends = truth is None or label.get("amends")
         if isinstance(name, str) and (amends or not self._labels.get(name)):
-            self._labels[name] = said if isinstance(said, str) else ""
+            self._labels[name] = truth if isinstance(truth, str) else ""
 
     def patients(self, settings: Settings, name: str) -> TablePatients:
         """Return them for the learners of these settings."""
@@ -105,14 +105,14 @@ class _Gathered:
         recorded = {feature for names, _, _ in self._features.values() for feature in names}
         if not recorded.intersection(wanted):
             raise InputError(f"{name}: none of the features of these settings was recorded there")
-        ids = sorted(self._came, key=lambda each: self._came[each])
+        ids = sorted(self._came, key=lambda patient: self._came[patient])
         if not ids:
-            raise InputError(f"{name}: its topics hold no patients (any more)")
-        rows: list[Mapping[str, Any]] = [self._values[each] for each in ids]
+            raise InputError(f"{name}: its topics hold no patients, or no longer do")
+        rows: list[Mapping[str, Any]] = [self._values[patient] for patient in ids]
         return TablePatients(
             name,
             {column: [row.get(column) for row in rows] for column in wanted},
-            [self._labels.get(each, "") for each in ids],
+            [self._labels.get(patient, "") for patient in ids],
             ids,
         )
 

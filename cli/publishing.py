@@ -1,0 +1,114 @@
+"""What commands that publish patients have in common: options, progress, and how they end."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from cli.output import EXIT_INTERRUPTED, err, out
+from settings.errors import HbError, InputError
+
+if TYPE_CHECKING:
+    from agents.clients.produce import Checked, Published
+
+_LINE_EVERY = 5.0
+_Found = TypeVar("_Found")
+
+LimitOption = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of patients.  [default: all]")
+]
+SkipBadOption = Annotated[
+    bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and count them.")
+]
+
+
+def refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
+    """Say what cannot be used, before anything is sent."""
+    if skip_bad or not checked.bad:
+        return
+    count = sum(column.rows for column in checked.bad.values())
+    found = "; ".join(
+        f"{name}:{bad.line}: column {column!r}: expected {bad.expected}"
+        + (f" ({bad.rows:,} such rows)" if bad.rows > 1 else "")
+        for column, bad in checked.bad.items()
+    )
+    raise InputError(
+        f"{found}. Nothing was sent: {count:,} of {checked.rows:,} rows cannot be used;"
+        " --skip-bad skips them"
+    )
+
+
+@contextmanager
+def shown(done: "Published") -> "Iterator[Callable[[], None]]":
+    """Show the progress: a bar on a terminal, occasional lines elsewhere; on standard error."""
+    if not err.is_terminal:
+        yield Lines(done)
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("connecting", total=1.0)
+        yield lambda: bar.update(task, completed=done.share, description=words_of(done))
+
+
+class Lines:
+    """Prints the progress every few seconds."""
+
+    def __init__(self, done: "Published") -> None:
+        self._done = done
+        self._said = time.monotonic()
+
+    def __call__(self) -> None:
+        """Print the progress, if it is time to."""
+        if time.monotonic() - self._said >= _LINE_EVERY:
+            self._said = time.monotonic()
+            err.print(f"hb: {words_of(self._done)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def words_of(done: "Published") -> str:
+    """Describe what was published so far.
+
+    >>> from agents.clients.produce import Published
+    >>> words_of(Published(patients=1200, labels=800, waiting=400, seconds=2.0))
+    '1,200 patients, 600/s · 800 labels, 400 waiting'
+    """
+    rate = f", {done.patients / done.seconds:,.0f}/s" if done.seconds > 0.5 else ""
+    waiting = f", {done.waiting:,} waiting" if done.waiting else ""
+    labels = f" · {done.labels:,} labels{waiting}" if done.labels or done.waiting else ""
+    return f"{done.patients:,} patients{rate}{labels}"
+
+
+def publish(
+    done: "Published",
+    work: Callable[[Callable[[], None]], Coroutine[Any, Any, _Found]],
+    report: Callable[[str, _Found | None], None],
+) -> None:
+    """Publish; however it ends, report what was published, and how it ended if not by itself."""
+    try:
+        with shown(done) as tick:
+            found = asyncio.run(work(tick))
+    except KeyboardInterrupt:
+        report("interrupted", None)
+        sys.exit(EXIT_INTERRUPTED)
+    except HbError:
+        if done.patients or done.labels:
+            report("stopped", None)
+        raise
+    report("", found)
+
+
+def print_summary(
+    first: str, done: "Published", notes: Mapping[str, int], *more: str, go_on: str | None
+) -> None:
+    """Print what was published, what came of it, and how to go on."""
+    if done.seconds > 0.5:
+        first += f" in {done.seconds:.1f} s ({done.patients / done.seconds:,.0f} patients/s)"
+    skipped = {f"rows skipped because of column {c!r}": n for c, n in sorted(done.skipped.items())}
+    counted = [f"{count:,} {what}" for what, count in {**notes, **skipped}.items() if count]
+    for line in (first, *(f"  {line}" for line in (*counted, *more, *([go_on] if go_on else [])))):
+        out.print(line, markup=False, highlight=False, soft_wrap=True)

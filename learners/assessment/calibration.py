@@ -1,0 +1,68 @@
+"""From support to chance: one rising curve for all labels, drawn through what the bins counted.
+
+Each bin's share of patients who had the label, leaning on the support as far as the counts tell
+(`leaning.py`; histogram binning: B. Zadrozny and C. Elkan, 2001), is noisy where few patients were
+counted. Taken as it is, more support could mean less chance: the likeliest label would not be the
+one that was found, and the least sure would be ranked by noise. So the shares are made to rise
+(pool adjacent violators: Zadrozny and Elkan, 2002), labels are counted together, and between the
+middles of bins the curve is drawn through the log-odds, not in steps. A patient's labels then have
+their chances in the order of their supports; with two labels the curve mirrors itself.
+
+It is a function of integer counts alone, so order does not matter and an audit finds the same.
+"""
+
+import numpy as np
+
+from learners.arrays.types import Floats, Ints
+from learners.assessment.bins import CENTRES, support_odds
+from learners.assessment.leaning import LEANS, leaning
+
+_EVEN = 0.01
+"""Of the imagined patients, how many for each other one had any label alike."""
+
+_SLOPE = 0.01
+"""How much of the support itself is in a chance, so that more of it is always more chance."""
+
+_MIDDLES: Floats = 1.0 / (1.0 + np.exp(-CENTRES))
+"""The support in the middle of each bin."""
+
+
+def calibrated(parts: Ints, cases: Ints, hits: Ints) -> Floats:
+    """Return (n, K) chances for supports in millionths, from the (K, bins) counts.
+
+    >>> cases, hits = np.zeros((2, 32), np.int64), np.zeros((2, 32), np.int64)
+    >>> cases[[0, 1], [11, 20]] = 300    # support of 10 and 90 percent
+    >>> hits[[0, 1], [11, 20]] = 60, 240
+    >>> calibrated(np.array([[100_000, 900_000]]), cases, hits).round(2).tolist()
+    [[0.19, 0.81]]
+    """
+    curve = _curve(cases, hits)
+    odds = np.clip(support_odds(parts), CENTRES[0], CENTRES[-1])
+    moved = odds + np.interp(odds, CENTRES, np.log(curve / (1.0 - curve)) - CENTRES)
+    share = (1.0 - _SLOPE) / (1.0 + np.exp(-moved)) + _SLOPE / (1.0 + np.exp(-odds))
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+
+def _curve(cases: Ints, hits: Ints) -> Floats:
+    """Return the chance in the middle of each bin; it never falls."""
+    classes = len(cases)
+    n, had = cases.sum(axis=0), hits.sum(axis=0)
+    # With two labels each patient is counted twice: for one label, and mirrored for the other.
+    weights = leaning(n, had, times=2 if classes == 2 else 1)[:, None]
+    leans = LEANS[:, None]
+    expected = (_MIDDLES + _EVEN / classes) / (1.0 + _EVEN)
+    shares = (weights * (had + leans * expected) / (n + leans)).sum(axis=0)
+    return _rising(shares, n + (weights * leans).sum(axis=0))
+
+
+def _rising(shares: Floats, weights: Floats) -> Floats:
+    """Return the rising sequence that is nearest to the shares: pool adjacent violators."""
+    pools: list[tuple[float, float, int]] = []
+    for share, weight in zip(shares.tolist(), weights.tolist(), strict=True):
+        pool = (share, weight, 1)
+        while pools and pools[-1][0] >= pool[0]:
+            below, heavy, many = pools.pop()
+            total = heavy + pool[1]
+            pool = ((below * heavy + pool[0] * pool[1]) / total, total, many + pool[2])
+        pools.append(pool)
+    return np.repeat([pool[0] for pool in pools], [pool[2] for pool in pools])

@@ -1,0 +1,16 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """The product as it is published."""
+    out = tmp_path_factory.mktemp("dist")
+    hatchling = Path(sys.executable).parent / "hatchling"
+    subprocess.run([hatchling, "build", "-t", "wheel", "-d", out], cwd=ROOT, check=True)
+    return next(out.glob("*.whl"))
