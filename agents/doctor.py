@@ -5,6 +5,7 @@ that cannot be made (no broker, no rights) says so. None of them changes anythin
 that asks for the broker's time, which creates a topic and deletes it.
 """
 
+import os
 import platform
 import resource
 import shutil
@@ -88,10 +89,10 @@ async def _examine_broker(settings: Settings, admin: Any) -> AsyncIterator[Findi
     differences = compare(topics, await find(admin, [topic.name for topic in topics]))
     if differences:
         different = {difference.topic for difference in differences}
-        found = f"{len(different)} of {len(topics)} not as declared"
+        summary = f"{len(different)} of {len(topics)} not as declared"
         missing = any(difference.what == "topic" for difference in differences)
         remedy = f"hb topics {'create' if missing else 'check'}"
-        yield Finding("topics", "trouble", found, remedy)
+        yield Finding("topics", "trouble", summary, remedy)
     else:
         yield Finding("topics", "ok", f"{len(topics)}, as the settings declare them")
     yield await _state(settings)
@@ -137,6 +138,9 @@ def _installed(name: str) -> str | None:
 
 def _room(what: str, folder: Path) -> Finding:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        found = f"{existing} cannot be written to"
+        return Finding(what, "trouble", found, "let this user write there, or set worker.state")
     free = shutil.disk_usage(existing).free
     room = f"{free / 2**30:.1f} GiB free for {folder}"
     if free >= _ROOM:
@@ -163,9 +167,9 @@ def _port(settings: Settings) -> Finding:
         try:
             probe.bind((worker.web_host, worker.web_port))
         except OSError as error:
-            found = f"{worker.web_host}:{worker.web_port} cannot be used: {error.strerror}"
+            reason = f"{worker.web_host}:{worker.web_port} cannot be used: {error.strerror}"
             remedy = "a worker takes the next free port; or set worker.web_port"
-            return Finding("pages", "warning", found, remedy)
+            return Finding("pages", "warning", reason, remedy)
     return Finding("pages", "ok", f"{worker.web_host}:{worker.web_port} is free")
 
 
@@ -191,12 +195,12 @@ async def _clocks(settings: Settings, admin: Any) -> Finding:
     except (KafkaError, TimeoutError) as refusal:
         return Finding("clocks", "warning", f"not compared: {explained(refusal, settings.broker)}")
     side = "ahead of" if ahead > 0 else "behind"
-    found = f"the broker's is {abs(ahead):.0f} ms {side} ours (give or take {error:.0f})"
+    offset = f"the broker's is {abs(ahead):.0f} ms {side} ours (give or take {error:.0f})"
     apart = abs(ahead) - error
     if apart <= _CLOCKS_DIFFER:
-        return Finding("clocks", "ok", found)
+        return Finding("clocks", "ok", offset)
     verdict: Verdict = "warning" if apart <= _CLOCKS_WRONG else "trouble"
-    return Finding("clocks", verdict, found, "synchronise both by NTP; see docs/times.md")
+    return Finding("clocks", verdict, offset, "synchronise both by NTP; see docs/times.md")
 
 
 async def _state(settings: Settings) -> Finding:

@@ -319,7 +319,7 @@ class EnsembleProcessor(Processor):
             self._send_dead(rejection, out)
         if outcome.settled or outcome.corrected:
             self._settled += len(outcome.settled)
-            self._amended += [each.serial for each in outcome.corrected]
+            self._amended += [correction.serial for correction in outcome.corrected]
             self._learned.append(outcome.cells)
 
     def _note(self, outcome: Outcome, events: Sequence[Event | Erase], out: Outbox) -> None:

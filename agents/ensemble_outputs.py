@@ -103,7 +103,7 @@ class EnsembleOutputs:
     def _opinions(self, cases: Sequence[Diagnose]) -> Iterable[object]:
         """Return what each learner contributed to each diagnosis, to be written by name."""
         label_of = self._label_of
-        said = [
+        opinions = [
             None
             if payload is None
             else Opinion(
@@ -121,10 +121,12 @@ class EnsembleOutputs:
             for label, payload in zip(case.labels, case.payloads, strict=True)
         ]
         names, M = self._names, len(self._names)
-        if None not in said:
-            return map(self._by_learner, *[said[i::M] for i in range(M)])
-        by_case = (zip(names, said[k : k + M], strict=True) for k in range(0, len(said), M))
-        return [{name: one for name, one in pairs if one is not None} for pairs in by_case]
+        if None not in opinions:
+            return map(self._by_learner, *[opinions[i::M] for i in range(M)])
+        by_case = (zip(names, opinions[k : k + M], strict=True) for k in range(0, len(opinions), M))
+        return [
+            {name: opinion for name, opinion in pairs if opinion is not None} for pairs in by_case
+        ]
 
     def _votes(self, verdict: Verdict) -> Iterable[dict[str, str] | None]:
         """Return the votes of experts other than the learners, which are in the record anyway."""
@@ -161,16 +163,18 @@ class EnsembleOutputs:
         if not corrected:
             return
         for i, name in enumerate(self._names):
-            heard = [each for each in corrected if each.case.payloads[i] is not None]
-            if not heard:
+            known = [
+                correction for correction in corrected if correction.case.payloads[i] is not None
+            ]
+            if not known:
                 continue
-            told = self._feedback([each.case for each in heard], i, repeat(None))
+            told = self._feedback([correction.case for correction in known], i, repeat(None))
             values = encode_all(
-                replace(feedback, amends=True, was=self._label_of[each.was])
-                for feedback, each in zip(told, heard, strict=True)
+                replace(feedback, amends=True, was=self._label_of[correction.was])
+                for feedback, correction in zip(told, known, strict=True)
             )
-            keys = [each.case.id.encode() for each in heard]
-            times = [each.case.at for each in heard]
+            keys = [correction.case.id.encode() for correction in known]
+            times = [correction.case.at for correction in known]
             out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
 
     def _others(self, learner: int, others: Floats | None) -> Iterable[tuple[float, ...] | None]:
@@ -209,8 +213,8 @@ def _shared(rows: Floats, make: Callable[..., object]) -> list[object]:
     distinct = dict(zip(keys, range(len(keys)), strict=True))
     if 2 * len(distinct) > len(keys):
         return [make(*row) for row in rows.tolist()]
-    made = {key: once(make(*rows[at].tolist())) for key, at in distinct.items()}
-    return [made[key] for key in keys]
+    written = {key: once(make(*rows[at].tolist())) for key, at in distinct.items()}
+    return [written[key] for key in keys]
 
 
 def _listed(*numbers: float) -> tuple[float, ...]:
@@ -226,8 +230,8 @@ def _cubes(cases: Sequence[Diagnose]) -> list[str | None]:
 
 def _records(sure: Assessed) -> Iterable[object]:
     """Return the track record of each diagnosis; many share one."""
-    made = [once(TrackRecord(*record)) for record in sure.records]
-    return [made[at] for at in sure.track.tolist()]
+    track_records = [once(TrackRecord(*record)) for record in sure.records]
+    return [track_records[at] for at in sure.track.tolist()]
 
 
 def _heard(case: Diagnose) -> tuple[tuple[str, ...], str | None, bool, bytes | None]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from agents.state_encoding import unpack_state
 from learners.arrays.types import Ints, State
+from learners.errors import LearnerError
 from learners.local.learner import LocalLearner, Pooled
 from learners.local.moments import Moments
 from learners.local.partition import MAX_CELLS
@@ -21,6 +22,8 @@ from streams.engine.state.entries import EntriesTable
 
 FILLING = b"(missing values)"
 """The entry beside the models that holds what replaces missing values; no rule has that name."""
+_MOST_LABELS = 1 << 40
+"""More than a learner can have learned. Stored ids may be anything, and each phase takes memory."""
 LEARNED = "learned"
 """The array of a stored model that holds the number of rows it learned from."""
 
@@ -42,6 +45,7 @@ class PhaseIds:
 
     def __init__(self, learner: LocalLearner) -> None:
         self._iup = learner.iup
+        self._last = learner.iup.config.clock.phase(_MOST_LABELS)
         self._starts = [0]
         self._ends = [0]
 
@@ -58,13 +62,15 @@ class PhaseIds:
         return np.where(cubes < size, cubes + start, cubes - self._ends[phase - 1])
 
     def split(self, ids: Ints) -> list[PhaseCubes]:
-        """Return the ids phase by phase."""
+        """Return the ids phase by phase; LearnerError if there is no phase with such an id."""
         # Ids counted from the top are recognised by being nearer to it; no table gets half-way.
         down = MAX_CELLS - ids
         complete = ids < down
         parts = []
         phase, left = 1, len(ids)
         while left:
+            if phase > self._last:
+                raise LearnerError("it counts in cubes that this learner does not have")
             low, high = self._start(phase), self._start(phase + 1)
             first, last = self._ends[phase - 1], self._ends[phase]
             of = np.where(complete, (ids >= low) & (ids < high), (down >= first) & (down < last))

@@ -1,5 +1,6 @@
 """State as bytes: named arrays, ledger entries and rows, for the tables of a task."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from streams.engine.state.table import reading
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
+_KIND = re.compile(r"[<>|][biufSU]\d{1,4}")
+"""Arrays of numbers and texts; numpy reads a whole language of types, and not only to refuse it."""
 
 
 def _weigh(payload: Sequence[Any]) -> int:
@@ -54,9 +57,15 @@ def unpack_state(data: bytes) -> State:
     """Return the named arrays again, bit for bit."""
     with reading("a stored model"):
         return {
-            name: np.frombuffer(raw, np.dtype(kind)).reshape(shape).copy()
+            name: np.frombuffer(raw, _dtype(kind)).reshape(shape).copy()
             for name, (kind, shape, raw) in _decode(data).items()
         }
+
+
+def _dtype(kind: str) -> np.dtype[Any]:
+    if not _KIND.fullmatch(kind):
+        raise ValueError(kind)
+    return np.dtype(kind)
 
 
 def pack(value: Any) -> bytes:

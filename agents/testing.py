@@ -127,7 +127,9 @@ class Pipeline:
         """Return the diagnosis of a patient, None if there is none yet."""
         key, reader = name.encode(), Reader(Diagnosis)
         batches = reversed(self.published[self.topics.diagnoses])
-        return next((reader.one(one.values[0]) for one in batches if one.keys[0] == key), None)
+        return next(
+            (reader.one(batch.values[0]) for batch in batches if batch.keys[0] == key), None
+        )
 
     def predictions(self, learner: str) -> list[Prediction]:
         """Return what a local learner predicted, in its order."""

@@ -74,7 +74,7 @@ class LocalTotals:
         known, before = len(counts), counts.rows(cells)
         counts.put(cells, rows)
         self.count(CUBES, len(counts) - known)
-        new, old = (local_regret_parts(each, self._rules).sum() for each in (rows, before))
+        new, old = (local_regret_parts(table, self._rules).sum() for table in (rows, before))
         self.count(LOST, int(new - old))
 
 

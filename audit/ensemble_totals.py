@@ -40,7 +40,9 @@ def audit_counters(observed: Observed, joined: Joined, findings: Findings) -> In
         expected["label_duplicate"] = _repeated(expected)
     tally = _tally(observed, joined)
     wrong = {name: _sum(held, name) != number for name, number in expected.items()}
-    corrections = [each for name, each in wrong.items() if set(_terms(name)) <= _OF_CORRECTIONS]
+    corrections = [
+        differs for name, differs in wrong.items() if set(_terms(name)) <= _OF_CORRECTIONS
+    ]
     differing = sum(wrong.values()) - sum(corrections)
     differing += int((tally != observed.totals.tally).sum())
     where = observed.place(ENSEMBLE)
@@ -156,10 +158,10 @@ def _entries(observed: Observed) -> dict[str, int]:
     """Return what waits, and what is remembered, according to the entries."""
     status, label = observed.pending.status, observed.pending.label
     waiting = ((status == PARKED) | (status == OPEN)) & (label != MISSING)
-    found = {"now_parked": PARKED, "now_open": OPEN, "now_diagnosed": DIAGNOSED}
+    codes = {"now_parked": PARKED, "now_open": OPEN, "now_diagnosed": DIAGNOSED}
     held = [e for e in observed.pending.entries.values() if isinstance(e, SettledEntry)]
     return {
-        **{name: int((status == code).sum()) for name, code in found.items()},
+        **{name: int((status == code).sum()) for name, code in codes.items()},
         "now_amendable": len(held),
         "bytes": sum(len(entry.diagnosed) for entry in held),
         _PARKED_LABELS: int(waiting.sum()),
@@ -179,7 +181,7 @@ def _tally(observed: Observed, joined: Joined) -> Ints:
     K = len(observed.settings.labels)
     diagnoses = joined.diagnosis[diagnosed(observed, joined) & (joined.diagnosis >= 0)]
     columns = observed.logs.diagnoses.columns
-    votes = columns["said"][diagnoses]
+    votes = columns["predicted"][diagnoses]
     lowest = np.where(votes < 0, K, votes).min(axis=1, initial=K)
     disagreed = (lowest < votes.max(axis=1, initial=MISSING)).sum()
     return np.array([disagreed, *np.bincount(columns["label"][diagnoses], minlength=K)], np.int64)

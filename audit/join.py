@@ -184,7 +184,7 @@ class JoinAudit:
         """Compare what diagnoses say of each learner with its first prediction."""
         diagnoses, predictions = self.logs.diagnoses.columns, self.logs.predictions.columns
         ids = diagnoses["id"]
-        votes, wrong = diagnoses["said"], np.zeros(len(ids), np.bool_)
+        votes, wrong = diagnoses["predicted"], np.zeros(len(ids), np.bool_)
         past = np.zeros(len(ids), np.bool_)
         for i, first in enumerate(self.joined.first):
             at, heard = first[ids], votes[:, i] != MISSING
@@ -245,7 +245,7 @@ class JoinAudit:
 
     def _feedback(self) -> None:
         """Compare feedback with settlements: one to each learner that was heard."""
-        votes = self.logs.diagnoses.columns["said"]
+        votes = self.logs.diagnoses.columns["predicted"]
         labels = count(self.logs.labels.columns["id"], self.size)
         for i, (name, log) in enumerate(self.logs.feedback.items()):
             ids = log.columns["id"]

@@ -49,11 +49,11 @@ def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
     at = first[audit.feedback["id"][learned]]
     truth = audit.feedback["label"][learned].astype(np.int64)
     others = np.nan_to_num(audit.feedback["others"][learned])
-    said = opinion(audit.feedback["odds"], audit.feedback["predicted"])[learned]
+    own = opinion(audit.feedback["odds"], audit.feedback["predicted"])[learned]
     chosen = audit.feedback["rule"][learned].astype(np.int64)
     known = at >= 0
     rows = audit.instances["row"][at[known]]
-    return Taught(Lessons(rows, truth[known], others[known], said[known], chosen[known]))
+    return Taught(Lessons(rows, truth[known], others[known], own[known], chosen[known]))
 
 
 def audit_models(audit: "LocalAudit", taught: Taught) -> None:

@@ -34,7 +34,7 @@ from learners.theory.regret import local_regret_parts
 from settings.building import local_learner
 from streams.kafka.topics import local
 
-_SAID = (
+_COLUMNS = (
     "id", "label", "phase", "cube", "rule", "exploring", "trials", "votes", "odds", "history",
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ class LocalAudit:
         self.feedback = observed.logs.feedback[name].columns
         predictions = observed.logs.predictions.columns
         mine = predictions["learner"] == list(observed.settings.learners).index(name)
-        self.said = {key: predictions[key][mine] for key in _SAID}
+        self.predictions = {key: predictions[key][mine] for key in _COLUMNS}
         self.erased = observed.erased(local(name))
         decided = observed.usable(self.topic) & ~self._after_erasure()
         self.read = decided & observed.within(self.topic, self.instances)
@@ -61,7 +61,7 @@ class LocalAudit:
     def _after_erasure(self) -> Bools:
         """Mark the instances of erased patients that were dropped: they have no prediction."""
         ids = self.instances["id"]
-        predictions = count(self.said["id"], self.observed.size)
+        predictions = count(self.predictions["id"], self.observed.size)
         return np.asarray((self.erased[ids] >= 0) & (occurrences(ids) >= predictions[ids]))
 
     def run(self) -> Ints:
@@ -81,10 +81,10 @@ class LocalAudit:
         observed, findings = self.observed, self.findings
         size, ids, scope = observed.size, self.instances["id"], observed.scope
         read, later = count(ids[self.read], size), count(ids[self.later], size)
-        predictions = count(self.said["id"], size)
+        predictions = count(self.predictions["id"], size)
         findings.count("instances", self.read.sum())
         findings.count("instances_under_way", self.later.sum())
-        findings.count("predictions", len(self.said["id"]))
+        findings.count("predictions", len(self.predictions["id"]))
         known = (read + later) > 0
         findings.lost("predictions", self.where, np.maximum(read - predictions, 0)[scope])
         findings.double(
@@ -96,7 +96,7 @@ class LocalAudit:
         """Compare each prediction with what can be computed from its instance alone."""
         of_instance, at = self._pairs()
         rows = self.instances["row"][of_instance]
-        predicted = {key: column[at] for key, column in self.said.items()}
+        predicted = {key: column[at] for key, column in self.predictions.items()}
         cubes = np.full(len(at), -1, np.int64)
         unit = self.learner.space.unit(rows)
         for phase in np.unique(predicted["phase"]).tolist():
@@ -126,12 +126,14 @@ class LocalAudit:
         """Return instances, and which prediction belongs to each: the k-th to the k-th."""
         usable = np.flatnonzero(self.read | self.later)
         ids = self.instances["id"][usable]
-        step = max(len(ids), len(self.said["id"])) + 1
-        one, two = (
+        step = max(len(ids), len(self.predictions["id"])) + 1
+        read_pairs, prediction_pairs = (
             ids * step + occurrences(ids),
-            self.said["id"] * step + occurrences(self.said["id"]),
+            self.predictions["id"] * step + occurrences(self.predictions["id"]),
         )
-        _, mine, theirs = np.intersect1d(one, two, assume_unique=True, return_indices=True)
+        _, mine, theirs = np.intersect1d(
+            read_pairs, prediction_pairs, assume_unique=True, return_indices=True
+        )
         return usable[mine], theirs
 
     def _learned(self) -> Bools:
@@ -171,11 +173,14 @@ class LocalAudit:
 
         A patient may come twice: as many of its predictions count as instances were read.
         """
-        seen, ids = count(self.instances["id"][self.read], self.observed.size), self.said["id"]
+        seen, ids = (
+            count(self.instances["id"][self.read], self.observed.size),
+            self.predictions["id"],
+        )
         return np.asarray(occurrences(ids) < seen[ids])
 
     def _recounted(self, counts: CellTable, live: Ints) -> Ints:
-        rows, predictions, early = self.instances["id"][self.read], self.said, self.early()
+        rows, predictions, early = self.instances["id"][self.read], self.predictions, self.early()
         again = np.zeros_like(live)
         again[LABELLED] = self.learner.iup.labelled
         again[INSTANCES] = len(rows)

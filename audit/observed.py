@@ -153,11 +153,11 @@ class Observed:
 
     def erased(self, agent: str) -> Ints:
         """Return what an agent noted of each instance when it was erased; -1: it was not."""
-        noted, made = self.state(agent).entries[TABLE], np.full(self.size, -1, np.int64)
-        if noted:
+        moments, noted = self.state(agent).entries[TABLE], np.full(self.size, -1, np.int64)
+        if moments:
             digests = (digest_of(name).encode() for name in self.logs.names.ids.names())
-            made[:] = [int.from_bytes(noted[d]) if d in noted else -1 for d in digests]
-        return made
+            noted[:] = [int.from_bytes(moments[d]) if d in moments else -1 for d in digests]
+        return noted
 
     @cached_property
     def scope(self) -> Bools:

@@ -21,7 +21,7 @@ def audit_reasons(audit: "LocalAudit") -> None:
     if log is None:
         return
     findings, size, ids = audit.findings, audit.observed.size, log.columns["id"]
-    predicted_ids, explicable = audit.said["id"], _explicable(audit)
+    predicted_ids, explicable = audit.predictions["id"], _explicable(audit)
     given, scope = count(ids, size), audit.observed.scope
     due = count(
         predicted_ids[explicable & audit.early() & _since_the_first(predicted_ids, ids, size)], size
@@ -38,7 +38,7 @@ def audit_reasons(audit: "LocalAudit") -> None:
 def _explicable(audit: "LocalAudit") -> Bools:
     """Mark the predictions that have an opinion, by a rule that is additive."""
     additive = np.array([*(rule.additive for rule in audit.learner.rules), False])
-    return np.asarray(additive[audit.said["rule"]] & (audit.said["label"] >= 0))
+    return np.asarray(additive[audit.predictions["rule"]] & (audit.predictions["label"] >= 0))
 
 
 def _since_the_first(predicted_ids: Ints, ids: Ints, size: int) -> Bools:
@@ -51,7 +51,7 @@ def _since_the_first(predicted_ids: Ints, ids: Ints, size: int) -> Bools:
 def _misfits(audit: "LocalAudit", explicable: Bools) -> Bools:
     """Mark the reasons whose prediction has another rule, or other log-odds if it has any."""
     columns = audit.observed.logs.explanations[audit.name].columns
-    predictions = {key: audit.said[key][explicable] for key in ("id", "rule", "odds")}
+    predictions = {key: audit.predictions[key][explicable] for key in ("id", "rule", "odds")}
     step = max(len(columns), len(predictions["id"])) + 1
     # From the end, because the first reasons may be gone or never have been sent.
     mine, theirs = (

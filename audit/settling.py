@@ -114,7 +114,7 @@ class SettlingAudit:
     def _settle(self, number: int) -> Settle:
         """Reconstruct one settlement."""
         diagnoses, at = self.logs.diagnoses.columns, int(self.joined.diagnosis[number])
-        in_time = diagnoses["said"][at].tolist()
+        in_time = diagnoses["predicted"][at].tolist()
         labels, payloads = list(in_time), []
         for i, log in enumerate(self.logs.feedback.values()):
             feedback = int(self.joined.feedback[i][number])
@@ -142,11 +142,11 @@ class SettlingAudit:
 
     def _kept(self, at: int, label: int) -> bytes:
         """Return what was kept of how sure a diagnosis was; nothing if it does not say."""
-        columns, one = self.logs.diagnoses.columns, slice(at, at + 1)
-        support, chance = columns["support"][one], columns["chance"][one, label]
+        columns, row = self.logs.diagnoses.columns, slice(at, at + 1)
+        support, chance = columns["support"][row], columns["chance"][row, label]
         if support.min() < 0 or np.isnan(chance).any():
             return b""
-        possible = columns["possible"][one, None] >> np.arange(support.shape[1]) & 1
+        possible = columns["possible"][row, None] >> np.arange(support.shape[1]) & 1
         return packed(support_bins(support)[0], possible > 0, chance_bins(chance))[0]
 
     @property

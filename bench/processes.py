@@ -30,7 +30,7 @@ class Programs:
     def cpu_seconds(self) -> float:
         """Return the processor time that they have used so far."""
         used = [psutil.Process(process.pid).cpu_times() for process in self.processes]
-        return sum(each.user + each.system for each in used)
+        return sum(times.user + times.system for times in used)
 
 
 @contextmanager

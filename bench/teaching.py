@@ -131,7 +131,7 @@ def drawn(count: int, seed: int) -> History:
     ill = rng.random(count) < 1 / (1 + np.exp(-odds))
     columns = {f"f{j}": rows[:, j].round(4).tolist() for j in range(rows.shape[1])}
     ids = [f"{number:016x}" for number in rng.integers(0, 2**63, count).tolist()]
-    return History(ids, columns, [LABELS[int(each)] for each in ill])
+    return History(ids, columns, [LABELS[int(k)] for k in ill])
 
 
 def _settings(folder: Path, address: str) -> Settings:
@@ -171,7 +171,7 @@ async def _measure(
             seconds = time.monotonic() - began
         diagnosed = await _diagnoses(settings)
     pairs = zip(history.ids[rows], history.labels[rows], strict=True)
-    wrong = np.array([diagnosed[each] != label for each, label in pairs])
+    wrong = np.array([diagnosed[patient] != label for patient, label in pairs])
     return len(wrong) / seconds, wrong
 
 
@@ -214,6 +214,6 @@ async def _diagnoses(settings: Settings) -> dict[str, str]:
         diagnoses = [
             record
             async for records in topic.present()
-            for record in reader.read([each.value for each in records]).records
+            for record in reader.read([raw.value for raw in records]).records
         ]
     return {record.id: record.label for record in diagnoses}

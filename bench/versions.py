@@ -43,7 +43,7 @@ def _rows(kafka: str, seed: int, secure: bool, say: Say) -> list[dict[str, Any]]
                 say(f"it did not come to its end: {error}")
                 rows.append({**about, "finished": False})
             else:
-                exact = {each: figures[each] for each in EXACT}
+                exact = {name: figures[name] for name in EXACT}
                 rows.append({**about, "finished": True, **exact})
             for node in cluster.nodes:
                 node.start()

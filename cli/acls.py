@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streams.kafka.acls import Comparison, Rule
     from streams.kafka.rights import Role
 
-group = typer.Typer(no_args_is_help=True, help="Grant each role the rights it needs, no more.")
+group = typer.Typer(no_args_is_help=True, help="Grant each role the rights it needs, and no more.")
 UserOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -261,7 +261,7 @@ def versions(
     secure: Annotated[
         bool, typer.Option("--secure", help="On brokers with TLS, log-ins and access control.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Which faults and records.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed for the faults and the records.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """The short fault plans, of the engine and of the pipeline, on every Kafka that is pinned.
@@ -277,10 +277,10 @@ def versions(
         print_json(report)
     else:
         rows = report["versions"]
-        made = table("Versions of Kafka", *max(rows, key=len))
+        shown = table("Versions of Kafka", *max(rows, key=len))
         for row in rows:
-            made.add_row(*map(str, row.values()))
-        out.print(made)
+            shown.add_row(*map(str, row.values()))
+        out.print(shown)
     if any(report["figures"].values()):
         raise typer.Exit(EXIT_FOUND)
 

@@ -62,7 +62,8 @@ def up(
         str | None,
         typer.Option(
             metavar="VERSION",
-            help="Which Kafka, such as 3.9.  [default: HB_KAFKA, as before, or the newest]",
+            help="Which Kafka, such as 3.9."
+            "  [default: that of HB_KAFKA, else the one used before, else the newest]",
         ),
     ] = None,
     foreground: Annotated[

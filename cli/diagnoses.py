@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schemas.records import Diagnosis, Opinion
     from settings.model import Settings
 
-_SHORT = 8
+_SHORT = 14
 _WAITING = "waiting for diagnoses; Ctrl-C to stop"
 _COLUMNS_FOR = 4
 """Up to this many learners get a column of their own."""
@@ -198,12 +198,12 @@ class View:
 
 
 def short(name: str) -> str:
-    """Return the beginning of an id.
+    """Return an id, without its middle if it is long: ids that are given in turn begin alike.
 
-    >>> short("a17"), short("0123456789abcdef")
-    ('a17', '01234567…')
+    >>> short("8877d5d6-69117"), short("0123456789abcdef")
+    ('8877d5d6-69117', '01234…9abcdef')
     """
-    return name if len(name) <= _SHORT else f"{name[:_SHORT]}…"
+    return name if len(name) <= _SHORT else f"{name[:5]}…{name[-7:]}"
 
 
 def referred(diagnosis: "Diagnosis") -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from math import ceil, floor
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,18 +65,18 @@ def described(patient: "Patient") -> Iterator[str]:
     else:
         yield f"answer: {answer.label}"
     if answer.chance is not None:
-        yield "chance: " + ", ".join(f"{name} {share:.1%}" for name, share in answer.chance.items())
+        yield "chance: " + ", ".join(f"{n} {_chance(share)}" for n, share in answer.chance.items())
     record = answer.track_record
     if record is not None and record.cases:
         yield (
-            f"track record: of {record.cases:,} diagnosed like this before,"
-            f" {record.right / record.cases:.0%} were right"
-            f" ({100 * record.low:.0f} to {100 * record.high:.0f} %)"
+            f"track record: of {record.cases:,} diagnosed like this before, {record.right:,} were"
+            f" right ({floor(100 * record.low)} to {ceil(100 * record.high)} %)"
         )
     if answer.why:
         yield f"to know: {', '.join(why.replace('_', ' ') for why in answer.why)}"
     for name, opinion in answer.learners.items():
-        yield f"  {name}: {_opinion(opinion)}, weight {answer.weights.get(name, 0.0):.2f}"
+        weight = f", weight {answer.weights[name]:.2f}" if name in answer.weights else ""
+        yield f"  {name}: {_opinion(opinion)}{weight}"
         if name in patient.reasons:
             yield from _because(patient.reasons[name])
     if answer.missing:
@@ -85,16 +86,23 @@ def described(patient: "Patient") -> Iterator[str]:
         yield f"not shown, because this user may not read it: {', '.join(patient.denied)}"
 
 
+def _chance(share: float) -> str:
+    """Return a chance as it is shown; nothing is rounded to certainty."""
+    if share > 0.9995:
+        return "above 99.9%"
+    return "below 0.1%" if share < 0.0005 else f"{share:.1%}"
+
+
 def _because(why: "Reasons") -> Iterator[str]:
     """Return a learner's reasons, the strongest first."""
     yield f"    log-odds {_odds(why.log_odds)}, of which"
-    for feature, part in sorted(why.parts.items(), key=lambda one: -max(map(abs, one[1]))):
+    for feature, part in sorted(why.parts.items(), key=lambda item: -max(map(abs, item[1]))):
         yield f"      {feature} {_odds(part)}"
     yield f"      the rest {_odds(why.rest)}"
 
 
 def _odds(odds: Sequence[float]) -> str:
-    return ", ".join(f"{one:+.2f}" for one in odds)
+    return ", ".join(f"{number:+.2f}" for number in odds)
 
 
 def _opinion(opinion: "Opinion") -> str:

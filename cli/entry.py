@@ -3,12 +3,14 @@
 import sys
 
 from agents.extras import advice
+from learners.arrays.processor import pin
 
 _EXIT = 3
 
 
 def main() -> None:
     """Run `hb`."""
+    pin()
     try:
         from cli.main import main as run
     except ModuleNotFoundError as error:

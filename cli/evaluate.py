@@ -131,11 +131,11 @@ def _compared(result: "Evaluation") -> str:
     """Say how the best settings' rates compare with the logistic regression's."""
     from audit.evaluation.outcome import leads
 
-    found = leads(result.best.outcome, result.logistic.outcome)
-    said = []
+    differences = leads(result.best.outcome, result.logistic.outcome)
+    parts = []
     for name, word in RATES.items():
-        gain, error = found[name.upper()]
+        gain, error = differences[name.upper()]
         if gain is not None and error is not None:
             sides = "lower" if gain >= 0 else "higher"
-            said.append(f"{word} {give_or_take(abs(gain), error, 'points')} {sides}")
-    return ", ".join(said)
+            parts.append(f"{word} {give_or_take(abs(gain), error, 'points')} {sides}")
+    return ", ".join(parts)

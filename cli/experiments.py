@@ -49,11 +49,13 @@ def list_(as_json: JsonOption = False) -> None:
     from experiments.catalogue import CATALOGUE
 
     if as_json:
-        print_json({"experiments": {name: asdict(one) for name, one in CATALOGUE.items()}})
+        print_json(
+            {"experiments": {name: asdict(experiment) for name, experiment in CATALOGUE.items()}}
+        )
         return
     rows = table("Experiments", "name", "shows", "about", right=("about",))
-    for name, one in CATALOGUE.items():
-        rows.add_row(name, one.summary, f"{one.seconds:.0f} s")
+    for name, experiment in CATALOGUE.items():
+        rows.add_row(name, experiment.summary, f"{experiment.seconds:.0f} s")
     out.print(rows)
 
 
@@ -144,8 +146,8 @@ def _one(name: str) -> Any:
 def _register_each() -> None:
     from experiments.catalogue import CATALOGUE
 
-    for name, one in CATALOGUE.items():
-        text = f"{one.summary}.\n\nExample: `hb experiments {name} --quick`."
+    for name, experiment in CATALOGUE.items():
+        text = f"{experiment.summary}.\n\nExample: `hb experiments {name} --quick`."
         group.command(name=name, help=text)(_one(name))
 
 
@@ -180,21 +182,21 @@ def _stored(store: Any, name: str, options: "Options", fresh: bool) -> "Result |
 def show(result: "Result") -> None:
     """Print a result for people."""
     out.print(f"[bold]{result.title}[/bold]  ({result.seconds:.0f} s)", highlight=False)
-    for one in result.tables:
-        out.print(_rich(one))
+    for shown in result.tables:
+        out.print(_rich(shown))
     for note in result.notes:
         out.print(f"  - {note}", highlight=False, markup=False)
 
 
-def _rich(one: "Table") -> Any:
+def _rich(shown: "Table") -> Any:
     from experiments.report.markdown import cell
 
     numbers = tuple(
         column
-        for k, column in enumerate(one.columns)
-        if all(not isinstance(row[k], str) for row in one.rows)
+        for k, column in enumerate(shown.columns)
+        if all(not isinstance(row[k], str) for row in shown.rows)
     )
-    rows = table(one.title, *one.columns, right=numbers)
-    for row in one.rows:
-        rows.add_row(*(cell(value, one.digits) for value in row))
+    rows = table(shown.title, *shown.columns, right=numbers)
+    for row in shown.rows:
+        rows.add_row(*(cell(value, shown.digits) for value in row))
     return rows

@@ -31,7 +31,7 @@ SubjectOption = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The column that names the person, if people come again."
+        help="The column that names the person, if people come more than once."
         "  [default: the id column, if ids repeat]",
     ),
 ]

@@ -43,8 +43,9 @@ def plan(  # noqa: PLR0917 - options, which nobody passes by position
     For each learner: how finely its features are cut (m), how many cubes and how much memory that
     takes and, where the theorems apply, its regret bound (Theorem 1) and how many decisions will
     ever be made below the confidence of `--eps` and `--delta` (Corollary 1). For the ensemble: its
-    regret bound, also with late labels. And how many labels it takes to know the error rate. A
-    bound above the number of patients is marked as vacuous.
+    regret bound, also with late labels. And, whatever the settings, how many labels it takes to
+    know the error rate, and how closely miss targets are kept. A bound above the number of patients
+    is marked as vacuous.
 
     Examples: `hb plan`, `hb plan --horizon 10000 --plot bounds.svg`, `hb plan --set
     ensemble.mode=ah`.
@@ -75,8 +76,11 @@ def _print_learners(plan: "Plan") -> None:
             _bytes(p.table_bytes), *_bound(p.regret_bound, plan.T),
         )  # fmt: skip
     out.print(rows)
+    said: dict[str, list[str]] = {}
     for p in plan.learners:
-        out.print(f"  [bold]{p.learner}[/bold]  {_words(p, plan)}", highlight=False)
+        said.setdefault(_words(p, plan), []).append(p.learner)
+    for words, names in said.items():
+        out.print(f"  [bold]{', '.join(names)}[/bold]  {words}", highlight=False)
 
 
 def _bound(bound: float | None, T: int) -> tuple[str, str]:
@@ -96,6 +100,11 @@ def _words(p: "LearnerPlan", plan: "Plan") -> str:
         line = f"the regret bound is vacuous before about {_short(p.useful_from)} patients"
     else:
         line = f"the regret bound is meaningful from about {_short(p.useful_from)} patients"
+    if p.eps > p.eps_floor and plan.delta < p.delta_floor:
+        return (
+            f"{line}; nothing can be promised with {1 - plan.delta:.0%}: the index is made for the"
+            f" horizon, which allows {1 - p.delta_floor:.1%} at most"
+        )
     if p.trials is None or p.decisions is None:
         return (
             f"{line}; within {p.eps:g} of the best rule cannot be guaranteed: the partition alone"
@@ -141,7 +150,7 @@ def _advice(e: "EnsemblePlan") -> list[str]:
             f"the bound {late}",
             (
                 "nothing bounds the regret against the best local oracle: Theorem 3 needs Theorem 1"
-                " of every learner, and learners as the experts"
+                " of every learner, and learners as the experts that are always heard"
             ),
         ]
     return [f"the bound against the experts {late}; Theorem 3 needs labels on time"]
@@ -155,6 +164,26 @@ def _print_known(plan: "Plan") -> None:
     for rate, labels in plan.labels_to_know_the_error.items():
         rows.add_row(f"{rate:.0%}", f"{labels:,}")
     out.print(rows)
+    for line in _miss_rates(plan):
+        out.print(f"  {line}", highlight=False)
+
+
+def _miss_rates(plan: "Plan") -> list[str]:
+    from cli.plan_bounds import PATIENTS
+
+    if not plan.miss_rates:
+        return [
+            (
+                "no label has a miss target; with ensemble.miss_target = 0.05, say, each label's"
+                " miss rate is held there on any stream, at the price of patients who are referred"
+            )
+        ]
+    return [
+        f"the miss rate of {label} is held at {m.target:.3g}: on any stream with labels on time it"
+        f" is at most {100 * m.above:.2g} points above and {100 * m.below:.2g} below after"
+        f" {PATIENTS:,} patients with that label"
+        for label, m in plan.miss_rates.items()
+    ]
 
 
 def _print_curves(plan: "Plan") -> None:

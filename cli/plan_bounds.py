@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from learners.arrays.tables import DENSE_LIMIT, SparseTable
+from learners.fusion.active import Active
 from learners.fusion.base import Fusion
 from learners.local.learner import LocalLearner
 from learners.local.partition import Partition
+from learners.local.phases import Doubling
 from learners.theory import bounds
 from learners.theory.promises import (
     labels_to_know_a_share,
+    miss_rate_gaps,
     partition_for,
     planned_local_bound,
     planned_regret_bound,
@@ -27,6 +30,7 @@ DECADES = 12
 DELAYS = (0, 10, 100, 1000)
 ERROR_RATES = (0.02, 0.05, 0.1, 0.5)
 WITHIN = 0.01
+PATIENTS = 2000
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class LearnerPlan:
     trials: int | None
     decisions: int | None
     eps_floor: float
+    delta_floor: float
     cuts_needed: int
     caveats: list[str]
 
@@ -64,8 +69,19 @@ class EnsemblePlan:
 
 
 @dataclass(frozen=True)
+class MissRate:
+    """How far a label's miss rate can be from its target after PATIENTS of the label."""
+
+    target: float
+    below: float
+    above: float
+
+
+@dataclass(frozen=True)
 class Plan:
     """The promises for a whole settings file, at horizon T.
+
+    miss_rates   by label with a miss target
 
     labels_to_know_the_error   by error rate: labels until it is known to within a point, whatever
                                the settings
@@ -76,6 +92,7 @@ class Plan:
     learners: list[LearnerPlan]
     ensemble: EnsemblePlan
     labels_to_know_the_error: dict[float, int]
+    miss_rates: dict[str, MissRate]
     lengths: list[float]
     curves: dict[str, list[float]]
 
@@ -106,6 +123,10 @@ def plan(settings: Settings, T: int | None, eps: float, delta: float) -> Plan:
         delta=delta,
         learners=planned,
         ensemble=_ensemble(rule, list(settings.learners), cubes, horizon, planned),
+        miss_rates={
+            label: MissRate(target, *miss_rate_gaps(target, PATIENTS))
+            for label, target in settings.ensemble.targets(settings.labels).items()
+        },
         labels_to_know_the_error={
             rate: labels_to_know_a_share(rate, WITHIN) for rate in ERROR_RATES
         },
@@ -121,17 +142,12 @@ def _horizon(learner: LocalLearner) -> int:
 def _learner(name: str, learner: LocalLearner, T: int, eps: float, delta: float) -> LearnerPlan:
     partition, caveats = partition_for(learner, T), why_no_local_bound(learner)
     alpha, L = learner.iup.config.alpha, learner.lipschitz
-    needed = bounds.patients_needed(
-        eps,
-        delta,
-        T=T,
-        d=partition.d,
-        m=partition.m,
-        cubes=partition.size,
-        rules=len(learner.rules),
-        L=L,
-        alpha=alpha,
-    )
+    phases = _phases(learner, T)
+    each = [_needed(learner, length, eps, delta / len(phases)) for length in phases]
+    needed = each[-1]
+    # Each phase starts from nothing, and has no more decisions than its length.
+    below = [min(one.decisions or t, t) for one, t in zip(each, phases, strict=True)]
+    decisions = needed.decisions if len(phases) == 1 else sum(below)
     bound = None if caveats else planned_local_bound(learner, T)
     return LearnerPlan(
         learner=name,
@@ -148,10 +164,34 @@ def _learner(name: str, learner: LocalLearner, T: int, eps: float, delta: float)
         else bounds.memory_bounded_limit(L, alpha, partition.d, partition.m),
         eps=eps,
         trials=None if caveats else needed.trials,
-        decisions=None if caveats else needed.decisions,
+        decisions=None if caveats or needed.trials is None else decisions,
         eps_floor=needed.floor,
+        delta_floor=len(phases) / phases[-1],
         cuts_needed=needed.cuts,
         caveats=caveats,
+    )
+
+
+def _phases(learner: LocalLearner, T: int) -> list[int]:
+    """Return the lengths of the phases that T instances meet; of a known horizon, T."""
+    clock = learner.iup.config.clock
+    if not isinstance(clock, Doubling):
+        return [T]
+    return [clock.length(phase) for phase in range(1, clock.phase(T - 1) + 1)]
+
+
+def _needed(learner: LocalLearner, T: int, eps: float, delta: float) -> bounds.PatientsNeeded:
+    partition = partition_for(learner, T)
+    return bounds.patients_needed(
+        eps,
+        delta,
+        T=T,
+        d=partition.d,
+        m=partition.m,
+        cubes=partition.size,
+        rules=len(learner.rules),
+        L=learner.lipschitz,
+        alpha=learner.iup.config.alpha,
     )
 
 
@@ -161,8 +201,9 @@ def _ensemble(
     best = planned_regret_bound(rule, T, cubes)
     by_delay = {delay: planned_regret_bound(rule, T, cubes, delay) for delay in DELAYS}
     local = [one.regret_bound for one in planned if one.regret_bound is not None]
-    # Theorem 3 is about the learners themselves, so they must be the experts.
+    # Theorem 3 is about the learners themselves, so they must be the experts, and always heard.
     covered = best is not None and len(local) == len(learners) == len(rule.experts(learners))
+    covered = covered and not isinstance(rule, Active)
     return EnsemblePlan(
         experts=rule.experts(learners),
         context_cubes=cubes,

@@ -81,7 +81,7 @@ def produce(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="The column that names the person, if people come again."
+            help="The column that names the person, if people come more than once."
             "  [default: columns.subject]",
         ),
     ] = None,

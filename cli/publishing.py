@@ -31,13 +31,13 @@ def refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
     if skip_bad or not checked.bad:
         return
     count = sum(column.rows for column in checked.bad.values())
-    found = "; ".join(
+    faults = "; ".join(
         f"{name}:{bad.line}: column {column!r}: expected {bad.expected}"
         + (f" ({bad.rows:,} such rows)" if bad.rows > 1 else "")
         for column, bad in checked.bad.items()
     )
     raise InputError(
-        f"{found}. Nothing was sent: {count:,} of {checked.rows:,} rows cannot be used;"
+        f"{faults}. Nothing was sent: {count:,} of {checked.rows:,} rows cannot be used;"
         " --skip-bad skips them"
     )
 
@@ -91,7 +91,7 @@ def publish(
     """Publish; however it ends, report what was published, and how it ended if not by itself."""
     try:
         with shown(done) as tick:
-            found = asyncio.run(work(tick))
+            outcome = asyncio.run(work(tick))
     except KeyboardInterrupt:
         report("interrupted", None)
         sys.exit(EXIT_INTERRUPTED)
@@ -99,7 +99,7 @@ def publish(
         if done.patients or done.labels:
             report("stopped", None)
         raise
-    report("", found)
+    report("", outcome)
 
 
 def print_summary(

@@ -48,15 +48,12 @@ def _print(result: "Replay") -> None:
     }
     if result.replayed is not result.unchanged:
         sides["changed"] = result.replayed.report(result.positive)
-    columns = [f"{name_of_rate} {side}" for name_of_rate in RATES.values() for side in sides]
-    rows = table("", "", *columns, right=tuple(columns))
+    rows = table("", "", "", *sides, right=tuple(sides))
     for name in dict.fromkeys(name for side in sides.values() for name in side["rates"]):
-        rates = [
-            percent(side["rates"].get(name, {}).get(rate))
-            for rate in RATES
-            for side in sides.values()
-        ]
-        rows.add_row(name, *rates)
+        for rate, word in RATES.items():
+            figures = (percent(side["rates"].get(name, {}).get(rate)) for side in sides.values())
+            rows.add_row("" if rate != next(iter(RATES)) else name, word, *figures)
+        rows.add_section()
     out.print(rows)
     counts = ", ".join(f"{side['labelled']:,} {name}" for name, side in sides.items())
     out.print(f"labelled: {counts}")

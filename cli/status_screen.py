@@ -142,7 +142,7 @@ def score_table(board: "Scores") -> "Table":
         row = [percent(rates["per"]), percent(recent.get("per"))]
         row += [percent(rates["fnr"]), percent(rates["fpr"])]
         if name == ENSEMBLE:
-            row += ["", "", f"{board.labelled:,}"]
+            row += ["", "", f"{board.labelled + board.taught:,}"]
         else:
             row += [_number(board.weights.get(name)), percent(board.exploration.get(name))]
             row += [f"{board.learned.get(name, 0):,}"]
@@ -186,10 +186,13 @@ def _sentences(overview: "Overview") -> list["RenderableType"]:
             f"{board.taught:,} of these labels were history (error rate {rate}), counted apart"
         )
     lines += _corrections(counts)
-    if repeated := sum(overview.repeated.values()):
+    repeated = overview.repeated
+    if twice := repeated["duplicate"] + repeated["conflict"]:
+        lines.append(f"{twice:,} predictions were second ones for their patient: are ids reused?")
+    if repeated["over"]:
         lines.append(
-            f"{repeated:,} predictions were for patients that had one already or were over:"
-            " are ids used twice?"
+            f"{repeated['over']:,} predictions came when their patient's label had been learned, or"
+            " was no longer waited for: was a learner late, or are ids reused?"
         )
     if asked := sum(board.answers.values()):
         referred = board.answers["referred"]

@@ -31,6 +31,8 @@ def register(app: typer.Typer) -> None:
 def sbom() -> None:
     """Print the bill of materials as CycloneDX JSON: every locked package and every jar.
 
+    The jars are those of every Kafka that can be chosen, with their licences.
+
     Example: `hb sbom > bom.json`.
     """
     need_clone("requirements", "sbom")
@@ -86,8 +88,14 @@ def _packages() -> list[dict[str, Any]]:
 
 
 def _jars() -> list[dict[str, Any]]:
-    from streams.broker.jars import lock
+    """Return the jars of every Kafka that can be chosen, with the licences their POMs name."""
+    from streams.broker.jars import Jar, licences, locks
 
+    named = licences()
+    users: dict[Jar, list[str]] = {}
+    for pinned in locks():
+        for jar in pinned.jars:
+            users.setdefault(jar, []).append(pinned.kafka)
     return [
         {
             "type": "library",
@@ -96,24 +104,26 @@ def _jars() -> list[dict[str, Any]]:
             "version": jar.version,
             "purl": f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}",
             "hashes": [{"alg": "SHA-256", "content": jar.sha256}],
+            "licenses": [{"license": {"name": name}} for name in named[jar.coordinate]],
+            "properties": [{"name": "hb:kafka", "value": kafka} for kafka in kafkas],
         }
-        for jar in lock().jars
+        for jar, kafkas in users.items()
     ]
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Let pip-audit look for known vulnerabilities; say so where nobody could tell."""
     answer = _ask(arguments)
-    untold = [found["name"] for found in answer if "skip_reason" in found]
+    untold = [package["name"] for package in answer if "skip_reason" in package]
     if untold or not answer:
         which = f"of {len(untold)} of {len(answer)} packages" if answer else "of any package"
         sys.stderr.write(
             f"known vulnerabilities {which} were not looked up: the database does not say\n"
         )
-    found = [line for package in answer for line in _vulnerabilities(package)]
-    for line in found:
+    vulnerabilities = [line for package in answer for line in _vulnerabilities(package)]
+    for line in vulnerabilities:
         sys.stderr.write(f"{line}\n")
-    return 1 if found else 0
+    return 1 if vulnerabilities else 0
 
 
 def _ask(arguments: Sequence[str]) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """Adversaries that see the weights, late labels and silent learners: does regret stay in bounds?
 
 Many runs are played at once, each in a context cube of its own. In each round the adversary looks
-at the weights, lets learners speak or be silent, and once the decision is made chooses the truth
-that costs most. Labels come in their own time. At the end all decisions have their labels, and the
-regret against each expert, over the rounds in which it took part, is held against the bound that
+at the weights, lets learners speak or be silent, and chooses, once the decision is made, the truth
+that costs most. Labels may come late. At the end all decisions have their labels, and the regret
+against each expert, over the rounds in which it took part, is compared with the bound that
 `learners.theory.promises` gives, if it gives one.
 """
 
@@ -21,7 +21,7 @@ from learners.theory.promises import delays_table, regret_bound
 
 @dataclass(frozen=True)
 class Duel:
-    """How a stream is made.
+    """How an adversary's stream is made.
 
     rounds      decisions of each run
     delay       how many rounds late labels come
@@ -104,7 +104,7 @@ class _Match:
             votes = (rng.random(shape) < 0.1).astype(np.int64)
             votes[:, 0] = np.where(rng.random(shape[0]) < 0.03, int(duel.gullible), MISSING)
             return self._asked(votes, None), np.ones(self.runs, np.bool_)
-        # The heaviest stands against all others, or everybody guesses.
+        # The heaviest learner contradicts all others, or all of them guess.
         heaviest = np.arange(shape[1]) == parts.argmax(axis=1)[:, None]
         guesses = rng.integers(0, self.fusion.classes, shape)
         votes = np.where(rng.random((shape[0], 1)) < 0.8, heaviest, guesses).astype(np.int64)

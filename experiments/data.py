@@ -74,7 +74,7 @@ def wdbc() -> Dataset:
 
 @cache
 def wine() -> Dataset:
-    """Wine: 178 bottles, 13 numbers of a chemical analysis, three growers."""
+    """Wine: 178 bottles, 13 numbers from a chemical analysis, three growers."""
     from sklearn.datasets import load_wine
 
     bunch = load_wine()

@@ -93,12 +93,12 @@ def _delayed(
     votes = simulate_learners(runs, settings, np.ones(1), delay=wait, tick=tick)
     for name in ("WM", "AH"):
         fused = run_method(FUSIONS[name], runs, settings, votes, delay=wait, losses=True, tick=tick)
-        found = rates(fused.labels[:, 0], runs.truth)
+        measured = rates(fused.labels[:, 0], runs.truth)
         regret = pseudo_regret(runs, votes, fused.expected)[-1]
         key = f"{name}.{kind}.delay={wait}"
-        figures |= {**found.figures(key), f"{key}.regret": float(regret.mean())}
+        figures |= {**measured.figures(key), f"{key}.regret": float(regret.mean())}
         rows.append(
-            [wait, kind, name, *found.mean.tolist(), float(found.se[0]), float(regret.mean()),
+            [wait, kind, name, *measured.mean.tolist(), float(measured.se[0]), float(regret.mean()),
              float(regret.max())]
         )  # fmt: skip
 
@@ -167,9 +167,9 @@ def rules_that_learn(steps: int, seed: int) -> Floats:
     heard = [
         together([recipe.learner(order, mine) for mine in order.columns], order) for order in orders
     ]
-    said = fuse(OURS[PROPOSED].maker(3, 2, 1), heard, orders).labels
+    diagnosed = fuse(OURS[PROPOSED].maker(3, 2, 1), heard, orders).labels
     told = np.stack([order.told for order in orders], axis=1)
-    return np.asarray((said != told).mean(axis=1))
+    return np.asarray((diagnosed != told).mean(axis=1))
 
 
 def _swapping_order(steps: int, seed: list[int]) -> Order:

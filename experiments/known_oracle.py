@@ -55,14 +55,14 @@ def run_iup(
     m = 1
     for start, stop, T in phases(clock, steps):
         at = slice(start, stop)
-        found = _phase(
+        phase = _phase(
             x[:, at], right[:, at], ties[:, at], IupConfig(2, Horizon(T), exploration=c), tick
         )
         best, own = chance[:, at].max(axis=2), np.take_along_axis(
-            chance[:, at], found.rules[:, :, None], axis=2)[:, :, 0]  # fmt: skip
+            chance[:, at], phase.rules[:, :, None], axis=2)[:, :, 0]  # fmt: skip
         gap[:, at] = best - own
         m = cuts_for(T, 1.0, d)
-        failed.append(_failures(found, gap[:, at], d, T, m))
+        failed.append(_failures(phase, gap[:, at], d, T, m))
     epsilon, interval = (np.concatenate([pair[k].reshape(-1) for pair in failed]) for k in (0, 1))
     return Trials(np.cumsum(gap, axis=1), float(epsilon.mean()), float(interval.mean()), m)
 
@@ -103,9 +103,13 @@ def _phase(x: Floats, right: Bools, ties: Ints, config: IupConfig, tick: Tick) -
     first = np.arange(runs) * partition.size
     rules, trials, successes = (np.empty((runs, steps), np.int64) for _ in range(3))
     for t in range(steps):
-        made = iup.choose(first + cells[:, t], ties[:, t].astype(np.uint64))
-        rules[:, t], trials[:, t], successes[:, t] = made.rules, made.trials, made.successes
-        iup.learn(1, made.cubes, made.rules, right[:, t])
+        choices = iup.choose(first + cells[:, t], ties[:, t].astype(np.uint64))
+        rules[:, t], trials[:, t], successes[:, t] = (
+            choices.rules,
+            choices.trials,
+            choices.successes,
+        )
+        iup.learn(1, choices.cubes, choices.rules, right[:, t])
         if t % TICK_EVERY == 0:
             tick()
     return _Phase(cells, rules, trials, successes)

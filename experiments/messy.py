@@ -1,8 +1,8 @@
 """Ten data sets as files with holes: `hb evaluate` on each as it is, beside River's best.
 
 Of the values that a data set has, a share is removed at random; words that files use for a missing
-value stand in their place. The file goes through `hb evaluate` with nothing said about it: labels,
-the split into learners and all else are guessed. River's classifiers see all features at once,
+value stand in their place. `hb evaluate` is told nothing about the file: labels, the split into
+learners and everything else are guessed. River's classifiers see all features at once,
 filled in and scaled online as for our rules (`experiments.confidence.river_chances`), and the best
 of them on a data set is chosen in hindsight. Both are asked before each label, which comes at once.
 """
@@ -33,16 +33,16 @@ Tick = Callable[[], object]
 GONE = 0.3
 """The share of the values that are removed."""
 ORDERS = 1
-"""Orders of each file: what matters is the interval over patients."""
+"""Orders of each file; one is enough, because what matters is the interval over patients."""
 _WORDS = ("", "NA", "?", "nan", "-")
 _LABEL = "diagnosis"
 _FIRST = 50
-"""Rows on which everything that `hb evaluate` does is done."""
+"""How many of the first rows `hb evaluate` runs on in full."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One order of a data set with values removed; `most` leaves the others of its patients out."""
+    """One order of a data set with values removed; with `most`, only that many of its patients."""
 
     name: str
     number: int
@@ -79,7 +79,7 @@ def messy(
     figures["behind"] = float(len(behind))
     figures["sets"] = float(len(names))
     figures["with_missing_values"] = float(sum(bool(figures[f"{n}.had_missing"]) for n in names))
-    figures["refused"] = float(sum(each.refused for each in passed))
+    figures["refused"] = float(sum(order.refused for order in passed))
     columns = ["data", "missing", "ours", "River's best", "", "ours - River", "±", "low", "high"]
     return Result(
         name="messy",
@@ -98,8 +98,8 @@ def messy(
 
 
 def _compare(name: str, passed: list[Passed], figures: dict[str, float], rows: list[Row]) -> Gap:
-    ours = _percent([each.ours for each in passed])
-    river = {who: _percent([each.river[who] for each in passed]) for who in CANDIDATES}
+    ours = _percent([order.ours for order in passed])
+    river = {who: _percent([order.river[who] for order in passed]) for who in CANDIDATES}
     best = min(river, key=lambda who: float(river[who].mean()))
     apart = gap(ours, river[best])
     figures |= {
@@ -140,7 +140,7 @@ def run(task: Task) -> Passed:
 
 
 def _by_patient(wrong: Bools, chosen: Ints) -> Bools:
-    """Return what is known in the order of a pass in the order of the data set."""
+    """Return errors in the order of a pass, rearranged into the order of the data set."""
     return wrong[np.argsort(chosen)]
 
 
@@ -164,17 +164,17 @@ def _text(value: float, categories: tuple[str, ...] | None) -> str:
 
 
 def evaluated(file: Path, data: Dataset) -> tuple[Ints, int]:
-    """Return what the proposed settings said, in labels of the data set, and rows refused.
+    """Return the diagnoses of the proposed settings, as labels of the data set, and rows refused.
 
-    All of `hb evaluate` runs on the first rows; the pass of the proposed settings on all of them.
+    `hb evaluate` runs in full on the first rows; the proposed settings pass over all of them.
     """
-    found = propose(file, Wishes())
-    settings = next(candidates(found.proposal)).settings()
-    evaluate(file, found, delay=0, limit=_FIRST, progress=lambda *_: None)
+    proposed = propose(file, Wishes())
+    settings = next(candidates(proposed.proposal)).settings()
+    evaluate(file, proposed, delay=0, limit=_FIRST, progress=lambda *_: None)
     cases = read_cases(CsvPatients(file, settings), settings)
-    said = ensemble_pass(cases, settings, 0, lambda *_: None)
+    diagnosed = ensemble_pass(cases, settings, 0, lambda *_: None)
     index = np.array([data.labels.index(label) for label in settings.labels])
-    return index[said], cases.faults
+    return index[diagnosed], cases.faults
 
 
 def _river(data: Dataset) -> dict[str, Bools]:

@@ -51,8 +51,8 @@ def _each(
             yield work(item)
             tick()
         return
-    for made in _pool(jobs).map(work, items):
-        yield made
+    for result in _pool(jobs).map(work, items):
+        yield result
         tick()
 
 

@@ -1,4 +1,4 @@
-"""Learners that are often silent: today's Hedge beside algorithms made for sleeping experts.
+"""Learners that are often silent: our Hedge beside algorithms made for sleeping experts.
 
 AdaNormalHedge and Squint bound the regret against an expert by the rounds in which it took part, or
 by the sum of its squared differences from the ensemble, with no learning rate to choose. Here they
@@ -55,7 +55,7 @@ class _Sleeping(WeightedFusion):
     def _size(self, ahead: Floats) -> Floats: ...
 
     def tables(self) -> Mapping[str, CellTable]:
-        """Keep nothing: these are real numbers, and only measured here."""
+        """Return nothing: this state is only used here and never stored."""
         return {}
 
 
@@ -123,17 +123,17 @@ def sleeping(
         for name, duel in streams(steps).items():
             row: Row = [name, M]
             for contender, make in CONTENDERS.items():
-                found = play(partial(make, M), duel, runs=runs, seed=seed)
-                mean = float(found.regret.mean())
+                outcome = play(partial(make, M), duel, runs=runs, seed=seed)
+                mean = float(outcome.regret.mean())
                 figures[f"{contender}.{name}.M={M}"] = mean
                 row.append(mean)
                 tick()
             rows.append(row)
     means = {
-        each: float(np.mean([v for key, v in figures.items() if key.startswith(f"{each}.")]))
-        for each in CONTENDERS
+        who: float(np.mean([v for key, v in figures.items() if key.startswith(f"{who}.")]))
+        for who in CONTENDERS
     }
-    figures |= {f"{each}.mean": value for each, value in means.items()}
+    figures |= {f"{who}.mean": value for who, value in means.items()}
     best = min(means, key=means.__getitem__)
     return Result(
         name="sleeping",
@@ -151,7 +151,7 @@ def sleeping(
         notes=[
             (
                 "On average over all streams the regret is "
-                + ", ".join(f"{value:.1f} with {each}" for each, value in means.items())
+                + ", ".join(f"{value:.1f} with {who}" for who, value in means.items())
                 + f": the smallest is that of {best}."
             ),
         ],

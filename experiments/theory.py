@@ -31,7 +31,7 @@ Tick = Callable[[], object]
 CONTEXTS = 3
 POINTS = 40
 DUELS = 5
-"""Runs against each adversary, which leaves little to chance."""
+"""Runs against each adversary; few, because an adversary leaves little to chance."""
 
 
 def theory(
@@ -67,13 +67,13 @@ def _adversaries(runs: int, seed: int, steps: int, figures: dict[str, float], ti
     rows: list[Row] = []
     shown = violations = 0
     for mode, active, name, duel in _duels(steps):
-        found = play(_maker(mode, active), duel, runs=runs, seed=seed)
-        shown += 0 if found.bound is None else runs
-        violations += found.violations
-        largest = float(found.regret.max())
-        bound = None if found.bound is None else float(found.bound.max())
+        outcome = play(_maker(mode, active), duel, runs=runs, seed=seed)
+        shown += 0 if outcome.bound is None else runs
+        violations += outcome.violations
+        largest = float(outcome.regret.max())
+        bound = None if outcome.bound is None else float(outcome.bound.max())
         called = f"{mode}{', active' if active else ''}"
-        rows.append([called, name, duel.rounds, largest, bound, found.violations])
+        rows.append([called, name, duel.rounds, largest, bound, outcome.violations])
         if mode == "ah" and not active:
             figures |= {
                 f"adversary {name}.regret": largest,
@@ -150,9 +150,9 @@ def _notes(figures: dict[str, float], steps: int) -> list[str]:
 
 
 def _late(figures: dict[str, float], what: str) -> str:
-    """Return a figure at each delay, as words."""
+    """Return a figure at each delay, as text."""
     delays = (0, 10, 100, 1000)
-    return ", ".join(f"{figures[f'adversary labels {each} late.{what}']:.0f}" for each in delays)
+    return ", ".join(f"{figures[f'adversary labels {delay} late.{what}']:.0f}" for delay in delays)
 
 
 def _ratio(figures: dict[str, float], d: int, c: str) -> float:
@@ -273,16 +273,16 @@ def _local_regret(
         trials = run_iup(d, steps, clock, c, seeds, tick=tick)
         known = isinstance(clock, Horizon)
         last = trials.regret[:, -1]
-        found = {
+        measured = {
             "regret": float(last.mean()), "largest": float(last.max()),
             "epsilon fails": trials.epsilon_fails, "interval misses": trials.interval_misses,
         }  # fmt: skip
-        figures |= {f"IUP d={d}, {name}.{key}": value for key, value in found.items()}
+        figures |= {f"IUP d={d}, {name}.{key}": value for key, value in measured.items()}
         rows.append(
-            [d, c, "yes" if known else "no", trials.m, found["regret"], found["largest"],
-             found["regret"] / steps, bound if known else None,
-             "no" if is_vacuous(bound, steps) else "yes", found["epsilon fails"],
-             found["interval misses"]]
+            [d, c, "yes" if known else "no", trials.m, measured["regret"], measured["largest"],
+             measured["regret"] / steps, bound if known else None,
+             "no" if is_vacuous(bound, steps) else "yes", measured["epsilon fails"],
+             measured["interval misses"]]
         )  # fmt: skip
         series.append(Series(name, at.tolist(), trials.regret[:, at - 1].mean(axis=0).tolist()))
     series.append(Series("T: no regret can exceed it", at.tolist(), at.tolist(), dashed=True))

@@ -48,7 +48,7 @@ from learners.scores.window import Window
 
 _Cases: TypeAlias = Sequence[Diagnose] | Sequence[Settle]
 _Decided: TypeAlias = tuple[Verdict, Assessed, Sequence[Sequence[Any]]]
-"""What was decided on a batch; the last is what the ledger keeps: fields of a `Decision` each."""
+"""What was decided on a batch; the last is what the ledger keeps: the fields of `Decision`s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class EnsembleLearner:
 
     What it counts beside the losses of `fusion`, all integers:
 
-    scores    by scope (the EL, then each LL): confusion counts; then once more in that order those
-              of past patients, so that old errors are not part of the current rates
+    scores    by scope (the EL, then each LL): confusion counts; then, in the same order, those of
+              past patients, so that old errors are not part of the current rates
     regret    by context cube: labelled instances; the EL's expected loss in parts; each expert's
               errors; the EL's expected loss on the instances on which that expert was awake
     tally     diagnoses on which the LLs did not agree, diagnoses by label; no label is needed
@@ -180,7 +180,7 @@ class EnsembleLearner:
         return verdict, assessed, list(decisions)
 
     def _of_history(self, heard: Sequence[PredictionPayload]) -> Iterable[bool]:
-        """Tell which patients are of the past, as a prediction says."""
+        """Tell which are past patients: at least one of their predictions says so."""
         marks = [payload.history for payload in heard]
         if not any(marks):
             return [False] * (len(marks) // self.fusion.learners)
@@ -251,16 +251,16 @@ class EnsembleLearner:
     def correct(self, corrections: Sequence[Correct]) -> Ints:
         """Recount labels that have changed; return the context cubes that changed.
 
-        All integers are then as if the last label had been the only one, with two exceptions that
-        are no counts: the highest pace that Hedge's rate was for, which never falls, and when a
-        label came, which is when the first one did.
+        All integers are then as if the last label had been the only one, except for two that are
+        not counts: the highest pace of Hedge's learning rate, which never falls, and the time at
+        which the label came, which stays that of the first one.
         """
-        back = [replace(each.case, label=each.was) for each in corrections]
+        back = [replace(correction.case, label=correction.was) for correction in corrections]
         cases = [correction.case for correction in corrections]
         cells = [self._recount(back, -1), self._recount(cases, 1)]
         past = [Decision(*case.decision).history for case in cases]
         truth = np.where(past, MISSING, [case.label for case in cases])
-        self.window.amend(np.array([each.serial for each in corrections]), truth)
+        self.window.amend(np.array([correction.serial for correction in corrections]), truth)
         return np.union1d(*cells)
 
     def _recount(self, cases: Sequence[Settle], sign: int) -> Ints:
@@ -310,7 +310,7 @@ class EnsembleLearner:
 
 
 def _payloads(cases: _Cases) -> list[PredictionPayload]:
-    """Return what came with the predictions, instance by instance and LL by LL."""
+    """Return the predictions' payloads, instance by instance and LL by LL."""
     return [
         NOTHING_HEARD if payload is None else payload for case in cases for payload in case.payloads
     ]

@@ -26,12 +26,12 @@ def load(rule: str, option: str, target: str, allowed: Collection[str]) -> Any:
         raise OptionError(rule, option, f"{target!r} must have the form package.module:name")
     if not within(module, allowed):
         raise OptionError(rule, option, f"{target!r}: {_how_to_allow(module)}")
-    found = _attribute(rule, option, target, module, attribute)
-    home = getattr(found, "__module__", None) or module
+    code = _attribute(rule, option, target, module, attribute)
+    home = getattr(code, "__module__", None) or module
     if not within(home, allowed):
         message = f"{target!r}: it comes from {home}; {_how_to_allow(home)}"
         raise OptionError(rule, option, message)
-    return found
+    return code
 
 
 def _how_to_allow(module: str) -> str:
@@ -41,12 +41,12 @@ def _how_to_allow(module: str) -> str:
 
 def _attribute(rule: str, option: str, target: str, module: str, attribute: str) -> Any:
     try:
-        found = getattr(import_module(module), attribute, None)
+        code = getattr(import_module(module), attribute, None)
     except ModuleNotFoundError as error:
         raise OptionError(rule, option, f"{target!r}: no module named {error.name}") from error
     except Exception as error:
         raised = f"importing it raised {type(error).__name__}: {error}"
         raise OptionError(rule, option, f"{target!r}: {raised}") from error
-    if not callable(found):
+    if not callable(code):
         raise OptionError(rule, option, f"{target!r}: {module} has no callable {attribute}")
-    return found
+    return code

@@ -37,7 +37,7 @@ class PredictionPayload(NamedTuple):
 
 
 NOTHING_HEARD = PredictionPayload()
-"""In place of a prediction that did not come."""
+"""Stands in for a prediction that did not come."""
 
 keep_payload = itemgetter(slice(PredictionPayload._fields.index("trials")))
 """Return what of a prediction's payload is needed after the diagnosis."""
@@ -48,7 +48,7 @@ _UNKEPT = tuple(NOTHING_HEARD[i:] for i in range(1 + len(NOTHING_HEARD)))
 
 def load_payload(fields: Sequence[Any]) -> PredictionPayload:
     """Return a payload from its values, all of them or those that were kept."""
-    # Three times for every label: passing fourteen arguments takes half as long again.
+    # This runs three times for every label; the class's own constructor takes half as long again.
     return tuple.__new__(PredictionPayload, (*fields, *_UNKEPT[len(fields)]))
 
 
@@ -79,7 +79,7 @@ class Decision(NamedTuple):
     parts   each expert's share, in whole parts
     votes   each expert's label
     basis   what the fusion rule had learned by then, in numbers of its own (`Verdict.basis`)
-    sure    what `learners.assessment` learns from (`Assessed.kept`); nothing before there was one
+    sure    what `learners.assessment` learns from (`Assessed.kept`); empty if it was not kept
     history whether the patient is one of the past, whose errors are counted apart
     """
 

@@ -218,13 +218,13 @@ def _row_type(features: Sequence[Feature], kind: Callable[[Feature], Any]) -> ty
     """Make a record type whose `x` holds these features, each of its kind, and nothing else."""
     kinds = [kind(feature) for feature in features]
     # An absent entry is one that is missing, where the kind has room for that.
-    absent = [() if type(None) not in get_args(each) else (None,) for each in kinds]
+    absent = [() if type(None) not in get_args(field_type) else (None,) for field_type in kinds]
     fields = [f"f{j}" for j in range(len(features))]
     by_name = msgspec.defstruct(
         "ByName",
         [
-            (field, each, *default)
-            for field, each, default in zip(fields, kinds, absent, strict=True)
+            (field, field_type, *default)
+            for field, field_type, default in zip(fields, kinds, absent, strict=True)
         ],
         rename=dict(zip(fields, [feature.name for feature in features], strict=True)),
         forbid_unknown_fields=True,

@@ -30,13 +30,13 @@ def traceparent(value: str | bytes | None) -> bytes | None:
 
 def traces(headers: Mapping[int, Headers]) -> dict[int, bytes]:
     """Return the trace of each record that has exactly one valid value, by its index."""
-    found = {}
+    valid = {}
     for index, pairs in headers.items():
         values = [value for name, value in pairs if name == HEADER]
         trace = traceparent(values[0]) if len(values) == 1 else None
         if trace is not None:
-            found[index] = trace
-    return found
+            valid[index] = trace
+    return valid
 
 
 def as_header(trace: bytes) -> Carried:

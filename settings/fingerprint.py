@@ -71,7 +71,7 @@ CHANGES = (
     Change(
         ("learners.*.features.*.required", "ensemble.context.features.*.required"),
         free=True,
-        why="It decides which records are refused from now on, and numbers nothing.",
+        why="It decides which records are refused from now on; state does not depend on it.",
     ),
     Change(
         ("learners.*.cuts", "learners.*.doubling"),

@@ -59,7 +59,7 @@ _SECTIONS: dict[type[Section], tuple[str, str]] = {
         "`[rules]`",
         (
             "Rules of kind `callable`, `sklearn` and `river` name Python code as"
-            " `package.module:name`. Nothing is imported but from these packages and from River's"
+            " `package.module:name`. Nothing is imported except from these packages and River's"
             " packages for models."
         ),
     ),

@@ -329,7 +329,7 @@ class Diagnoses:
                 for answer in await self._read():
                     self._take(answer)
         except Exception as error:
-            for waiter in [each for waiting in self._waiting.values() for each in waiting]:
+            for waiter in [waiter for waiters in self._waiting.values() for waiter in waiters]:
                 if not waiter.future.done():
                     waiter.future.set_exception(error)
             raise

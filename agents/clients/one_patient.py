@@ -3,7 +3,8 @@
 A user may read some topics and not others (`hb acls`): what may not be read is left out and named.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from streams.kafka.topics import Topics
 class Patient:
     """What the topics hold of a patient: the first of each kind, None where there is none.
 
+    label     the last word about it (docs/join.md), None if that is a withdrawal
     reasons   by learner, of those that publish them
     denied    topics that this user may not read
     """
@@ -34,36 +36,55 @@ async def find_patient(settings: Settings, name: str) -> Patient:
     """Read all topics that mention a patient, from their start."""
     topics = Topics.of(settings)
     diagnosis = await _first(settings, topics.diagnoses, Reader(Diagnosis), name)
-    others: dict[str, Reader[Any]] = {
-        topics.labels: Reader(Label, known={"label": settings.labels}),
-        **{topics.reasons(learner): Reader(Reasons) for learner in topics.explained},
-    }
+    others = {topics.reasons(learner): Reader(Reasons) for learner in topics.explained}
     found: dict[str, Any] = {}
     denied = []
+    label = None
+    try:
+        known = Reader(Label, known={"label": settings.labels})
+        label = last_word([each async for each in _all(settings, topics.labels, known, name)])
+    except NotAllowedError:
+        denied.append(topics.labels)
     for topic, reader in others.items():
         try:
             found[topic] = await _first(settings, topic, reader, name)
         except NotAllowedError:
             denied.append(topic)
     why = {learner: found.get(topics.reasons(learner)) for learner in topics.explained}
-    label = found.get(topics.labels)
     return Patient(
         diagnosis,
-        None if label is None else label.label,
+        label,
         {learner: reasons for learner, reasons in why.items() if reasons is not None},
         tuple(denied),
     )
 
 
+def last_word(labels: Iterable[Label]) -> str | None:
+    """Return what counts of a patient's labels, in the order of the topic."""
+    word: str | None = None
+    for each in labels:
+        if word is None or each.amends or each.label is None:
+            word = each.label
+    return word
+
+
 async def _first(settings: Settings, topic: str, reader: Reader[Any], name: str) -> Any:
     """Return the first readable record of a patient on a topic, None if there is none."""
+    async with aclosing(_all(settings, topic, reader, name)) as found:
+        async for record in found:
+            return record
+    return None
+
+
+async def _all(
+    settings: Settings, topic: str, reader: Reader[Any], name: str
+) -> AsyncGenerator[Any, None]:
+    """Return the readable records of a patient on a topic."""
     key = name.encode()
     async with TopicReader(settings, [topic], "start") as stored:
         async for records in stored.present():
             for record in records:
                 if record.key == key:
-                    try:
-                        return reader.one(record.value)
-                    except RecordError:  # which is among the dead letters
-                        continue
-    return None
+                    # One that cannot be read is among the dead letters.
+                    with suppress(RecordError):
+                        yield reader.one(record.value)

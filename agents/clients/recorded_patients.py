@@ -85,7 +85,7 @@ class _Gathered:
         row = records[0]
         self._seen.add((topic, row.id))
         x = row.x if isinstance(row.x, dict) else dict(zip(names, row.x, strict=False))
-        known = {name: each for name, each in x.items() if each is not None}
+        known = {name: value for name, value in x.items() if value is not None}
         self._values[row.id] = {**known, **self._values.get(row.id, {})}
         self._came[row.id] = min(record.timestamp, self._came.get(row.id, record.timestamp))
 

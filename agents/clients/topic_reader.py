@@ -137,14 +137,20 @@ class TopicReader:
         return [record for records in batches.values() for record in records]
 
     async def present(self) -> AsyncIterator[list[Any]]:
-        """Yield the records from here to the ends as they were when the reader was entered."""
+        """Yield the records from here to the ends as they were when the reader was entered.
+
+        What came after them is left to be read next.
+        """
         while left := await self._unread():
             with explaining(self._broker):
                 batches = await self._consumer.getmany(
                     *left, timeout_ms=_WAIT_MS, max_records=_MOST
                 )
             for place, records in batches.items():
-                yield [record for record in records if record.offset < self.ends[place]]
+                end = self.ends[place]
+                if records[-1].offset >= end:
+                    self._consumer.seek(place, end)
+                yield [record for record in records if record.offset < end]
 
     async def _unread(self) -> list[Any]:
         with explaining(self._broker):

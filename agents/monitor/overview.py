@@ -47,7 +47,7 @@ class Condition(NamedTuple):
     """What the consumer group keeps of an input: how far it is read, and what its worker says."""
 
     offset: int
-    said: str
+    metadata: str
 
 
 _UNKNOWN = Condition(0, "")
@@ -212,7 +212,7 @@ def _tasks(
             place = topics[0], number
             # What a worker said about a task that it no longer holds does not matter.
             symptom = (
-                Symptom.read(conditions.get(place, _UNKNOWN).said) if place in holders else None
+                Symptom.read(conditions.get(place, _UNKNOWN).metadata) if place in holders else None
             )
             tasks.append(TaskView(agent, number, holders.get(place), lag, symptom))
     return tasks

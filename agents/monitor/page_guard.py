@@ -2,9 +2,10 @@
 
 The guard stands before all pages, /metrics, /healthz and /readyz among them:
 
-1. The request must be for a name of this worker, and not come from a page of another site.
-2. A client gets so many answers per second; others wait, and too many waiting are refused.
-   The pages run in the engine's event loop, so this is also the most time they can take from it.
+1. A client gets so many answers per second, refusals included, and all clients together so many;
+   others wait, and too many waiting are refused. The pages run in the engine's event loop, so this
+   is also the most time they can take from it. Probes have budgets of their own.
+2. The request must be for a name of this worker, and not come from a page of another site.
 3. With `worker.web_token` it must carry the token, as bearer token or as the password of any user
    (what a browser asks for). Probes know no token: /healthz and /readyz then answer yes or no.
 """
@@ -26,6 +27,8 @@ RATE = 50.0
 """Answers per second that a client gets in the long run."""
 BURST = 200.0
 """Answers that it gets at once: several consoles with all their files."""
+TOGETHER = 10.0
+"""How many times that all clients get together: whoever sends has many addresses, all of 127/8."""
 _COSTS = {"/metrics": 10.0}
 """Pages that count as more than one answer."""
 _PATIENCE = 2.0
@@ -43,19 +46,22 @@ def install(app: Any, worker: WorkerSettings) -> None:
 def guard(worker: WorkerSettings) -> Any:
     """Return what aiohttp calls before every page."""
     token = None if worker.web_token is None else worker.web_token.read()
-    budget = Budget()
+    each, together = Budget(), Budget(times=TOGETHER)
 
     @web.middleware
     async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        reason = objection(request.headers, worker.web_host, worker.web_names)
-        if reason is not None:
-            return _refused(403, reason)
         probe = request.path in _PROBES
-        delay = budget.delay(f"{request.remote} {probe}", _COSTS.get(request.path, 1.0))
+        cost = _COSTS.get(request.path, 1.0)
+        delay = each.delay(f"{request.remote} {probe}", cost)
+        if delay <= _PATIENCE:
+            delay = max(delay, together.delay(f"{probe}", cost))
         if delay > _PATIENCE:
             return _refused(429, "too many requests", {"Retry-After": "1", "Connection": "close"})
         if delay > 0:
             await asyncio.sleep(delay)
+        reason = objection(request.headers, worker.web_host, worker.web_names)
+        if reason is not None:
+            return _refused(403, reason)
         if token is None or has_token(request.headers.get("Authorization", ""), token):
             return await handler(request)
         if probe:
@@ -90,14 +96,14 @@ class Budget:
     algorithm): an answer moves that time ahead by its cost, and it may be ahead by one burst.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, times: float = 1.0) -> None:
+        self._clock, self._rate = clock, RATE * times
         self._even: dict[str, float] = {}
 
     def delay(self, client: str, cost: float = 1.0) -> float:
         """Return the seconds to wait; beyond the patience the request does not count."""
         now = self._clock()
-        even = max(now, self._even.get(client, now)) + cost / RATE
+        even = max(now, self._even.get(client, now)) + cost / self._rate
         delay = max(0.0, even - now - BURST / RATE)
         if delay <= _PATIENCE:
             self._make_room(now)

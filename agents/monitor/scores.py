@@ -26,17 +26,16 @@ from agents.totals import (
 from learners.arrays.shares import UNIT
 from learners.arrays.types import Ints
 from learners.assessment.assessment import WIDTH, counts_of
+from learners.fusion.late_labels import LATE
 from learners.fusion.late_labels import WIDTH as DELAYS_WIDTH
 from learners.scores.error_rates import rates
 from learners.theory.promises import (
     error_bound,
-    local_bound,
-    on_time,
     regret_bound,
     share_interval,
 )
 from learners.theory.regret import awake_regret
-from settings.building import fusion, local_learner
+from settings.building import fusion
 from settings.model import Settings
 
 ENSEMBLE = "ensemble"
@@ -173,7 +172,6 @@ class Scorer:
         self._positive = self._labels.index(settings.positive)
         self._fusion = fusion(settings)
         self._experts = self._fusion.experts(list(settings.learners))
-        self._learners = {name: local_learner(settings, name) for name in settings.learners}
 
     def board(self, sums: Sums) -> Scores:
         """Return the scores of a state."""
@@ -197,7 +195,7 @@ class Scorer:
             accuracy=self._accuracy(counts),
             regret=None if main is None else main.value,
             bound=None if main is None else main.bound,
-            regrets=[*regrets, *self._oracles(sums, totals)],
+            regrets=[*regrets, *_oracles(totals)],
             error_bounds=self._error_bounds(sums, regrets),
             weights=self._weights(sums.weights),
             instances=_column(totals, INSTANCES),
@@ -271,23 +269,6 @@ class Scorer:
             regrets.insert(0, Regret(BEST_PER_CONTEXT, float(by_cube), bound))
         return regrets
 
-    def _oracles(self, sums: Sums, totals: Mapping[str, Ints]) -> list[Regret]:
-        # Contexts are counted apart, so that what is on time in each may be late in the whole.
-        labelled = np.array([row[0] for row in sums.regret.values()], np.int64)
-        alone = self._settings.ensemble.context is None
-        prompt = alone and len(labelled) > 0 and on_time(labelled, _delays(sums))
-        prompt = prompt and not _corrected(sums)
-        return [
-            Regret(
-                ORACLE,
-                float(row[LOST] / UNIT),
-                local_bound(self._learners[name], int(row[LABELLED]), on_time=prompt),
-                name,
-            )
-            for name, row in totals.items()
-            if row[LABELLED]
-        ]
-
     def _error_bounds(self, sums: Sums, regrets: list[Regret]) -> dict[str, float]:
         """Return, by comparator, the rate of errors that its own and the bound on regret allow.
 
@@ -295,14 +276,29 @@ class Scorer:
         """
         rows = list(sums.regret.values())
         labelled, expected = sum(int(r[0]) for r in rows), sum(int(r[1]) for r in rows) / UNIT
-        overruled = self._settings.ensemble.miss_target is not None
+        overruled = bool(self._settings.ensemble.targets(self._labels))
+        guesses = self._guesses(sums, labelled)
         bounds = {
             regret.comparator: error_bound(
-                self._fusion, expected - regret.value, regret.bound, overruled=overruled
+                self._fusion,
+                expected - regret.value,
+                regret.bound,
+                overruled=overruled,
+                guesses=guesses,
             )
             for regret in regrets
         }
         return {name: bound / labelled for name, bound in bounds.items() if bound is not None}
+
+    def _guesses(self, sums: Sums, labelled: int) -> int:
+        """Return the most labelled instances on which no learner had spoken when it was decided."""
+        scopes = len(self._names)
+        heard = [
+            sum(int(sums.scores[i].sum()) for i in (k, k + scopes) if i in sums.scores)
+            for k in range(1, scopes)
+        ]
+        late = int(_delays(sums)[:, LATE].sum())
+        return min(labelled, labelled - max(heard) + late)
 
     @cached_property
     def _targets(self) -> dict[str, float]:
@@ -330,6 +326,19 @@ class Scorer:
 def score(settings: Settings, sums: Sums) -> Scores:
     """Compute the scores once."""
     return Scorer(settings).board(sums)
+
+
+def _oracles(totals: Mapping[str, Ints]) -> list[Regret]:
+    """Return what learners lost to their oracles. Nothing tells whether Theorem 1 covers it.
+
+    It needs each label learned before the learner's next decision. A label that was on time for the
+    ensemble may reach a learner after it has decided on the next patient.
+    """
+    return [
+        Regret(ORACLE, float(row[LOST] / UNIT), None, name)
+        for name, row in totals.items()
+        if row[LABELLED]
+    ]
 
 
 def _corrected(sums: Sums) -> bool:

@@ -13,7 +13,8 @@ What is wrong, the gravest first:
             than chance explains, or the answers tell ill from well no better than guessing
     amber   records could not be used in the last ten minutes; an agent makes no progress; the join
             has little room left; a target is missed by no more than chance explains; always giving
-            the most frequent label would do better; the error rate has risen
+            the most frequent label would do better by more than two standard errors; the error
+            rate has risen
 
 The console shows this and decides nothing itself; `hb status` shows the same.
 """
@@ -37,6 +38,7 @@ from streams.engine.health import Cause, Level, Symptom, Verdict
 
 KNOWN_WITHIN = 0.1
 """How well the error rate must be known before the ensemble has learned enough to be judged."""
+_STANDARD_ERRORS = 2.0
 _FULL = 0.8
 
 
@@ -147,7 +149,8 @@ def _taught(settings: Settings, board: Scores) -> Standing:
     if _known_from_history(board):
         wrong = percent(board.history[ENSEMBLE]["per"])
         past = f"the error rate of {board.taught:,} labels of history was {wrong}"
-        sentence = f"Healthy: {past}; {board.labelled:,} labels have come since."
+        since = {0: "no label has", 1: "1 label has"}.get(board.labelled)
+        sentence = f"Healthy: {past}; {since or f'{board.labelled:,} labels have'} come since."
         return Standing(State.HEALTHY, Colour.GREEN, sentence)
     counted = "1 label" if labels == 1 else f"{labels:,} labels"
     sentence = f"Learning ({counted}: do not rely on it yet)."
@@ -206,12 +209,13 @@ def _quality(settings: Settings, board: Scores) -> Iterator[Concern]:
     if _guesses(latest):
         text = f"the miss rate of the last {latest.labels:,} labels is {percent(latest.miss.value)}"
         yield Concern(Colour.RED, "guessing", f"{text}, no better than guessing")
-    if settings.ensemble.miss_target is None and _beaten(latest):
+    if settings.ensemble.miss_target is None and _beaten(board, latest):
         text = (
             f"the error rate of the last {latest.labels:,} labels is {percent(latest.error.value)}"
         )
         usual = latest.baseline.error if latest.baseline else None
         text += f", and always answering {latest.usual} would give {percent(usual)}"
+        text += "" if _surely_beaten(latest) else ", perhaps by chance"
         yield Concern(Colour.AMBER, "below_baseline", text)
     if board.risen:
         text = f"the error rate has risen by {percent(board.risen)} within the last 1,000 labels"
@@ -263,8 +267,21 @@ def _guesses(latest: Recent) -> bool:
     return miss is not None and alarm is not None and miss + alarm >= 1.0
 
 
-def _beaten(latest: Recent) -> bool:
-    """Tell whether the most frequent label does better, by more than chance explains."""
+def _beaten(board: Scores, latest: Recent) -> bool:
+    """Tell whether the most frequent label does better.
+
+    Chance is excluded by an interval that holds however often one looks, which takes many hundred
+    labels. Two standard errors are enough not to be called healthy.
+    """
+    if latest.baseline is None:
+        return False
+    won, lost = latest.baseline.won, latest.baseline.lost
+    doubtful = lost - won > _STANDARD_ERRORS * float(np.sqrt(won + lost))
+    return _surely_beaten(latest) or (doubtful and _known(board))
+
+
+def _surely_beaten(latest: Recent) -> bool:
+    """Tell whether it does better by more than chance explains, however often one looks."""
     if latest.baseline is None:
         return False
     won, lost = latest.baseline.won, latest.baseline.lost

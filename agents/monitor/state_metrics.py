@@ -52,7 +52,8 @@ ERRORS = {
 ERROR_BOUND = Spec(
     "hb_prediction_error_rate_bound",
     "gauge",
-    "The comparator's errors plus the bound on regret, as a share of the labelled patients;"
+    "The comparator's errors plus the bound on regret and the patients on whom no learner spoke, as"
+    " a share of the labelled patients;"
     f" {_COMPARED}.",
     ("comparator",),
 )
@@ -73,7 +74,7 @@ REGRET_BOUND = Spec(
     "hb_regret_bound",
     "gauge",
     "Upper bound by theory on the expectation of hb_regret, where there is one: Theorem 2 or 4 for"
-    f" Hedge's weights, Theorem 1 for the paper's own local learner; {_COMPARED}; {_OF_ORACLE}.",
+    f" Hedge's weights; {_COMPARED}.",
     ("comparator", "learner"),
 )
 WEIGHT = Spec("hb_weight", "gauge", "Each expert's share in the latest diagnosis.", ("expert",))
@@ -138,7 +139,8 @@ REPEATED = Spec(
     "hb_repeated_predictions_total",
     "counter",
     "Predictions for a patient that the learner had predicted before, the same again (duplicate) or"
-    " another (conflict), or that was over (over): a sign that ids are reused.",
+    " another (conflict), which is a sign that ids are reused; or for a patient whose label had"
+    " been learned or was no longer waited for (over), as when a learner is late.",
     ("outcome",),
 )
 PENDING = Spec("hb_pending", "gauge", "Patients waiting for a prediction, a diagnosis or a label.")

@@ -65,7 +65,7 @@ class Evaluation:
     """
 
     file: Path
-    found: CsvProposal
+    csv: CsvProposal
     tried: Sequence[Tried]
     logistic: Tried
     majority: Tried
@@ -88,7 +88,7 @@ class Evaluation:
     @property
     def command(self) -> str:
         """The command that writes the best settings."""
-        proposal, guessed = self.found.proposal, ["hb", "init", str(self.file)]
+        proposal, guessed = self.csv.proposal, ["hb", "init", str(self.file)]
         guessed += ["--label", str(proposal.label_column), "--positive", proposal.positive]
         guessed += ["--subject", proposal.subject_column] if proposal.subject_column else []
         return shlex.join([*guessed, *(self.best.options or ())])
@@ -96,7 +96,7 @@ class Evaluation:
     def report(self) -> dict[str, Any]:
         """Return everything as plain data; `figures` are those of the proposed settings."""
         proposed = self.tried[0]
-        data = self.found.report.figures()
+        data = self.csv.report.figures()
         return {
             "figures": {
                 **{k: v for k, v in proposed.report().items() if k != "name"},
@@ -115,8 +115,8 @@ class Evaluation:
             "baselines": [self.logistic.report(), self.majority.report()],
             "curves": {tried.name: tried.outcome.curve() for tried in self.passes()},
             "data": data,
-            "warnings": list(self.found.report.warnings),
-            "guessed": self.found.guessed,
+            "warnings": list(self.csv.report.warnings),
+            "guessed": self.csv.guessed,
             "best": self.best.name,
             "command": self.command,
         }
@@ -133,19 +133,19 @@ def _beside(name: str, outcome: Outcome) -> dict[str, float | None]:
 
 def _ahead(proposed: Outcome, logistic: Outcome) -> dict[str, float | None]:
     """Return the lead over the logistic regression in each rate, negative if it is behind."""
-    found = leads(proposed, logistic)
-    (gain, error), *_ = found.values()
+    lead = leads(proposed, logistic)
+    (gain, error), *_ = lead.values()
     named = {"lead_over_logistic": gain, "lead_se": error}
     for rate in ("FPR", "FNR"):
-        named[f"{rate}_lead_over_logistic"], named[f"{rate}_lead_se"] = found[rate]
+        named[f"{rate}_lead_over_logistic"], named[f"{rate}_lead_se"] = lead[rate]
     return named
 
 
 def evaluate(
-    file: Path, found: CsvProposal, *, delay: int, limit: int | None, progress: Progress
+    file: Path, csv: CsvProposal, *, delay: int, limit: int | None, progress: Progress
 ) -> Evaluation:
     """Try the candidates on a file, each patient before its label."""
-    first = next(candidates(found.proposal)).settings()
+    first = next(candidates(csv.proposal)).settings()
     cases = read_cases(CsvPatients(file, first), first, limit)
     classes, positive = len(first.labels), first.labels.index(first.positive)
 
@@ -154,15 +154,17 @@ def evaluate(
 
     majority = outcome(majority_pass(cases, classes, delay))
     tried = []
-    for candidate in candidates(found.proposal):
+    for candidate in candidates(csv.proposal):
         own = _as_seen_by(candidate.settings(), file, cases, limit)
-        said = outcome(ensemble_pass(own, candidate.settings(), delay, _named(candidate, progress)))
-        useful = labels_until_useful(said, majority)
-        tried.append(Tried(candidate.name, candidate.options, said, useful))
+        answers = outcome(
+            ensemble_pass(own, candidate.settings(), delay, _named(candidate, progress))
+        )
+        useful = labels_until_useful(answers, majority)
+        tried.append(Tried(candidate.name, candidate.options, answers, useful))
     logistic = outcome(logistic_pass(cases, classes, delay, progress))
     return Evaluation(
         file,
-        found,
+        csv,
         tried,
         Tried("logistic regression", None, logistic, labels_until_useful(logistic, majority)),
         Tried("majority class", None, majority, None),

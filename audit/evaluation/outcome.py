@@ -17,7 +17,7 @@ _POINTS = 20
 class Outcome:
     """What was said of n patients, beside the truth."""
 
-    said: Ints
+    answers: Ints
     truth: Ints
     classes: int
     positive: int
@@ -25,27 +25,27 @@ class Outcome:
     @property
     def counted(self) -> Bools:
         """Which patients have both a label and an answer."""
-        return np.asarray((self.truth != MISSING) & (self.said != MISSING))
+        return np.asarray((self.truth != MISSING) & (self.answers != MISSING))
 
     @property
     def wrong(self) -> Bools:
         """Which answers were wrong, of those that count."""
         of = self.counted
-        return np.asarray(self.said[of] != self.truth[of])
+        return np.asarray(self.answers[of] != self.truth[of])
 
     def rates(self) -> dict[str, float | None]:
         """Return PER, FPR and FNR with their standard errors; None where there is nothing."""
-        matrix = confusion(self.truth, self.said, self.classes)
+        matrix = confusion(self.truth, self.answers, self.classes)
         error, sick = rates(matrix, self.positive), int(matrix[self.positive].sum())
-        found: dict[str, float | None] = {}
+        figures: dict[str, float | None] = {}
         for name, share, n in (
             ("PER", float(error.per), int(matrix.sum())),
             ("FPR", float(error.fpr), int(matrix.sum()) - sick),
             ("FNR", float(error.fnr), sick),
         ):
-            found[name] = share if n else None
-            found[f"{name}_se"] = sqrt(share * (1 - share) / n) if n else None
-        return found
+            figures[name] = share if n else None
+            figures[f"{name}_se"] = sqrt(share * (1 - share) / n) if n else None
+        return figures
 
     def curve(self) -> list[tuple[int, float]]:
         """Return the error of the last tenth of the patients at points along the pass."""
@@ -91,5 +91,5 @@ def labels_until_useful(outcome: Outcome, majority: Outcome) -> int | None:
 def _gains(one: Outcome, other: Outcome) -> Floats:
     both = one.counted & other.counted
     truth = one.truth[both]
-    gains = (other.said[both] != truth).astype(np.float64) - (one.said[both] != truth)
+    gains = (other.answers[both] != truth).astype(np.float64) - (one.answers[both] != truth)
     return np.asarray(gains, np.float64)

@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 300, 52, 34
 
 def page(evaluation: Evaluation) -> str:
     """Return the whole page."""
-    facts = "".join(f"<li>{escape(line)}</li>" for line in evaluation.found.report.sentences())
+    facts = "".join(f"<li>{escape(line)}</li>" for line in evaluation.csv.report.sentences())
     title = f"Evaluation of {escape(evaluation.file.name)}"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>

@@ -270,7 +270,7 @@ def votes_code(names: Names, learner: str, votes: dict[str, str] | None) -> int:
 
 
 class DiagnosisLog(Log):
-    """Diagnoses: the label each learner `said` in time, and each expert's share in whole `parts`.
+    """Diagnoses: the label each learner `predicted` in time, each expert's share in whole `parts`.
 
     `cube` is that of the context, `votes` are those of experts other than the learners, `basis` is
     what the weights rested on; NONE, MISSING and UNKNOWN where the record has none. `support` is in
@@ -279,12 +279,12 @@ class DiagnosisLog(Log):
     """
 
     def __init__(self, names: Names, experts: Sequence[str]) -> None:
-        said, parts = (np.int16, len(names.settings.learners)), (np.int64, len(experts))
+        predicted, parts = (np.int16, len(names.settings.learners)), (np.int64, len(experts))
         K = len(names.settings.labels)
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, at=np.int64, label=np.int16, complete=np.bool_,
-                said=said, parts=parts, cube=np.int64, votes=(np.int16, len(experts)),
+                predicted=predicted, parts=parts, cube=np.int64, votes=(np.int16, len(experts)),
                 basis=(np.int64, len(Basis._fields)),
                 support=(np.int64, K), chance=(np.float64, K), possible=np.int64,
                 answer=np.int16, learned=np.int64, record=(np.float64, 4), history=np.bool_,
@@ -305,7 +305,7 @@ class DiagnosisLog(Log):
             at=[r.at for r in records],
             label=[labels[r.label] for r in records],
             complete=[r.complete for r in records],
-            said=[[_said(r.learners.get(n), labels) for n in learners] for r in records],
+            predicted=[[_predicted(r.learners.get(n), labels) for n in learners] for r in records],
             parts=np.rint(np.array(shares, np.float64) * UNIT),
             cube=[_number(r.context) for r in records],
             votes=[
@@ -350,7 +350,7 @@ def _possible(record: Diagnosis, labels: Mapping[str, int]) -> int:
     return sum(1 << labels[label] for label in set(left) if label in labels)
 
 
-def _said(opinion: Opinion | None, labels: Mapping[str, int]) -> int:
+def _predicted(opinion: Opinion | None, labels: Mapping[str, int]) -> int:
     """Return the label that a learner contributed to a diagnosis, as the join has it."""
     if opinion is None:
         return MISSING

@@ -68,14 +68,18 @@ class Differences:
 
     def sentences(self) -> list[str]:
         """Say where they differ, and why, by cause."""
-        said = []
+        sentences = []
         if len(self.differing):
             first = f"the first that of patient {int(self.differing[0]) + 1:,}"
-            said.append(f"{len(self.differing):,} of {self.compared:,} diagnoses differ, {first}:")
-            said += [f"  {count:,}: {IN_WORDS[cause]}" for cause, count in self.causes.items()]
+            sentences.append(
+                f"{len(self.differing):,} of {self.compared:,} diagnoses differ, {first}:"
+            )
+            sentences += [f"  {count:,}: {IN_WORDS[cause]}" for cause, count in self.causes.items()]
         if self.only_live:
-            said.append(f"{self.only_live:,} diagnoses cannot be replayed: their features are gone")
-        return said
+            sentences.append(
+                f"{self.only_live:,} diagnoses cannot be replayed: their features are gone"
+            )
+        return sentences
 
 
 def differences(
@@ -131,14 +135,14 @@ def _of_partition(logs: PartitionLogs) -> tuple[Ints, Bools, Ints, Ints, Bools]:
     size, M = len(logs.names.ids), len(logs.settings.learners)
     nothing = RestsOn.of(size, M)
     of_mode = np.ones(size, np.bool_)
-    said, asked = logs.diagnoses.columns, logs.predictions.columns
-    first = firsts(said["id"], size)
+    diagnosed, asked = logs.diagnoses.columns, logs.predictions.columns
+    first = firsts(diagnosed["id"], size)
     ids = np.flatnonzero(first >= 0)
     at = first[ids]
-    nothing.learned[ids] = said["learned"][at]
-    nothing.heard[ids] = said["said"][at] != MISSING
-    nothing.basis[ids] = said["basis"][at]
-    of_mode[ids] = said["of_mode"][at]
+    nothing.learned[ids] = diagnosed["learned"][at]
+    nothing.heard[ids] = diagnosed["predicted"][at] != MISSING
+    nothing.basis[ids] = diagnosed["basis"][at]
+    of_mode[ids] = diagnosed["of_mode"][at]
     # Of a patient's predictions by one learner the first counts: backwards, it is written last.
     nothing.taught[asked["id"][::-1], asked["learner"][::-1]] = asked["learned"][::-1]
     return nothing.learned, nothing.heard, nothing.taught, nothing.basis, of_mode

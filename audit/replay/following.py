@@ -27,7 +27,7 @@ class Follower(Player):
         super().__init__(stream, settings)
         self._schedule = schedule
         self._asked = [schedule.asked_of(name) for name in self.names]
-        self._said: list[dict[int, tuple[int, PredictionPayload]]] = [{} for _ in self.names]
+        self._predicted: list[dict[int, tuple[int, PredictionPayload]]] = [{} for _ in self.names]
         self._now = 0
         contexts = stream.contexts
         self._context_places = None if contexts is None else firsts(contexts.ids, len(stream.names))
@@ -62,40 +62,40 @@ class Follower(Player):
         at = places[places >= 0].tolist()
         if at:
             ids = self.stream.arrivals[self.names[learner]].ids
-            for place, said in self._decide(learner, at):
-                self._said[learner][int(ids[place])] = said
+            for place, prediction in self._decide(learner, at):
+                self._predicted[learner][int(ids[place])] = prediction
 
-    def _diagnose(self, made: Sequence[Made]) -> None:
+    def _diagnose(self, diagnoses: Sequence[Made]) -> None:
         """Make diagnoses; one that did not wait for everybody ends its batch."""
         events: list[Event] = []
-        for one in made:
-            context = self._context(one)
-            said = self._predictions(one.id, one.heard)
-            events += [*context, *said]
+        for diagnosis in diagnoses:
+            context = self._context(diagnosis)
+            predictions = self._predictions(diagnosis.id, diagnosis.heard)
+            events += [*context, *predictions]
             placed = bool(context) or self._context_places is None
-            if len(said) < len(self.names) or not placed:
+            if len(predictions) < len(self.names) or not placed:
                 self._now += 1
                 self._take(events, self._now)
                 events = []
         if events:
             self._take(events)
 
-    def _context(self, made: Made) -> list[Event]:
-        if self._context_places is None or not made.context:
+    def _context(self, diagnosis: Made) -> list[Event]:
+        if self._context_places is None or not diagnosis.context:
             return []
-        place = int(self._context_places[made.id])
+        place = int(self._context_places[diagnosis.id])
         if place < 0:
             return []
         cube = ContextPayload(int(self._cells[place]))
-        return [Context(self._now, self.stream.names[made.id], cube)]
+        return [Context(self._now, self.stream.names[diagnosis.id], cube)]
 
     def _predictions(self, patient: int, heard: frozenset[str]) -> list[Event]:
         """Hand over what learners said of a patient; any that are not on record are heard, too."""
         name, on_record = self.stream.names[patient], self._schedule.asked
         return [
-            Prediction(self._now, name, i, *said.pop(patient))
-            for i, said in enumerate(self._said)
-            if patient in said and (self.names[i] in heard or self.names[i] not in on_record)
+            Prediction(self._now, name, i, *predicted.pop(patient))
+            for i, predicted in enumerate(self._predicted)
+            if patient in predicted and (self.names[i] in heard or self.names[i] not in on_record)
         ]
 
     def _teach(self, lesson: Lesson) -> None:

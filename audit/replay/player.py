@@ -190,8 +190,8 @@ class Player:
         for i, learner in enumerate(self.learners):
             at = [k for k, case in enumerate(outcome.settled) if case.payloads[i] is not None]
             if at:
-                said = None if others is None else others[at, i]
-                self._learn(i, learner, [outcome.settled[k] for k in at], said)
+                told = None if others is None else others[at, i]
+                self._learn(i, learner, [outcome.settled[k] for k in at], told)
         self._correct(outcome.corrected)
 
     def _correct(self, corrected: Sequence[Correct]) -> None:

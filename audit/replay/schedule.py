@@ -70,7 +70,9 @@ class Schedule:
         found = self.asked.get(learner)
         if found is not None:
             return found
-        return {after: [each.id for each in made] for after, made in self.diagnoses.items()}
+        return {
+            after: [diagnosis.id for diagnosis in made] for after, made in self.diagnoses.items()
+        }
 
 
 def schedule(recorded: Sequence[PartitionLogs]) -> Schedule | Unknown:
@@ -106,8 +108,8 @@ def _asked(logs: PartitionLogs, lessons: "_Lessons") -> dict[str, dict[int, list
 def _diagnoses(logs: PartitionLogs, lessons: "_Lessons") -> dict[int, list[Made]]:
     columns, names = logs.diagnoses.columns, list(logs.settings.learners)
     first = np.flatnonzero(first_of_each(columns["id"]))
-    heard = columns["said"][first] != MISSING
-    made = [
+    heard = columns["predicted"][first] != MISSING
+    diagnoses = [
         Made(number, frozenset(compress(names, spoke)), cube != NONE)
         for number, spoke, cube in zip(
             columns["id"][first].tolist(),
@@ -116,7 +118,7 @@ def _diagnoses(logs: PartitionLogs, lessons: "_Lessons") -> dict[int, list[Made]
             strict=True,
         )
     ]
-    return _by_place(_places(columns["learned"][first], lessons.steps()), made)
+    return _by_place(_places(columns["learned"][first], lessons.steps()), diagnoses)
 
 
 class _Lessons:

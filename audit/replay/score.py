@@ -131,14 +131,14 @@ def _settled(logs: PartitionLogs) -> _Settled:
         feedback[name][log.columns["id"]] = log.columns["predicted"]
     ids = np.flatnonzero((diagnosis >= 0) & (label != MISSING))
     at = diagnosis[ids]
-    said = columns["said"][at].astype(np.int64)
+    predicted = columns["predicted"][at].astype(np.int64)
     heard = np.stack([column[ids] for column in feedback.values()], axis=1)
-    heard = np.maximum(np.where(said == MISSING, heard, said), MISSING)
-    said = np.maximum(said, MISSING)
+    heard = np.maximum(np.where(predicted == MISSING, heard, predicted), MISSING)
+    predicted = np.maximum(predicted, MISSING)
     sent = columns["votes"][at].astype(np.int64)
-    votes = said if sent.shape == said.shape and (sent == MISSING).all() else sent
+    votes = predicted if sent.shape == predicted.shape and (sent == MISSING).all() else sent
     labels = columns["label"][at].astype(np.int64)
     verdict = Verdict.recalled(labels, columns["parts"][at], votes, columns["basis"][at])
-    behind = np.asarray(((heard >= 0) & (said < 0)).any(axis=1))
+    behind = np.asarray(((heard >= 0) & (predicted < 0)).any(axis=1))
     cells = np.where(columns["cube"][at] < 0, _UNHEARD, columns["cube"][at])
     return _Settled(label[ids], verdict, heard, cells, behind, columns["history"][at])

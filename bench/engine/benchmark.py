@@ -44,7 +44,7 @@ def _report(
 ) -> dict[str, Any]:
     for name in _EXACT:
         _check_exact(name, results.get(name, ()))
-    rates = {name: max(one.rate for one in runs) for name, runs in results.items()}
+    rates = {name: max(run.rate for run in runs) for name, runs in results.items()}
     return {
         "settings": {"rounds": rounds, "quick": quick, "partitions": 1},
         "figures": {f"{name}_per_second": rate for name, rate in rates.items()},

@@ -85,9 +85,9 @@ async def measure(address: str, topic: str, records: int) -> Result:
         consumer.assign([place])
         consumer.seek(place, 0)
         while await consumer.position(place) < end:
-            for found in (await consumer.getmany(timeout_ms=200)).values():
-                stamps.update(record.timestamp for record in found)
-                ids.update(orjson.loads(record.value)["id"] for record in found)
+            for batch in (await consumer.getmany(timeout_ms=200)).values():
+                stamps.update(record.timestamp for record in batch)
+                ids.update(orjson.loads(record.value)["id"] for record in batch)
     seconds, rate = speed(stamps)
     return Result(records, stamps.total(), len(ids), seconds, rate)
 

@@ -140,7 +140,7 @@ class _Run:
         streams = [await check.read_all(self._broker, self._prefix + topic) for topic in topics]
         verdict = check.judge(*streams)
         outputs = streams[1]
-        logs = self._injection.said
+        logs = self._injection.log
         return {
             "settings": {
                 "seed": seed,

@@ -85,7 +85,10 @@ class FaultInjection:
                 yield
             except* (HbError, TimeoutError) as errors:
                 self.show_logs()
-                raise errors.exceptions[0] from None
+                error: BaseException = errors
+                while isinstance(error, BaseExceptionGroup):  # of a task group within another
+                    error = error.exceptions[0]
+                raise error from None
             finally:
                 # The proxies run in this loop, and workers need them to leave cleanly.
                 await asyncio.to_thread(self.stop)
@@ -213,10 +216,10 @@ class FaultInjection:
         """Return how many folders were damaged and set aside; nothing if there were none."""
         if not self._plan.damages:
             return {}
-        return {"damaged": len(self.damages), "set_aside": self.said.count(SET_ASIDE)}
+        return {"damaged": len(self.damages), "set_aside": self.log.count(SET_ASIDE)}
 
     @property
-    def said(self) -> str:
+    def log(self) -> str:
         """Return the logs of all workers."""
         return "".join(log.read_text(errors="replace") for log in self._folder.glob("*.log"))
 

@@ -110,7 +110,7 @@ class _Run:
         return Production(self._publisher, Drawn(self._plan.records, seed), trial)
 
     def _report(self, seed: int, took: float, audited: Report) -> dict[str, Any]:
-        history, logs = self._injection.history, self._injection.said
+        history, logs = self._injection.history, self._injection.log
         figures = audited.figures()
         wanted = ("lost", "double", "differing", "instances", "predictions", "diagnoses", "labels")
         kills = [fault for fault, _, _ in history if fault is Fault.KILL_BROKER]

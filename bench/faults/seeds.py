@@ -47,8 +47,8 @@ def run_seeds(
 
 
 def _together(figures: list[dict[str, float]]) -> dict[str, float]:
-    names = dict.fromkeys(name for one in figures for name in one)
+    names = dict.fromkeys(name for run in figures for name in run)
     return {
-        name: (max if name.endswith("seconds") else sum)([one[name] for one in figures])
+        name: (max if name.endswith("seconds") else sum)([run[name] for run in figures])
         for name in names
     }

@@ -125,8 +125,8 @@ async def read_all(broker: BrokerSettings, topic: str) -> list[Record]:
         for place in places:
             consumer.seek(place, 0)
         while any([await consumer.position(place) < ends[place] for place in places]):
-            for found in (await consumer.getmany(timeout_ms=500)).values():
-                records += [_record(raw) for raw in found]
+            for batch in (await consumer.getmany(timeout_ms=500)).values():
+                records += [_record(raw) for raw in batch]
         return records
 
 

@@ -1,6 +1,7 @@
 """Odd inputs for the targets in turn, until the time is over; what is neither taken nor refused."""
 
 import random
+import resource
 import tempfile
 import time
 import traceback
@@ -10,6 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from bench.fuzz.mutations import mutated
 from bench.fuzz.targets import Target, targets
@@ -21,6 +24,8 @@ _TURN = 0.2
 """Seconds that a target has before it is the next one's turn."""
 SLOW = 5.0
 """Seconds that one input may take: more stalls a worker."""
+_MEMORY = 4 << 30
+"""Bytes that the process may grow by: what takes more would end a worker, and is a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,18 @@ def all_targets() -> Iterator[dict[str, Target]]:
         known = targets(folder)
         port = stack.enter_context(served(write_settings(folder, "127.0.0.1:9", "fuzz")))
         yield known | {"web pages": Target(REQUESTS, lambda data: ask(port, data))}
+
+
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """Let what takes too much memory fail, and not the machine."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = psutil.Process().memory_info().vms + _MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def tried(name: str, target: Target, data: bytes) -> Finding | None:
@@ -69,7 +86,7 @@ def fuzz(
     findings: dict[tuple[str, str, str], Finding] = {}
     inputs: Counter[str] = Counter()
     deadline = None if seconds is None else time.monotonic() + seconds
-    with all_targets() as every:
+    with all_targets() as every, limited_memory():
         picked = _picked(every, chosen)
         draws = {name: random.Random(f"{seed} {name}") for name in picked}  # noqa: S311 - no secret
         try:
@@ -87,7 +104,7 @@ def fuzz(
 
 def again(data: bytes, chosen: Collection[str], say: Callable[[Finding], object]) -> dict[str, Any]:
     """Give one input to the chosen targets, or to all."""
-    with all_targets() as every:
+    with all_targets() as every, limited_memory():
         picked = _picked(every, chosen)
         findings = [finding for name in picked if (finding := tried(name, picked[name], data))]
     for finding in findings:

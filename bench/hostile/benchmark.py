@@ -105,23 +105,23 @@ async def _all(address: str, size: Size, seed: int, rounds: int, say: Say) -> li
 
 def _report(size: Size, seed: int, pairs: Sequence[tuple[Run, Run]]) -> dict[str, Any]:
     hostile = [odd for _, odd in pairs]
-    verdicts = [judge(each.odd, each.refused, each.found) for each in hostile]
+    verdicts = [judge(run.odd, run.refused, run.found) for run in hostile]
     unaccounted: Counter[str] = Counter()
-    for each, verdict in zip(hostile, verdicts, strict=True):
+    for run, verdict in zip(hostile, verdicts, strict=True):
         unaccounted.update(verdict.unaccounted)
-        unaccounted.update({f"total of {what}": n for what, n in each.wrong_totals.items()})
-    rates = [[each.rate for each in pair] for pair in pairs]
+        unaccounted.update({f"total of {what}": n for what, n in run.wrong_totals.items()})
+    rates = [[run.rate for run in pair] for pair in pairs]
     clean, odd = (max(column) for column in zip(*rates, strict=True))
     return {
         "settings": {"seed": seed, "rounds": len(pairs), "partitions": PARTITIONS},
         "figures": {
             "good": size.good * len(hostile),
-            "diagnosed": sum(len(each.diagnosed) for each in hostile),
-            "odd": sum(len(each.odd) for each in hostile),
-            "kinds": len({record.kind for each in hostile for record in each.odd.values()}),
+            "diagnosed": sum(len(run.diagnosed) for run in hostile),
+            "odd": sum(len(run.odd) for run in hostile),
+            "kinds": len({record.kind for run in hostile for record in run.odd.values()}),
             "unaccounted": unaccounted.total(),
-            "tasks_failed": sum(each.failed for each in hostile),
-            "restarts": sum(each.restarts for each in hostile),
+            "tasks_failed": sum(run.failed for run in hostile),
+            "restarts": sum(run.restarts for run in hostile),
             "clean_per_second": clean,
             "hostile_per_second": odd,
         },

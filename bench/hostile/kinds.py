@@ -308,7 +308,7 @@ _ALL = (
     ),
 )
 
-KINDS: dict[str, Kind] = {each.name: each for each in _ALL}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}
 BULKY = frozenset(
     {
         "over_limit",
@@ -331,8 +331,8 @@ def odd_records(site: Site, count: int, seed: int) -> Iterator[tuple[str, Odd]]:
     """Yield `count` records of all kinds in turn, each with the client that will write it."""
     random = Random(seed)  # noqa: S311 - a seed that repeats a run, not a secret
     left = dict.fromkeys(BULKY, 1 + count // 1000)
-    turns = {name: cycle(each.clients) for name, each in KINDS.items()}
-    roles = {name: cycle(each.roles) for name, each in KINDS.items()}
+    turns = {name: cycle(kind.clients) for name, kind in KINDS.items()}
+    roles = {name: cycle(kind.roles) for name, kind in KINDS.items()}
     number = 0
     while number < count:
         names = [name for name in KINDS if left.get(name, 1) > 0]

@@ -110,8 +110,8 @@ def figures(costs: Sequence[Cost]) -> dict[str, float]:
         "watching_cost": [cost.rate for cost in costs],
         "watching_cpu_cost": [cost.cpu for cost in costs],
     }
-    means = {name: fmean(each) for name, each in named.items()}
-    return means | {f"{name}_se": mean_error(each) for name, each in named.items()}
+    means = {name: fmean(values) for name, values in named.items()}
+    return means | {f"{name}_se": mean_error(values) for name, values in named.items()}
 
 
 def mean_error(values: Sequence[float]) -> float:
@@ -141,7 +141,7 @@ def together(address: str, sides: Sequence[Rival], quick: bool, seed: int) -> li
 
 def _folders(stack: ExitStack, number: int) -> list[Path]:
     folders = [tempfile.TemporaryDirectory(prefix="hb-bench-") for _ in range(number)]
-    return [Path(stack.enter_context(each)) for each in folders]
+    return [Path(stack.enter_context(folder)) for folder in folders]
 
 
 async def _run(
@@ -166,6 +166,6 @@ async def _run(
 
         used = await asyncio.gather(*[one(number) for number in range(len(sites))])
     return [
-        Used(rate(await site.results(), site.patients), each)
-        for site, each in zip(sites, used, strict=True)
+        Used(rate(await site.results(), site.patients), seconds)
+        for site, seconds in zip(sites, used, strict=True)
     ]

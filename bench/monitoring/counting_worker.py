@@ -94,7 +94,7 @@ class Timed(Observers):
 
 def prepare(account: Account, app: EngineApp) -> None:
     """Make an application count; call this before it starts."""
-    app.companions = tuple(Companion(each) for each in app.companions)
+    app.companions = tuple(Companion(companion) for companion in app.companions)
     app.engine.observers = Timed(account, *app.engine.observers.listeners)
     server: Any = app.web
     server.start_server = partial(_marked, server.start_server)

@@ -67,7 +67,7 @@ async def read_marks(settings: Settings, topics: Sequence[str]) -> dict[str, Mar
         return made
 
 
-def rate(found: Mapping[str, Marks], patients: int) -> float:
+def rate(marks_by_topic: Mapping[str, Marks], patients: int) -> float:
     """Return patients per second, from the first record of all topics to the last."""
-    first = min(marks.first for marks in found.values())
-    return 1000 * patients / (max(marks.last for marks in found.values()) - first)
+    first = min(marks.first for marks in marks_by_topic.values())
+    return 1000 * patients / (max(marks.last for marks in marks_by_topic.values()) - first)

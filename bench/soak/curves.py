@@ -9,8 +9,9 @@ import numpy as np
 import psutil
 
 _MB = 1 << 20
-_SETTLED = 0.25
-"""The part of a process's life that is left out: caches fill and pools grow to their size."""
+_SETTLED = 0.5
+"""The part of a process's life that is left out: caches fill and pools grow to their size, which
+takes ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,16 @@ class Curves:
 
         One process is followed, because a restart starts again.
         """
-        lives: dict[int, list[Sample]] = {}
-        for sample in self.samples:
-            lives.setdefault(sample.pid, []).append(sample)
-        longest = max(lives.values(), key=lambda life: life[-1].at - life[0].at, default=[])
+        longest = self._longest()
         begin, end = (longest[0].at, longest[-1].at) if longest else (0.0, 0.0)
         kept = [s for s in longest if s.at >= begin + _SETTLED * (end - begin)]
         return slope([s.at for s in kept], [getattr(s, what) for s in kept]) * 3600
+
+    def _longest(self) -> list[Sample]:
+        lives: dict[int, list[Sample]] = {}
+        for sample in self.samples:
+            lives.setdefault(sample.pid, []).append(sample)
+        return max(lives.values(), key=lambda life: life[-1].at - life[0].at, default=[])
 
     def p99(self, begin: float, end: float) -> float:
         """Return the 99th percentile of the time that patients of a part of the run took, in ms."""
@@ -61,15 +65,20 @@ class Curves:
         return float(np.percentile(within, 99) * 1000) if within else float("nan")
 
     def plain(self, step: float) -> dict[str, list[float]]:
-        """Return the curves, a point every `step` seconds."""
+        """Return the curves, a point every `step` seconds.
+
+        Memory and open files are those of the longest-lived worker: in a mean over all of them,
+        the ones that have just been restarted would hide what grows.
+        """
         end = max((at for at, _ in self.disk), default=0.0)
         edges = np.arange(0.0, end + step, step)
-        memory = [(s.at, s.memory_mb) for s in self.samples]
-        files = [(s.at, float(s.open_files)) for s in self.samples]
+        longest = self._longest()
+        memory = [(s.at, s.memory_mb) for s in longest]
+        files = [(s.at, float(s.open_files)) for s in longest]
         return {
             "seconds": edges[:-1].tolist(),
-            "memory_mb_per_worker": _means(memory, edges),
-            "open_files_per_worker": _means(files, edges),
+            "memory_mb_longest_lived": _means(memory, edges),
+            "open_files_longest_lived": _means(files, edges),
             "disk_mb": _means(self.disk, edges),
             "p99_ms": [self.p99(a, b) for a, b in pairwise(edges)],
         }

@@ -69,7 +69,7 @@ def events(seconds: float, seed: int) -> list[Event]:
         for n in range(1, int(seconds / _BOUNCE_EVERY))
     ]
     at.append((seconds * 0.75, Fault.ROLLING_RESTART, 0))
-    ordered = sorted(at, key=lambda each: each[0])
+    ordered = sorted(at, key=lambda event: event[0])
     ends = [when for when, _, _ in ordered[1:]] + [seconds]
     return [
         Event(fault, target, max(1.0, end - when))

@@ -175,7 +175,7 @@ def line(progress: "Progress") -> str:
     board = progress.board
     if board.labelled:
         rates = board.rates[ENSEMBLE]
-        parts.append(", ".join(f"{said} {percent(rates[key])}" for key, said in RATES.items()))
+        parts.append(", ".join(f"{word} {percent(rates[key])}" for key, word in RATES.items()))
         weights = " ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
         parts.append(f"weights {weights}")
         if board.regret is not None and board.bound is not None:

@@ -1,11 +1,11 @@
 """How far a diagnosis can be trusted, on ten data sets: six medical, five with missing values.
 
 Every set is run with labels 0 and 100 patients late, with and without drift, by the learners that
-`hb init` proposes, each label with a miss target of 5 %. See `streams.py` for what comes when, and
-for the group whose labels change: on three sets it is empty, and these have no stream with drift.
+`hb init` proposes, each label with a miss target of 5 %. `streams.py` says what comes when, and
+which group's labels change: on three sets it is empty, and these have no stream with drift.
 
-Compared with River are the patients of the first pass, from the first known label on. Figures that
-miss their target are reported like the others.
+The comparison with River is over the patients of the first pass, from the first known label on.
+Figures that miss their target are reported like the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +15,12 @@ from itertools import product
 import numpy as np
 
 from experiments.confidence.measures import (
+    brier_score,
     calibration_error,
     calibration_floor,
     calibration_gap_se,
     error_rate,
+    log_loss,
     referred,
 )
 from experiments.confidence.ours import listen
@@ -31,6 +33,7 @@ from experiments.confidence.streams import (
     dataset,
     make_stream,
     proposed,
+    told,
 )
 from experiments.process_pool import spread
 from experiments.report.result import Result, Row, Table
@@ -43,7 +46,7 @@ WANTED = 2_000
 LATE = (0, 100)
 LEVEL = 0.95
 BEYOND = 1.96
-"""Standard errors beyond which a difference is more than chance, at the level."""
+"""How many standard errors make a difference more than chance, at this level."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,10 @@ class Found:
     calibration_se              standard error of their difference, paired over the patients
     calibration_floor           what true chances would have on as many patients
     long_calibration            over the whole stream, with its 2,000 labels of each kind
+    log_loss, river_log_loss    on the first pass, in nats
+    brier, river_brier          likewise, from 0 to 2
     sure_error, river_sure_error  once the least sure tenth is referred
+    told_error, told_sure_error   the same of one that was told all labels before (`streams.told`)
     referred                    share of patients that were referred to keep the miss targets
     misses                      each label's miss rate
     records                     track records, and how many of them held throughout
@@ -76,8 +82,14 @@ class Found:
     calibration_se: float
     calibration_floor: float
     long_calibration: float
+    log_loss: float
+    river_log_loss: float
+    brier: float
+    river_brier: float
     sure_error: float
     river_sure_error: float
+    told_error: float
+    told_sure_error: float
     referred: float
     misses: tuple[float, ...]
     records: tuple[int, int]
@@ -88,20 +100,30 @@ class Found:
         return max(abs(miss - 100.0 * TARGET) for miss in self.misses)
 
     @property
+    def halved(self) -> bool:
+        """Tell whether referring the least sure tenth halves the error."""
+        return self.sure_error <= self.error / 2.0
+
+    @property
+    def told_halves(self) -> bool:
+        """Tell whether it does for one that was told everything."""
+        return self.told_sure_error <= self.told_error / 2.0
+
+    @property
     def calibration_gap(self) -> float:
         """Return by how much the calibration error exceeds River's."""
         return self.calibration - self.river_calibration
 
     @property
     def worse_calibrated(self) -> bool:
-        """Tell whether it exceeds River's by more than patients drawn at random explain."""
+        """Tell whether it exceeds River's by more than the random draw of patients explains."""
         return self.calibration_gap > BEYOND * self.calibration_se
 
 
 def confidence(
     count: int = 50, *, seed: int = 2017, quick: bool = False, tick: Tick = lambda: None
 ) -> Result:
-    """Run all streams; every fifty of `count` are one order."""
+    """Run all streams, in one order for every fifty of `count`."""
     sets, late = (("wine",), (0, 20)) if quick else (SETS, LATE)
     wanted = 80 if quick else WANTED
     cases = [
@@ -119,7 +141,7 @@ def confidence(
                   "labels of each kind": wanted, "miss target": TARGET, "late": list(late),
                   "seed": seed},
         figures=figures,
-        tables=[_errors(found), _promises(found)],
+        tables=[_errors(found), _scores(found), _promises(found)],
         notes=_notes(figures, found),
     )  # fmt: skip
 
@@ -134,6 +156,7 @@ def examined(case: Case) -> Found:
     rivals = {name: chances[at] for name, chances in river_chances(stream).items()}
     rival = min(rivals, key=lambda name: error_rate(rivals[name], truth))
     theirs = rivals[rival]
+    everything = told(case, stream)[at]
     misses = ~said.possible[np.arange(len(stream.truth)), stream.truth]
     known = np.arange(len(stream.truth)) >= case.late
     return Found(
@@ -149,8 +172,14 @@ def examined(case: Case) -> Found:
         calibration_se=calibration_gap_se(chance, theirs, truth, case.seed),
         calibration_floor=calibration_floor(chance, case.seed),
         long_calibration=calibration_error(said.chance[known], stream.truth[known]),
+        log_loss=log_loss(chance, truth),
+        river_log_loss=log_loss(theirs, truth),
+        brier=brier_score(chance, truth),
+        river_brier=brier_score(theirs, truth),
         sure_error=referred(chance, truth),
         river_sure_error=referred(theirs, truth),
+        told_error=error_rate(everything, truth),
+        told_sure_error=referred(everything, truth),
         referred=100.0 * float((~said.answered).mean()),
         misses=_rates(misses, stream.truth, len(labels)),
         records=said.records,
@@ -173,47 +202,60 @@ def _rates(misses: Bools, truth: Ints, classes: int) -> tuple[float, ...]:
 
 def summary(found: Sequence[Found]) -> dict[str, float]:
     """Return the figures that scripts read."""
-    last = max(one.case.late for one in found)
-    late = [one for one in found if one.case.late == last]
-    low = [one for one in found if one.error < 10.0]
-    rivals = [one for one in found if one.river_error < 10.0]
-    behind = [one for one in late if one.gap.ahead is False]
-    worst = max(found, key=lambda one: one.calibration_gap)
-    fixed = [one.beside[_usual(late)] for one in late]
+    last = max(stream.case.late for stream in found)
+    late = [stream for stream in found if stream.case.late == last]
+    low = [stream for stream in found if stream.error < 10.0]
+    rivals = [stream for stream in found if stream.river_error < 10.0]
+    behind = [stream for stream in late if stream.gap.ahead is False]
+    worst = max(found, key=lambda stream: stream.calibration_gap)
+    fixed = [stream.beside[_usual(late)] for stream in late]
     return {
         "coverage_worst": min(coverage(found).values()),
-        "miss_gap_worst_points": max(one.miss_gap for one in found),
+        "miss_gap_worst_points": max(stream.miss_gap for stream in found),
         "calibration_error_over_river_worst": worst.calibration_gap,
         "calibration_error_over_river_worst_se": worst.calibration_se,
-        "calibration_streams_behind": float(sum(one.worse_calibrated for one in found)),
+        "calibration_streams_behind": float(sum(stream.worse_calibrated for stream in found)),
         "true_chances_over_river_worst": max(
-            one.calibration_floor - one.river_calibration for one in found
+            stream.calibration_floor - stream.river_calibration for stream in found
         ),
-        "calibration_error_over_river_mean": float(np.mean([one.calibration_gap for one in found])),
+        "calibration_error_over_river_mean": float(
+            np.mean([stream.calibration_gap for stream in found])
+        ),
         "calibration_error_over_floor_mean": float(
-            np.mean([one.calibration - one.calibration_floor for one in found])
+            np.mean([stream.calibration - stream.calibration_floor for stream in found])
         ),
-        "calibration_error_long_worst": max(one.long_calibration for one in found),
-        "halved_share": float(np.mean([one.sure_error <= one.error / 2 for one in low]))
+        "calibration_error_long_worst": max(stream.long_calibration for stream in found),
+        "log_loss_over_river_mean": float(
+            np.mean([stream.log_loss - stream.river_log_loss for stream in found])
+        ),
+        "log_loss_over_river_worst": max(
+            stream.log_loss - stream.river_log_loss for stream in found
+        ),
+        "brier_over_river_mean": float(
+            np.mean([stream.brier - stream.river_brier for stream in found])
+        ),
+        "brier_over_river_worst": max(stream.brier - stream.river_brier for stream in found),
+        "halved_share": float(np.mean([stream.halved for stream in low])) if low else float("nan"),
+        "halved_share_of_told": float(np.mean([stream.told_halves for stream in low]))
         if low
         else float("nan"),
         "halved_share_of_river": float(
-            np.mean([one.river_sure_error <= one.river_error / 2 for one in rivals])
+            np.mean([stream.river_sure_error <= stream.river_error / 2 for stream in rivals])
         )
         if rivals
         else float("nan"),
-        "late_error_over_river_points": float(np.mean([one.gap.mean for one in late])),
+        "late_error_over_river_points": float(np.mean([stream.gap.mean for stream in late])),
         "late_error_over_river_se": float(
-            np.sqrt(np.sum([one.gap.patients_se**2 for one in late])) / len(late)
+            np.sqrt(np.sum([stream.gap.patients_se**2 for stream in late])) / len(late)
         ),
         "late_error_over_one_river_points": float(np.mean([mean for mean, _ in fixed])),
         "late_error_over_one_river_se": float(
             np.sqrt(np.sum([se**2 for _, se in fixed])) / len(fixed)
         ),
-        "late_error_over_river_worst_points": max(one.gap.mean for one in late),
+        "late_error_over_river_worst_points": max(stream.gap.mean for stream in late),
         "late_streams_behind": float(len(behind)),
         "late_streams": float(len(late)),
-        "referred_mean": float(np.mean([one.referred for one in found])),
+        "referred_mean": float(np.mean([stream.referred for stream in found])),
     }
 
 
@@ -224,9 +266,9 @@ def _usual(late: Sequence[Found]) -> str:
 
 def coverage(found: Sequence[Found]) -> dict[str, float]:
     """Return, for each set, the share of track records whose interval held throughout."""
-    sets = dict.fromkeys(one.case.data for one in found)
+    sets = dict.fromkeys(stream.case.data for stream in found)
     totals = {
-        name: np.sum([one.records for one in found if one.case.data == name], axis=0)
+        name: np.sum([stream.records for stream in found if stream.case.data == name], axis=0)
         for name in sets
     }
     return {name: float(covered / records) for name, (records, covered) in totals.items()}
@@ -234,26 +276,42 @@ def coverage(found: Sequence[Found]) -> dict[str, float]:
 
 def _errors(found: Sequence[Found]) -> Table:
     rows: list[Row] = [
-        [str(one.case), one.error, one.river_error, one.river.removeprefix("River "),
-         one.gap.mean, one.gap.patients_se, one.sure_error, one.river_sure_error, one.calibration,
-         one.river_calibration, one.calibration_gap, one.calibration_se, one.calibration_floor,
-         one.long_calibration]
-        for one in found
+        [str(stream.case), stream.error, stream.river_error, stream.river.removeprefix("River "),
+         stream.gap.mean, stream.gap.patients_se, stream.sure_error, stream.river_sure_error,
+         stream.told_error, stream.told_sure_error,
+         stream.calibration, stream.river_calibration, stream.calibration_gap,
+         stream.calibration_se, stream.calibration_floor, stream.long_calibration]
+        for stream in found
     ]  # fmt: skip
     columns = [
         "stream", "error", "River's error", "River's best", "difference", "±",
-        "least sure tenth referred", "River's", "calibration error", "River's", "difference", "±",
+        "least sure tenth referred", "River's", "told everything", "least sure tenth referred",
+        "calibration error", "River's", "difference", "±",
         "of true chances", "whole stream",
     ]  # fmt: skip
     title = "First pass: errors (percent) and calibration errors, beside River's best in hindsight"
     return Table(title, columns, rows, digits=3)
 
 
+def _scores(found: Sequence[Found]) -> Table:
+    rows: list[Row] = [
+        [str(stream.case), stream.log_loss, stream.river_log_loss,
+         stream.log_loss - stream.river_log_loss, stream.brier, stream.river_brier,
+         stream.brier - stream.river_brier]
+        for stream in found
+    ]  # fmt: skip
+    columns = [
+        "stream", "log loss", "River's", "difference", "Brier score", "River's", "difference",
+    ]  # fmt: skip
+    title = "First pass: what the chances are worth, beside River's classifier with fewest errors"
+    return Table(title, columns, rows, digits=3)
+
+
 def _promises(found: Sequence[Found]) -> Table:
     rows: list[Row] = [
-        [str(one.case), one.steps, ", ".join(f"{miss:.2f}" for miss in one.misses), one.miss_gap,
-         one.referred, f"{one.records[1]} of {one.records[0]}"]
-        for one in found
+        [str(stream.case), stream.steps, ", ".join(f"{miss:.2f}" for miss in stream.misses),
+         stream.miss_gap, stream.referred, f"{stream.records[1]} of {stream.records[0]}"]
+        for stream in found
     ]  # fmt: skip
     columns = [
         "stream", "patients", "miss rates", "furthest from 5", "referred",
@@ -263,10 +321,10 @@ def _promises(found: Sequence[Found]) -> Table:
 
 
 def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
-    low = [one for one in found if one.error < 10.0]
-    halved = [one for one in low if one.sure_error <= one.error / 2]
-    latest = max(one.case.late for one in found)
-    last = [one for one in found if one.case.late == latest]
+    low = [stream for stream in found if stream.error < 10.0]
+    halved = [stream for stream in low if stream.halved]
+    latest = max(stream.case.late for stream in found)
+    last = [stream for stream in found if stream.case.late == latest]
     return [
         (
             f"Track records: on the worst set the interval held throughout for"
@@ -293,9 +351,17 @@ def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
             " have: with some fifty patients in a bin, that is far from zero."
         ),
         (
+            f"Log loss: {f['log_loss_over_river_mean']:+.3f} nats beside River's on average,"
+            f" {f['log_loss_over_river_worst']:+.3f} on the worst stream; Brier score:"
+            f" {f['brier_over_river_mean']:+.3f} and {f['brier_over_river_worst']:+.3f}."
+        ),
+        (
             f"Referring the least sure tenth halves the error on {len(halved)} of {len(low)}"
             f" streams with an error below 10 % ({_verdict(len(halved) == len(low))}: on all);"
-            f" River's best on {100 * f['halved_share_of_river']:.0f} % of its own."
+            f" River's best on {100 * f['halved_share_of_river']:.0f} % of its own. A logistic"
+            " regression with all features, fitted to all these patients with their labels and told"
+            f" of the change, halves its own on {sum(stream.told_halves for stream in low)} of them"
+            f"{_except([stream for stream in low if not stream.told_halves])}."
         ),
         (
             f"Late labels: {f['late_error_over_river_points']:+.2f} points beside River's best,"
@@ -317,6 +383,15 @@ def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
             " tree, naive Bayes. Its calibration error is that of the same classifier."
         ),
     ]
+
+
+def _except(streams: Sequence[Found]) -> str:
+    """Name the streams on which even one that was told everything does not halve its error."""
+    named = [
+        f"{stream.case}: {stream.told_error:.2f} to {stream.told_sure_error:.2f}"
+        for stream in streams
+    ]
+    return f" (not on {'; '.join(named)})" if named else ""
 
 
 def _verdict(holds: bool) -> str:

@@ -1,10 +1,12 @@
-"""Figures about chances: how well they are calibrated, and what referring the least sure brings."""
+"""Figures about chances: how well they are calibrated, and what referring the least sure gains."""
 
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
 
 BINS = 10
+SMALLEST = 1e-6
+"""Smaller chances of what happened count as this, so that one of zero is not an endless loss."""
 
 
 def calibration_error(chances: Floats, truth: Ints) -> float:
@@ -25,10 +27,30 @@ def calibration_error(chances: Floats, truth: Ints) -> float:
     return round(error / len(top), 12)
 
 
+def log_loss(chances: Floats, truth: Ints) -> float:
+    """Return the mean of -ln of the chance that the true label was given.
+
+    >>> round(log_loss(np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0, 1])), 3)
+    0.458
+    """
+    given = chances[np.arange(len(truth)), truth]
+    return float(-np.log(np.maximum(given, SMALLEST)).mean())
+
+
+def brier_score(chances: Floats, truth: Ints) -> float:
+    """Return the mean squared distance of the chances from the truth, summed over the labels.
+
+    >>> round(brier_score(np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0, 1])), 3)
+    0.29
+    """
+    apart = chances - np.eye(chances.shape[1])[truth]
+    return float(np.square(apart).sum(axis=1).mean())
+
+
 def calibration_floor(chances: Floats, seed: int = 0, draws: int = 200) -> float:
     """Return the calibration error that the same chances have on average if they are true.
 
-    With few patients in a bin it is far from zero, whoever names the chances.
+    With few patients in a bin it is far from zero, wherever the chances come from.
     """
     rng = np.random.default_rng(seed)
     sums = chances.cumsum(axis=1)[:, :-1]
@@ -51,7 +73,9 @@ def calibration_gap_se(
     gaps = []
     for _ in range(draws):
         drawn = rng.integers(0, n, n)
-        mine, other = (calibration_error(said[drawn], truth[drawn]) for said in (ours, theirs))
+        mine, other = (
+            calibration_error(chances[drawn], truth[drawn]) for chances in (ours, theirs)
+        )
         gaps.append(mine - other)
     return float(np.std(gaps, ddof=1))
 

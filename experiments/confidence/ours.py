@@ -1,6 +1,6 @@
 """The learners of the pipeline on a stream: what each diagnosis says about how sure it is.
 
-`audit.replay` plays the stream to the objects that a worker runs; here it is only listened to.
+`audit.replay` plays the stream to the objects that a worker runs; this module only listens.
 """
 
 from collections import defaultdict

@@ -1,4 +1,5 @@
-"""River's classifiers on the first pass of a stream: all features, the same labels as late.
+"""River's classifiers on the first pass of a stream: all features, and the same labels, just as
+late.
 
 Values are filled in and scaled online as for our rules, so that only the classifiers differ. The
 best one of a stream is chosen in hindsight, which favours River. Forests are left out: a stream
@@ -55,23 +56,23 @@ def river_chances(stream: Stream, names: Sequence[str] = CANDIDATES) -> dict[str
     classes = stream.data.classes
     rows = _Rows(stream.data.space())
     models = {name: river_model(name, classes) for name in names}
-    said = {name: np.empty((stream.once, classes)) for name in names}
+    chances = {name: np.empty((stream.once, classes)) for name in names}
     waiting: deque[int] = deque()
     for t in range(stream.once):
         x = rows.look(stream.data.rows[stream.patients[t]])
         for name, model in models.items():
-            said[name][t] = _chances(model, x, classes)
+            chances[name][t] = _chances(model, x, classes)
         waiting.append(t)
         if len(waiting) > stream.late:
             known = waiting.popleft()
             x = rows.learn(stream.data.rows[stream.patients[known]])
             for model in models.values():
                 model.learn_one(x, int(stream.truth[known]))
-    return said
+    return chances
 
 
 def _chances(model: Any, x: dict[str, float], classes: int) -> Floats:
-    said = model.predict_proba_one(x)
-    shares = np.array([said.get(k, 0.0) for k in range(classes)])
+    predicted = model.predict_proba_one(x)
+    shares = np.array([predicted.get(k, 0.0) for k in range(classes)])
     total = shares.sum()
     return shares / total if total > 0 else np.full(classes, 1.0 / classes)

@@ -5,8 +5,8 @@ drawn with replacement until every label has come as often as is wanted, 25 at a
 are drawn too: from the chances that a logistic regression, fitted to the whole set, gives the
 patient. So the true chance that a diagnosis is right is known there. To the ensemble every arrival
 is a new patient. A label is known `late` arrivals later. In a stream with drift the labels of a
-group change for good, half-way through the first pass: of the quarter of the patients with the
-largest values of the first number among the features.
+group change for good, half-way through the first pass: the quarter of the patients with the
+largest values of the first numeric feature.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ SETS = (*MEDICAL, "phishing", "loans", "wine", "turnout")
 STEP = 10
 """Milliseconds between two arrivals."""
 BURST = 25
-"""How many patients come at once after the first pass."""
+"""How many patients arrive at once after the first pass."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,19 @@ def softened(name: str) -> Floats:
     model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=1000))
     rows = data.space().expand(data.rows)
     return np.asarray(model.fit(rows, data.truth).predict_proba(rows))
+
+
+def told(case: Case, stream: Stream) -> Floats:
+    """Return the chances (once, K) of one that was told everything: who is ill, and the change.
+
+    It is the same logistic regression, asked about the patients of the first pass.
+    """
+    chances = softened(case.data)[stream.patients[: stream.once]].copy()
+    if case.drift:
+        changed = changing(stream.data)[stream.patients[: stream.once]] == 1
+        changed[: stream.once // 2] = False
+        chances[changed] = np.roll(chances[changed], 1, axis=1)
+    return chances
 
 
 def changing(data: Dataset) -> Ints:

@@ -62,11 +62,11 @@ def votes_of(
         for columns in runs.columns(3)
         for r in range(runs.count)
     ]
-    found = spread(follow, jobs, tick=tick)
-    p = np.array([chance for chance, _ in found]).reshape(3, runs.count, runs.steps)
+    followed = spread(follow, jobs, tick=tick)
+    p = np.array([chance for chance, _ in followed]).reshape(3, runs.count, runs.steps)
     p = p.transpose(2, 1, 0)[:, None]  # (T, 1, R, M)
     labels = (h[:, None, None] * p >= 1.0 - p).astype(np.int8)
-    return Votes(labels, np.zeros_like(labels, np.bool_)), float(np.mean([n for _, n in found]))
+    return Votes(labels, np.zeros_like(labels, np.bool_)), float(np.mean([n for _, n in followed]))
 
 
 UNIFORM = LocalSettings(feedback=Feedback.FULL, exploration=0.0)
@@ -90,9 +90,9 @@ def adaptive(
         for name, options in TRIED.items():
             cases[name] = votes_of(runs, options, grid, tick)
         for name, (votes, cells) in cases.items():
-            found = _judged(runs, votes, tick)
-            figures |= {f"{protocol}.{name}.{k}": v for k, v in found.items() if v is not None}
-            rows.append([protocol, name, round(cells), *found.values()])
+            judged = _judged(runs, votes, tick)
+            figures |= {f"{protocol}.{name}.{k}": v for k, v in judged.items() if v is not None}
+            rows.append([protocol, name, round(cells), *judged.values()])
     return Result(
         name="adaptive",
         title="A partition that adapts",
@@ -113,8 +113,8 @@ COLUMNS = [
 def _judged(runs: Runs, votes: Votes, tick: Tick) -> dict[str, float | None]:
     """Return WM's rates at h = 1, on first visits, and at the best h with FNR <= 3 %."""
     fused = run_method(FUSIONS["WM"], runs, UNIFORM, votes, tick=tick).labels
-    *each, plain = each_value(fused, runs)
-    tuned = choose(dict(zip(FINE.tolist(), each, strict=True)))
+    *tried, plain = each_value(fused, runs)
+    tuned = choose(dict(zip(FINE.tolist(), tried, strict=True)))
     per, fpr, fnr = plain.mean.tolist()
     first = float(visits(fused[:, -1], runs)["first visits"].mean[0])
     limited = float(tuned.rates.mean[0]) if tuned.reached else None

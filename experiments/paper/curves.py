@@ -32,13 +32,13 @@ def labels(
     runs = make_runs(count, steps=steps, seed=seed)
     cases = [("missing", rate, runs.with_labels(missing=rate)) for rate in MISSING]
     cases += [("flipped", rate, runs.with_labels(flipped=rate)) for rate in FLIPPED]
-    found = _together([case[2] for case in cases], runs.count, tick)
+    by_case = _together([case[2] for case in cases], runs.count, tick)
     figures: dict[str, float] = {}
     rows: list[Row] = []
-    for (kind, rate, _), each in zip(cases, found, strict=True):
-        for name, one in each.items():
-            figures |= one.figures(f"{name}.{kind}={rate:g}")
-            rows.append([kind, rate, name, *one.mean.tolist(), float(one.se[0])])
+    for (kind, rate, _), by_method in zip(cases, by_case, strict=True):
+        for name, method_rates in by_method.items():
+            figures |= method_rates.figures(f"{name}.{kind}={rate:g}")
+            rows.append([kind, rate, name, *method_rates.mean.tolist(), float(method_rates.se[0])])
     for name in BASE:
         clean = figures[f"{name}.missing=0.PER"]
         figures[f"{name}.loss at 50% missing"] = figures[f"{name}.missing=0.5.PER"] - clean
@@ -74,13 +74,13 @@ def _together(cases: list[Runs], count: int, tick: Tick) -> list[dict[str, Rates
     """Simulate all cases as one set of runs, and return each case's rates."""
     every, settings = stacked(cases), LocalSettings()
     votes = simulate_learners(every, settings, np.array([H]), tick=tick)
-    made: list[dict[str, Rates]] = [{} for _ in cases]
+    by_case: list[dict[str, Rates]] = [{} for _ in cases]
     for name, method in BASE.items():
         fused = simulate_fusion(method.maker(settings.learners), every, votes, tick=tick)
-        said = rates(fused.labels[:, 0], every.truth).per_run
-        for k, one in enumerate(made):
-            one[name] = Rates(said[:, k * count : (k + 1) * count])
-    return made
+        per_run = rates(fused.labels[:, 0], every.truth).per_run
+        for k, case_rates in enumerate(by_case):
+            case_rates[name] = Rates(per_run[:, k * count : (k + 1) * count])
+    return by_case
 
 
 def _label_chart(figures: dict[str, float], kind: str, values: tuple[float, ...]) -> Chart:
@@ -103,11 +103,17 @@ def learners(
         settings = replace(LocalSettings(), learners=number)
         # Thirty LLs need ten times as much memory as three.
         at_once = 50 if number < 10 else 10
-        found = tune_once([*BASE], evaluator(runs, settings, BASE, at_once=at_once, tick=tick))
-        for name, one in found.items():
-            figures |= one.rates.figures(f"{name}.M={number}")
+        tuned = tune_once([*BASE], evaluator(runs, settings, BASE, at_once=at_once, tick=tick))
+        for name, method in tuned.items():
+            figures |= method.rates.figures(f"{name}.M={number}")
             rows.append(
-                [number, name, *one.rates.mean.tolist(), float(one.rates.se[0]), round(one.h, 3)]
+                [
+                    number,
+                    name,
+                    *method.rates.mean.tolist(),
+                    float(method.rates.se[0]),
+                    round(method.h, 3),
+                ]
             )
     falls = figures["WM.M=30.PER"] > figures["WM.M=3.PER"]
     series = [
@@ -224,7 +230,7 @@ def _offline_errors(
     test = np.setdiff1d(np.arange(len(truth)), train)
     mix = np.bincount(truth) / len(truth)
     weights = (mix / np.bincount(truth[test]))[truth[test]]
-    said = scores("lr", rows[train], truth[train], rows[test]) > 0.5
+    predicted = scores("lr", rows[train], truth[train], rows[test]) > 0.5
     parts = np.array_split(rng.permutation(rows.shape[1]), 3)
     seen, votes = [], []
     for columns, strength in zip(parts, STRENGTHS, strict=True):
@@ -235,4 +241,4 @@ def _offline_errors(
     vote_weights = boosted_weights(np.stack(seen, axis=1).astype(np.int64), truth[train], 2)
     boosted = np.stack(votes, axis=1) @ vote_weights >= 0.0
     right = truth[test] == 1
-    return float(weights @ (said != right)), float(weights @ (boosted != right))
+    return float(weights @ (predicted != right)), float(weights @ (boosted != right))

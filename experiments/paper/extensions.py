@@ -29,7 +29,7 @@ def active(
     methods = {**BASE, **ACTIVE}
     tuned = tune_once([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
     parts = exploration(runs, settings, tick)
-    figures = {k: v for n, one in tuned.items() for k, v in one.rates.figures(n).items()}
+    figures = {k: v for n, method in tuned.items() for k, v in method.rates.figures(n).items()}
     for name, (rates_, ratio) in parts.items():
         figures |= {**rates_.figures(name), f"{name}.ratio": ratio}
     for use in BASE:
@@ -108,20 +108,20 @@ def contextual(
     settings, runs = LocalSettings(), make_runs(count, steps=steps, seed=seed)
     methods = {**BASE, **CONTEXTUAL}
     tuned = tune_once([*methods, "Best LL"], evaluator(runs, settings, methods, tick=tick))
-    figures = {k: v for n, one in tuned.items() for k, v in one.rates.figures(n).items()}
+    figures = {k: v for n, method in tuned.items() for k, v in method.rates.figures(n).items()}
     printed = published()["cel"]["rows"]
     paper = [published()["table1"]["Best LL"][m] for m in METRICS]
     rows = [compared("Best LL", paper, tuned["Best LL"].rates, round(tuned["Best LL"].h, 3))]
     series = []
     for k, use in enumerate(BASE):
         names = [use, *(f"CEL({use}) d={d}" for d in range(1, 7))]
-        found = [tuned[name] for name in names]
+        by_features = [tuned[name] for name in names]
         rows += [
-            compared(name, printed[str(d)][k], one.rates, round(one.h, 3))
-            for d, (name, one) in enumerate(zip(names, found, strict=True))
+            compared(name, printed[str(d)][k], method.rates, round(method.h, 3))
+            for d, (name, method) in enumerate(zip(names, by_features, strict=True))
         ]
-        ours = [float(one.rates.mean[0]) for one in found]
-        errors = [float(one.rates.se[0]) for one in found]
+        ours = [float(method.rates.mean[0]) for method in by_features]
+        errors = [float(method.rates.se[0]) for method in by_features]
         series.append(Series(f"{use}, ours", list(range(7)), list(ours), errors))
         paper = [printed[str(d)][k][0] for d in range(7)]
         series.append(Series(f"{use}, paper", list(range(7)), paper, dashed=True))
@@ -154,11 +154,11 @@ def alpha(
         for m, value, key in ((2, 1.65, "m=2 (alpha>=1.65)"), (3, 1.0, "m=3 (alpha<1.65)")):
             settings = replace(LocalSettings(), alpha=value, scaling=scaling)
             tuned = tune_once([*BASE], evaluator(runs, settings, BASE, tick=tick))
-            for name, one in tuned.items():
+            for name, method in tuned.items():
                 label = f"{name} m={m} {scaling}"
-                figures |= one.rates.figures(label)
+                figures |= method.rates.figures(label)
                 paper = printed[key][name] if scaling == "zlog" else None
-                rows.append(compared(label, paper, one.rates, round(one.h, 3)))
+                rows.append(compared(label, paper, method.rates, round(method.h, 3)))
     better = figures["WM m=2 zlog.PER"] < figures["WM m=3 zlog.PER"]
     return Result(
         name="alpha",

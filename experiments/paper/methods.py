@@ -100,15 +100,15 @@ def _evaluated(
 ) -> dict[str, list[Rates]]:
     every = np.unique(np.concatenate(list(values.values())))
     votes = simulate_learners(runs, settings, every, tick=tick)
-    made: dict[str, list[Rates]] = {}
+    results: dict[str, list[Rates]] = {}
     for name, wanted in values.items():
         mine = votes.pick(np.searchsorted(every, wanted))
         if name in REFERENCES:
-            made[name] = _references(mine, runs, name)
+            results[name] = _references(mine, runs, name)
         else:
             fused = run_method(methods[name], runs, settings, mine, tick=tick)
-            made[name] = each_value(fused.labels, runs)
-    return made
+            results[name] = each_value(fused.labels, runs)
+    return results
 
 
 def run_method(

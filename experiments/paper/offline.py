@@ -50,8 +50,8 @@ def centralised(runs: Runs, kind: str, strength: float = 1.0) -> Floats:
 
 def tuned_boundary(runs: Runs, found: Floats, limit: float = LIMIT) -> Tuned:
     """Return the boundary with the lowest PER among those with FNR below the limit."""
-    each = {float(b): weighed(runs, found > b) for b in BOUNDARIES}
-    return choose(each, limit)
+    tried = {float(b): weighed(runs, found > b) for b in BOUNDARIES}
+    return choose(tried, limit)
 
 
 def weighed(runs: Runs, positive: Bools) -> Rates:

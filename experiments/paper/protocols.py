@@ -39,7 +39,7 @@ METHODS = {
 }
 AT_1001 = ("WM", "AH", *REFERENCES)
 INDEX_GRID = np.geomspace(0.8, 3.0, 9)
-"""Values of h on the index: its second term is large, so small changes of h decide everything."""
+"""Values of h on the index: its second term is large, so small changes of h matter a lot."""
 
 EXPLAINED = 0.1
 """A figure counts as explained within a tenth of the printed one."""
@@ -102,8 +102,8 @@ def measured(job: tuple[Protocol, int, int, int]) -> dict[str, float]:
     """Return one protocol's figures by their names in `printed`; those not reached are left out."""
     protocol, count, seed, steps = job
     runs, settings = protocol.runs(count, steps, seed), protocol.settings
-    found = tune([*METHODS, *REFERENCES], evaluator(runs, settings, METHODS), protocol.grid)
-    figures = _figures(found)
+    tuned = tune([*METHODS, *REFERENCES], evaluator(runs, settings, METHODS), protocol.grid)
+    figures = _figures(tuned)
     figures |= exploring(runs, settings)
     early = runs.cut(min(PAST, steps // 10))
     evaluate = probing_evaluator(early, online_voters(early, settings), settings.learners)
@@ -160,13 +160,13 @@ def _first_trials(runs: Runs, settings: LocalSettings, labels: np.ndarray) -> Bo
 def printed() -> dict[str, float]:
     """Return the printed figures that the protocols are compared with."""
     paper = published()
-    one, active, cel = paper["table1"], paper["active_el"], paper["cel"]["rows"]
+    table1, active, cel = paper["table1"], paper["active_el"], paper["cel"]["rows"]
     figures = {
-        f"{name}.{metric}": one[key][metric]
+        f"{name}.{metric}": table1[key][metric]
         for name, key in (("WM", "HB(IUP+WM)"), ("AH", "HB(IUP+AH)"))
         for metric in ("PER", "FPR")
     }
-    figures |= {f"{name}.PER": one[name]["PER"] for name in REFERENCES}
+    figures |= {f"{name}.PER": table1[name]["PER"] for name in REFERENCES}
     figures |= {f"Active {use}.PER": active[use]["PER"] for use in ("WM", "AH")}
     explores = paper["active_el_steps"]["Exploration"]
     figures |= {"Exploring.share": explores["ratio"], "Exploring.PER": explores["PER"]}

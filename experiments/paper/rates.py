@@ -71,8 +71,8 @@ def joined(parts: Sequence[Rates]) -> Rates:
 
 def hindsight(labels: NDArray[np.int8], truth: Ints) -> dict[str, Rates]:
     """Return Best, Average and Worst LL of (T, R, M) labels: ranked by each run's own PER."""
-    each = [rates(labels[:, :, i], truth).per_run for i in range(labels.shape[2])]
-    stacked = np.stack(each)  # (M, 3, R)
+    by_learner = [rates(labels[:, :, i], truth).per_run for i in range(labels.shape[2])]
+    stacked = np.stack(by_learner)  # (M, 3, R)
     runs = np.arange(stacked.shape[2])
     order = stacked[:, 0].argsort(axis=0, kind="stable")
     return {

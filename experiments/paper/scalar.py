@@ -31,12 +31,12 @@ class ScalarRun:
 def local_learners(runs: Runs, run: int, settings: LocalSettings, h: float) -> list[LocalLearner]:
     """Return the run's LLs as the product builds them."""
     rules = [Constant(0, classes=2), Constant(1, classes=2)]
-    made = []
+    learners = []
     for columns in runs.columns(settings.learners):
         space = runs.data.space(columns[run], settings.scaling)
         config = replace(settings.config(space.d), weights=(1.0, h))
-        made.append(LocalLearner(space, rules, config, classes=2))
-    return made
+        learners.append(LocalLearner(space, rules, config, classes=2))
+    return learners
 
 
 def simulate_scalar(

@@ -56,8 +56,8 @@ def _record(
     tried: dict[str, dict[float, Rates]], values: dict[str, Floats], evaluate: Evaluate
 ) -> None:
     if values:
-        for name, each in evaluate(values).items():
-            tried[name].update(zip(values[name].tolist(), each, strict=True))
+        for name, rates in evaluate(values).items():
+            tried[name].update(zip(values[name].tolist(), rates, strict=True))
 
 
 def _between(found: dict[float, Rates], limit: float, refine: int) -> Floats:

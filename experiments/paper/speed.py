@@ -14,8 +14,8 @@ def speed(
     """Time both on the same runs and keep the best round of each: load only ever slows them."""
     best: dict[str, float] = {}
     for _ in range(1 if quick else ROUNDS):
-        found = race(count, steps=100 if quick else 300, seed=seed)
-        best = {name: max(best.get(name, 0.0), value) for name, value in found.items()}
+        timed = race(count, steps=100 if quick else 300, seed=seed)
+        best = {name: max(best.get(name, 0.0), value) for name, value in timed.items()}
         tick()
     best["ratio"] = best["lanes_per_s"] / best["scalar_per_s"]
     rows: list[Row] = [[name, value] for name, value in best.items()]

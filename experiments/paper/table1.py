@@ -34,7 +34,7 @@ VARIANTS = {
 """Less regularisation, or features that are not standardised: compared with the same rows."""
 
 SEEDS = 5
-"""How many seeds show what the choice of runs does to LR's figure."""
+"""How many seeds are used to show how LR's figure depends on the choice of runs."""
 
 
 def table1(
@@ -74,19 +74,21 @@ def table1(
 def _seeds(count: int, seed: int, steps: int) -> dict[str, float]:
     """Return the lowest and the highest PER of LR with C = 10 over several seeds."""
     drawn = [make_runs(count, steps=steps, seed=seed + k) for k in range(SEEDS)]
-    found = [tuned_boundary(one, centralised(one, "lr", WEAK[0])).rates.mean[0] for one in drawn]
+    errors = [
+        tuned_boundary(runs, centralised(runs, "lr", WEAK[0])).rates.mean[0] for runs in drawn
+    ]
     name = f"LR, C = {WEAK[0]:g}.PER"
-    return {f"{name} lowest": float(np.min(found)), f"{name} highest": float(np.max(found))}
+    return {f"{name} lowest": float(np.min(errors)), f"{name} highest": float(np.max(errors))}
 
 
 def offline_methods(runs: Runs) -> dict[str, Tuned]:
     """Return the offline methods at their best boundary."""
     kinds = {"LR": "lr", "SVM": "svm", "LR raw": "lr-raw", "SVM raw": "svm-raw"}
-    made = {name: tuned_boundary(runs, centralised(runs, kind)) for name, kind in kinds.items()}
+    tuned = {name: tuned_boundary(runs, centralised(runs, kind)) for name, kind in kinds.items()}
     for strength in WEAK:
-        found = centralised(runs, "lr", strength)
-        made[f"LR, C = {strength:g}"] = tuned_boundary(runs, found)
-    return made | {"AdaBoost": adaboost(runs)}
+        scores = centralised(runs, "lr", strength)
+        tuned[f"LR, C = {strength:g}"] = tuned_boundary(runs, scores)
+    return tuned | {"AdaBoost": adaboost(runs)}
 
 
 def _rows(tuned: dict[str, Tuned]) -> list[Row]:
@@ -131,10 +133,10 @@ def _chart(tuned: dict[str, Tuned]) -> Chart:
 
 def _notes(tuned: dict[str, Tuned], figures: dict[str, float]) -> list[str]:
     order = ["WM", "Best LL", "AH", "Average LL", "Worst LL"]
-    said = ", ".join(f"{name} {_with_error(tuned[name])}" for name in order)
+    listed = ", ".join(f"{name} {_with_error(tuned[name])}" for name in order)
     name = f"LR, C = {WEAK[0]:g}"
     notes = [
-        f"In the paper's order of PER: {said}.",
+        f"In the paper's order of PER: {listed}.",
         (
             f"{name}: {_with_error(tuned[name])} on these runs, and from"
             f" {figures[f'{name}.PER lowest']:.2f} to {figures[f'{name}.PER highest']:.2f} over"

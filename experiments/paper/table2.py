@@ -90,11 +90,11 @@ def offline_voters(runs: Runs, kind: str) -> Voters:
     place = np.zeros((runs.count, len(runs.data.rows)), np.int64)
     np.put_along_axis(place, runs.test, np.arange(runs.test.shape[1])[None], axis=1)
     drawn = np.take_along_axis(place, runs.draws, axis=1)
-    said = np.take_along_axis(scores, drawn[:, :, None], axis=1)
+    drawn_scores = np.take_along_axis(scores, drawn[:, :, None], axis=1)
 
     def voters(h: Floats) -> Votes:
         boundary = (1.0 / (1.0 + h))[:, None, None]
-        labels = (said.transpose(1, 0, 2)[:, None] > boundary).astype(np.int8)
+        labels = (drawn_scores.transpose(1, 0, 2)[:, None] > boundary).astype(np.int8)
         probes = (scores.transpose(1, 0, 2)[:, None] > boundary).astype(np.int8)
         calm = np.zeros_like(labels, np.bool_), np.zeros_like(probes, np.bool_)
         return Votes(labels, calm[0], probes, calm[1])
@@ -111,18 +111,18 @@ def probing_evaluator(
     def evaluate(values: Mapping[str, Floats]) -> dict[str, list[Rates]]:
         every = np.unique(np.concatenate(list(values.values())))
         votes = voters(every)
-        made = {}
+        results = {}
         for name, wanted in values.items():
             mine = votes.pick(np.searchsorted(every, wanted))
             assert mine.probes is not None  # noqa: S101 - both kinds of voters probe
             each = range(len(wanted))
             if name in REFERENCES:
-                made[name] = [hindsight(mine.probes[:, k], truth)[name] for k in each]
+                results[name] = [hindsight(mine.probes[:, k], truth)[name] for k in each]
                 continue
             fused = simulate_fusion(FUSIONS[name].maker(learners), runs, mine, tick=tick)
             assert fused.probes is not None  # noqa: S101 - as above
-            made[name] = [rates(fused.probes[:, k], truth) for k in each]
-        return made
+            results[name] = [rates(fused.probes[:, k], truth) for k in each]
+        return results
 
     return evaluate
 
@@ -150,17 +150,19 @@ def _chart(tuned: dict[str, dict[str, Tuned]]) -> Chart:
 
 def _best(column: str, tuned: dict[str, Tuned]) -> str:
     reached = {name: tuned[name].rates for name in FUSIONS if tuned[name].reached}
-    said = ", ".join(f"{name} {one.mean[0]:.2f} ± {one.se[0]:.2f}" for name, one in reached.items())
+    listed = ", ".join(
+        f"{name} {one.mean[0]:.2f} ± {one.se[0]:.2f}" for name, one in reached.items()
+    )
     missed = [name for name, one in tuned.items() if not one.reached]
     lost = f"; FNR 3 % not reached by {', '.join(missed)}" if missed else ""
     per_wm, fnr_wm = _lowest(tuned["WM"])
     return (
-        f"{column} learners, PER: {said}{lost}. The paper has WM first. With any h, WM's lowest"
+        f"{column} learners, PER: {listed}{lost}. The paper has WM first. With any h, WM's lowest"
         f" PER is {per_wm:.2f}, at an FNR of {fnr_wm:.2f}."
     )
 
 
 def _lowest(tuned: Tuned) -> tuple[float, float]:
     """Return the lowest PER of all values tried, whatever its FNR, and that FNR."""
-    found = min((one.mean for one in tuned.tried.values()), key=lambda mean: mean[0])
-    return float(found[0]), float(found[2])
+    lowest = min((one.mean for one in tuned.tried.values()), key=lambda mean: mean[0])
+    return float(lowest[0]), float(lowest[2])

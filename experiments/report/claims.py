@@ -44,8 +44,8 @@ def both(a: bool | None, b: bool | None) -> bool | None:
 
 def ordered(f: Figures, names: Sequence[str]) -> bool | None:
     """Return whether the PERs ascend: no if some pair is reversed, None if some is not decided."""
-    found = [below(f, a, b) for a, b in pairwise(names)]
-    return False if False in found else None if None in found else True
+    ascending = [below(f, a, b) for a, b in pairwise(names)]
+    return False if False in ascending else None if None in ascending else True
 
 
 def figure(f: Figures, name: str) -> str:
@@ -155,12 +155,12 @@ def _table2(f: Figures) -> list[Row]:
         others = [f"{name}.{column}" for name in reached if name != "WM"]
         if "WM" in reached and others:
             nearest = min(others, key=lambda name: f[f"{name}.PER"])
-            said = f"WM {figure(f, f'WM.{column}')}, best other {nearest.split('.')[0]}"
+            measured = f"WM {figure(f, f'WM.{column}')}, best other {nearest.split('.')[0]}"
             rows.append(
                 claim(
                     f"Patient 1001, FNR <= 3 %: WM is the best fusion rule over {column} learners",
                     "WM first",
-                    f"{said} {figure(f, nearest)}",
+                    f"{measured} {figure(f, nearest)}",
                     below(f, f"WM.{column}", nearest),
                     reasons.get(column, ""),
                 )
@@ -246,8 +246,8 @@ def _cel(f: Figures) -> list[Row]:
 
 def _alpha(f: Figures) -> list[Row]:
     two, three = "WM m=2 zlog", "WM m=3 zlog"
-    said = f"{figure(f, two)}, {figure(f, three)}"
-    return [claim("m = 2 is better than m = 3", "2.96, 5.56", said, below(f, two, three))]
+    measured = f"{figure(f, two)}, {figure(f, three)}"
+    return [claim("m = 2 is better than m = 3", "2.96, 5.56", measured, below(f, two, three))]
 
 
 def _composition(f: Figures) -> list[Row]:
@@ -260,8 +260,8 @@ def _composition(f: Figures) -> list[Row]:
 def _learners(f: Figures) -> list[Row]:
     few, many = "WM.M=3", "WM.M=30"
     text = "Performance falls with the number of LLs"
-    said = f"3 LLs {figure(f, few)}, 30 LLs {figure(f, many)}"
-    return [claim(text, "figure", said, below(f, few, many))]
+    measured = f"3 LLs {figure(f, few)}, 30 LLs {figure(f, many)}"
+    return [claim(text, "figure", measured, below(f, few, many))]
 
 
 def _past(f: Figures) -> list[Row]:

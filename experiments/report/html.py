@@ -113,16 +113,19 @@ def plot(chart: Chart) -> dict[str, Any]:
     """Return a chart in Plotly's format; the page adds colours."""
     flat = lying(chart)
     traces = []
-    for one in chart.series:
-        trace: dict[str, Any] = {"name": one.name, "x": one.x, "y": one.y}
+    for series in chart.series:
+        trace: dict[str, Any] = {"name": series.name, "x": series.x, "y": series.y}
         if flat:
-            trace |= {"x": one.y, "y": one.x, "orientation": "h"}
+            trace |= {"x": series.y, "y": series.x, "orientation": "h"}
         if chart.kind == "bar":
             trace["type"] = "bar"
         else:
-            trace |= {"mode": "lines+markers", "line": {"dash": "dash" if one.dashed else "solid"}}
-        if one.error:
-            trace["error_x" if flat else "error_y"] = {"type": "data", "array": one.error}
+            trace |= {
+                "mode": "lines+markers",
+                "line": {"dash": "dash" if series.dashed else "solid"},
+            }
+        if series.error:
+            trace["error_x" if flat else "error_y"] = {"type": "data", "array": series.error}
         traces.append(trace)
     x, y = _axis(chart.x, chart.log_x), _axis(chart.y, chart.log_y)
     layout = {

@@ -27,10 +27,12 @@ def _lines(axes: object, chart: Chart) -> None:
     from matplotlib.axes import Axes
 
     assert isinstance(axes, Axes)  # noqa: S101 - so that only this module needs the type
-    for one in chart.series:
-        y = [float("nan") if value is None else value for value in one.y]
-        style = "--" if one.dashed else "-"
-        axes.errorbar(one.x, y, yerr=one.error, label=one.name, ls=style, marker=".", capsize=2)
+    for series in chart.series:
+        y = [float("nan") if value is None else value for value in series.y]
+        style = "--" if series.dashed else "-"
+        axes.errorbar(
+            series.x, y, yerr=series.error, label=series.name, ls=style, marker=".", capsize=2
+        )
     if chart.log_x:
         axes.set_xscale("log")
     if chart.log_y:
@@ -44,13 +46,13 @@ def _bars(axes: object, chart: Chart) -> None:
     assert isinstance(axes, Axes)  # noqa: S101 - as above
     names = [str(x) for x in chart.series[0].x]
     width = 0.8 / len(chart.series)
-    for k, one in enumerate(chart.series):
+    for k, series in enumerate(chart.series):
         places = [i + (k - (len(chart.series) - 1) / 2) * width for i in range(len(names))]
-        sizes = [0.0 if value is None else value for value in one.y]
+        sizes = [0.0 if value is None else value for value in series.y]
         if lying(chart):
-            axes.barh(places, sizes, width, xerr=one.error, label=one.name)
+            axes.barh(places, sizes, width, xerr=series.error, label=series.name)
         else:
-            axes.bar(places, sizes, width, yerr=one.error, label=one.name, capsize=2)
+            axes.bar(places, sizes, width, yerr=series.error, label=series.name, capsize=2)
     if lying(chart):
         axes.set_yticks(range(len(names)), names)
         axes.invert_yaxis()

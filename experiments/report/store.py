@@ -1,9 +1,10 @@
 """Results on disk: one JSON file per experiment, so that an interrupted `all` can resume.
 
 A stored result is used only if it was made with the same options by the same code: the key holds a
-digest of all sources that the experiment imports.
+digest of all code that the experiment imports; comments and docstrings do not count.
 """
 
+import ast
 import re
 from functools import cache
 from hashlib import blake2b
@@ -63,7 +64,7 @@ def code_digest(module: str) -> str:
     """Return a digest of a module and all of the project's modules that it imports."""
     digest = blake2b(digest_size=8)
     for name in sorted(_reached(module)):
-        digest.update(_source(name).encode())
+        digest.update(_code(name).encode())
     return digest.hexdigest()
 
 
@@ -75,6 +76,18 @@ def _reached(module: str) -> set[str]:
             found.add(name)
             todo += _IMPORT.findall(_source(name))
     return {name for name in found if not name.startswith("experiments.report")}
+
+
+@cache
+def _code(module: str) -> str:
+    """Return a module's code without comments and docstrings."""
+    tree = ast.parse(_source(module))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+    return ast.unparse(tree)
 
 
 @cache

@@ -59,13 +59,13 @@ UNSAID = (
 
 def headlines(results: Mapping[str, Result]) -> list[tuple[str, str]]:
     """Return the headline figures, each with a short explanation."""
-    found = []
+    lines = []
     if "table1" in results:
         f = results["table1"].figures
-        found.append((f"{f['WM.PER']:.2f} %", "WM in the paper's Table I; the paper prints 2.96 %"))
+        lines.append((f"{f['WM.PER']:.2f} %", "WM in the paper's Table I; the paper prints 2.96 %"))
     if "best" in results:
         f = results["best"].figures
-        found += [
+        lines += [
             (
                 f"{f['PER']:.2f} %",
                 (
@@ -82,7 +82,7 @@ def headlines(results: Mapping[str, Result]) -> list[tuple[str, str]]:
             ),
         ]
         if "single_pass_PER_at_FNR_3" in f:
-            found.append(
+            lines.append(
                 (
                     f"{f['single_pass_PER_at_FNR_3']:.2f} %",
                     (
@@ -91,7 +91,7 @@ def headlines(results: Mapping[str, Result]) -> list[tuple[str, str]]:
                     ),
                 )
             )
-    return found
+    return lines
 
 
 def setting_words(settings: dict[str, Any]) -> str:

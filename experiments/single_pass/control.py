@@ -102,19 +102,19 @@ def _passes(
     whose: str, plain: Pass, truth: Ints, figures: dict[str, float], rows: list[Row]
 ) -> None:
     """Evaluate the single passes: without control, in hindsight, and under control."""
-    said: dict[str, tuple[Ints, float | None]] = {"no control": (plain.labels, None)}
+    issued: dict[str, tuple[Ints, float | None]] = {"no control": (plain.labels, None)}
     hindsight = at_limit(plain, truth)
     if hindsight is not None:
         above = (plain.odds >= hindsight[1]).astype(np.int64)
-        said["threshold in hindsight"] = above, None
+        issued["threshold in hindsight"] = above, None
     positives = int((truth[:, 0] == 1).sum())
     for setting in SETTINGS:
         live = controlled(plain.odds, truth, setting)
-        said[str(setting)] = live, 100 * setting.made().bound(positives)
-    for name, (labels, bound) in said.items():
-        found = rates(labels, truth)
-        figures |= found.figures(f"single pass, {whose}.{name}")
-        rows.append([f"single pass, {whose}", name, *found.mean.tolist(), bound])
+        issued[str(setting)] = live, 100 * setting.made().bound(positives)
+    for name, (labels, bound) in issued.items():
+        measured = rates(labels, truth)
+        figures |= measured.figures(f"single pass, {whose}.{name}")
+        rows.append([f"single pass, {whose}", name, *measured.mean.tolist(), bound])
 
 
 def controlled(odds: Floats, truth: Ints, setting: Setting) -> Ints:
@@ -123,11 +123,11 @@ def controlled(odds: Floats, truth: Ints, setting: Setting) -> Ints:
     control_ = setting.made(len(streams))
     chance = 1.0 / (1.0 + np.exp(-odds))
     support = np.stack([1.0 - chance, chance], axis=2)
-    said = (odds >= 0).astype(np.int64)
+    issued = (odds >= 0).astype(np.int64)
     for t in range(len(odds)):
-        said[t] = control_.decide(said[t], support[t], streams)
-        control_.learn(said[t], truth[t], streams)
-    return said
+        issued[t] = control_.decide(issued[t], support[t], streams)
+        control_.learn(issued[t], truth[t], streams)
+    return issued
 
 
 def _trade(figures: dict[str, float]) -> Chart:
@@ -167,9 +167,9 @@ def _stream(
         bound = 100 * setting.made().bound(int(truth.sum()))
         runs[str(setting)] = controlled(odds[:, None], truth[:, None], setting)[:, 0], bound
     for name, (said, bound_) in runs.items():
-        found = rates(said[:, None], truth[None])
-        figures |= found.figures(f"{title}.{name}")
-        rows.append([title, name, *found.mean.tolist(), bound_])
+        measured = rates(said[:, None], truth[None])
+        figures |= measured.figures(f"{title}.{name}")
+        rows.append([title, name, *measured.mean.tolist(), bound_])
         series.append(Series(name, ends, [_missed(said, truth, e - size, e) for e in ends]))
     series.append(Series("target", ends, [100 * TARGET] * len(ends), dashed=True))
     return Chart(f"FNR in windows: {title}", "patients", "FNR (percent)", series)

@@ -1,7 +1,7 @@
 """Online control of the false negative rate: h moves so that FNR stays at its target.
 
 The paper tunes h offline, with the truth in hand. Here h follows the labels as they come. The
-positive label is said whenever its log-odds, cut to [-limit, limit], are at least -ln h; else the
+positive label is issued whenever its log-odds, cut to [-limit, limit], are at least -ln h; else the
 best of the other labels. After each labelled positive
 
     caught    ln h <- ln h - step * target
@@ -106,8 +106,8 @@ class FnrControl:
     def bound(self, positives: int | None = None, waiting: int = 0) -> float:
         """Return how far a cube's FNR can be from its target after so many labelled positives.
 
-        `waiting` is the largest number of positives whose labels were out at a time. Without
-        `positives` all that were counted are meant, as if in one cube.
+        `waiting` is the largest number of positives that waited for their labels at one time.
+        Without `positives`, all that were counted are taken, as if in one cube.
 
             >>> round(FnrControl(1).bound(1000), 4)
             0.033

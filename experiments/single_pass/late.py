@@ -1,9 +1,9 @@
 """Single passes with late labels: ours beside River's, on medical and other data sets.
 
-A label comes a number of patients later. Until the first one nobody knows anything, so errors are
-counted from the first patient on that somebody could have learned about. Our learners fit one model
-together; how much they gain by taking the others to have changed as they have themselves
-(`learners/rules/joint.py`) is shown by leaving that out.
+A label comes a number of patients later. Before the first label nothing can be known, so errors are
+counted from the patient after it. Our learners fit one model together; how much they gain by
+assuming that the others have changed as much as they have themselves (`learners/rules/joint.py`) is
+shown by leaving that out.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,8 +97,8 @@ def _errors(tasks: Sequence[Task], tick: Tick, *, corrected: bool) -> Floats:
     orders = [task.order() for task in tasks]
     data = orders[0].data
     maker = OURS[PROPOSED].maker(len(orders[0].columns), data.classes, data.positive or 0)
-    said = fuse(maker, heard, orders, tasks[0].late).labels
-    wrong: Bools = said != np.stack([order.truth for order in orders], axis=1)
+    diagnosed = fuse(maker, heard, orders, tasks[0].late).labels
+    wrong: Bools = diagnosed != np.stack([order.truth for order in orders], axis=1)
     return np.asarray(100.0 * wrong[tasks[0].late :].mean(axis=0))
 
 

@@ -22,7 +22,7 @@ class Recipe:
     """How every LL is set up: its rules as in the settings file, and IUP's settings.
 
     IUP's defaults are those that `hb init` proposes, except for `cuts`: with one rule there is
-    nothing to choose between. `corrected` says whether joint rules take late opinions to have
+    nothing to choose between. `corrected` says whether joint rules assume that late opinions have
     changed since.
     """
 
@@ -35,7 +35,7 @@ class Recipe:
     corrected: bool = True
 
     def learner(self, order: Order, columns: Ints) -> LocalLearner:
-        """Return an untrained LL for some of the features, one of as many as the order has."""
+        """Return an untrained LL for some of the features: one of the LLs of the order."""
         space = order.data.space(columns)
         rules = [make_rule(rule, space, order.data.labels) for rule in self.rules]
         config = IupConfig(
@@ -67,7 +67,7 @@ class Heard:
 class Task:
     """A pass to run, as plain data that can be sent to another process.
 
-    late   how many patients come after one before its label does
+    late   how many patients come between a patient and its label
     """
 
     data: str

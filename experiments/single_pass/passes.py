@@ -78,7 +78,7 @@ def at_limit(one: Pass, truth: Ints, limit: float = LIMIT) -> tuple[Rates, float
     candidates = np.quantile(one.odds, np.linspace(0.0, 1.0, 800))
     best: tuple[Rates, float] | None = None
     for threshold in np.unique(candidates):
-        found = rates((one.odds >= threshold).astype(np.int8), truth)
-        if found.mean[2] <= limit and (best is None or found.mean[0] < best[0].mean[0]):
-            best = found, float(threshold)
+        measured = rates((one.odds >= threshold).astype(np.int8), truth)
+        if measured.mean[2] <= limit and (best is None or measured.mean[0] < best[0].mean[0]):
+            best = measured, float(threshold)
     return best

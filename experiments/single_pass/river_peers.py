@@ -1,7 +1,7 @@
 """River's online classifiers, which see all features: the single-pass protocol's baselines.
 
 Its logistic regression is tried with River's own online scaler and with ours (`zscore`): ours
-counts the present row in its scaling and cuts far values, which helps in the first patients.
+includes the present row in its scaling and clips outliers, which helps with the first patients.
 """
 
 from importlib import import_module
@@ -83,8 +83,8 @@ def river_model(name: str, classes: int) -> Any:
 def _logistic(
     river: Any, classes: int, optimizer: str = "SGD", rate: float | None = None, **more: float
 ) -> Any:
-    made = None if rate is None else getattr(river.optim, optimizer)(rate)
-    logistic = river.linear_model.LogisticRegression(optimizer=made, **more)
+    optimiser = None if rate is None else getattr(river.optim, optimizer)(rate)
+    logistic = river.linear_model.LogisticRegression(optimizer=optimiser, **more)
     return logistic if classes == 2 else river.multiclass.OneVsRestClassifier(logistic)
 
 
@@ -97,13 +97,13 @@ def river_pass(job: tuple[Task, str]) -> tuple[Ints, Floats]:
     space = data.space()
     columns, keys = space.expand(order.rows), space.expanded_names
     if name.endswith(OURS):
-        # Each row scaled right after it was added, which is what a rule sees of it in time.
+        # Each row is scaled right after it was added, which is how a rule sees it.
         columns = make_scaler("zscore", Columns(space)).learn(columns)
     labels, odds = np.empty(len(columns), np.int64), np.zeros(len(columns))
     rows = [dict(zip(keys, row, strict=True)) for row in columns.tolist()]
     for t, x in enumerate(rows):
-        said = model.predict_proba_one(x)
-        shares = np.array([said.get(k, 0.0) for k in range(data.classes)])
+        chances = model.predict_proba_one(x)
+        shares = np.array([chances.get(k, 0.0) for k in range(data.classes)])
         total = shares.sum()
         shares = shares / total if total > 0 else np.full(data.classes, 1.0 / data.classes)
         labels[t] = shares.argmax()

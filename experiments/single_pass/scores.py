@@ -36,16 +36,16 @@ def our_scores(
     """Run our methods: the LLs of each recipe once, then every fusion mode on their output."""
     data = orders[0].data
     prefer = data.positive or 0
-    made = {}
+    scores = {}
     for recipe in dict.fromkeys(method.recipe for method in methods.values()):
         jobs = [replace(task, recipe=RECIPES[recipe]) for task in tasks]
         heard = spread(listen, jobs, tick=tick)
         for name, method in methods.items():
             if method.recipe == recipe:
                 maker = method.maker(len(orders[0].columns), data.classes, prefer)
-                made[name] = scored(fuse(maker, heard, orders), orders)
+                scores[name] = scored(fuse(maker, heard, orders), orders)
                 tick()
-    return made
+    return scores
 
 
 def scored(one: Pass, orders: Sequence[Order]) -> Score:
@@ -58,8 +58,8 @@ def scored(one: Pass, orders: Sequence[Order]) -> Score:
     # Calling every patient ill also gives no misses, but does not count as reaching the limit.
     if limited is None or limited[0].mean[1] > 99.0:
         return Score(plain, None, errors)
-    said = (one.odds >= limited[1]).astype(np.int64)
-    return Score(plain, limited[0], errors, by_patient(said != truth, orders))
+    limited_labels = (one.odds >= limited[1]).astype(np.int64)
+    return Score(plain, limited[0], errors, by_patient(limited_labels != truth, orders))
 
 
 def by_patient(wrong: Bools, orders: Sequence[Order]) -> Floats:
@@ -74,8 +74,8 @@ def river_scores(
     tasks: Sequence[Task], orders: Sequence[Order], peers: Sequence[str], tick: Tick
 ) -> dict[str, Score]:
     """Run River's classifiers."""
-    made = {}
+    scores = {}
     for name in peers:
         parts = spread(river_pass, [(task, name) for task in tasks], tick=tick)
-        made[name] = scored(stacked_pass(parts), orders)
-    return made
+        scores[name] = scored(stacked_pass(parts), orders)
+    return scores

@@ -99,16 +99,16 @@ def _row(name: str, score: Score) -> Row:
 def paper_scores(orders: Sequence[Order]) -> dict[str, Score]:
     """Run the paper's learners, with h tuned in hindsight to meet the limit."""
     runs = as_runs(orders)
-    made = {}
+    scores = {}
     for name, settings in PAPER.items():
         votes = simulate_learners(runs, settings, np.append(FINE, 1.0))
         maker = Ours("", "wm").maker(settings.learners, 2, 1)
         fused = simulate_fusion(maker, runs, votes).labels
-        each = [rates(fused[:, k], runs.truth) for k in range(fused.shape[1])]
-        tuned = choose(dict(zip(FINE.tolist(), each[:-1], strict=True)))
+        by_h = [rates(fused[:, k], runs.truth) for k in range(fused.shape[1])]
+        tuned = choose(dict(zip(FINE.tolist(), by_h[:-1], strict=True)))
         plain = by_patient(fused[:, -1] != runs.truth.T, orders)
-        made[name] = Score(each[-1], tuned.rates if tuned.reached else None, plain)
-    return made
+        scores[name] = Score(by_h[-1], tuned.rates if tuned.reached else None, plain)
+    return scores
 
 
 def as_runs(orders: Sequence[Order]) -> Runs:

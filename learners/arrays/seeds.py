@@ -29,7 +29,7 @@ def seeds_of(ids: Iterable[str]) -> Seeds:
 
 
 def mix(seeds: Seeds, salt: int = 0) -> Seeds:
-    """Scramble seeds by the finaliser of splitmix64 (Steele, Lea and Flood, 2014)."""
+    """Scramble seeds with the finaliser of splitmix64 (Steele, Lea and Flood, 2014)."""
     with np.errstate(over="ignore"):
         z = seeds + _GOLDEN * np.uint64(salt + 1)
         z = (z ^ (z >> np.uint64(30))) * _MIX_1

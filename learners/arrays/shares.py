@@ -31,7 +31,7 @@ def rounded(weights: Floats, present: Bools) -> Ints:
 
 
 def completed(parts: Ints) -> Ints:
-    """Give what rounding left over, or took too much, to the first of the largest shares."""
+    """Make rows sum to UNIT: the first of the largest shares takes up the rounding error."""
     short = np.where(parts.any(axis=1), UNIT - parts.sum(axis=1), 0)
     result = parts.copy()
     result[np.arange(len(parts)), parts.argmax(axis=1)] += short
@@ -62,7 +62,7 @@ def winner(scores: Ints | Floats, present: Bools, prefer: int = 0) -> Ints:
 
 
 def draw(parts: Ints, votes: Ints, seeds: Seeds, salt: int) -> Ints:
-    """Return the vote of one expert per row, drawn by its parts; MISSING where none has any."""
+    """Return the vote of one expert per row, drawn by parts; MISSING where no expert has any."""
     ceilings = np.cumsum(parts, axis=1)
     point = np.floor(uniform(seeds, salt) * UNIT).astype(np.int64)
     expert = np.minimum((ceilings <= point[:, None]).sum(axis=1), parts.shape[1] - 1)
@@ -73,7 +73,8 @@ def draw(parts: Ints, votes: Ints, seeds: Seeds, salt: int) -> Ints:
 def proportions(scores: Ints | Floats, heard: Bools) -> Floats:
     """Scale rows of scores to sum to one, or to zero where no expert was `heard`.
 
-    Where some score is negative the row is first raised until none is. Equal scores count alike.
+    Where some score is negative the row is first raised until none is. A row of zeros gives equal
+    shares.
 
         >>> proportions(np.array([[3, 1], [1, -1], [0, 0], [0, 0]]), np.array([1, 1, 1, 0]) > 0)
         array([[0.75, 0.25], [1.  , 0.  ], [0.5 , 0.5 ], [0.  , 0.  ]])

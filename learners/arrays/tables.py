@@ -46,7 +46,7 @@ class CellTable(ABC):
 
     @abstractmethod
     def claim(self, cells: Ints) -> Ints:
-        """Return a place for each cell, made if new; valid for `bump` until the next claim."""
+        """Return each cell's place, creating new ones; valid for `bump` until the next claim."""
 
     @abstractmethod
     def bump(self, places: Ints, columns: Ints | int, amounts: Rows | int) -> None:
@@ -188,7 +188,7 @@ class SparseTable(CellTable):
     """Open addressing with linear probing, a whole batch at a time.
 
     `_store` holds one record per cell, in order of arrival: its id, then its row, so that a look-up
-    meets id and counts in one cache line. Record 0 is the initial row, which absent cells read.
+    finds id and counts in one cache line. Record 0 is the initial row, which absent cells read.
     `_slots` maps a hash to a record; it is kept at most a quarter full, so most cells are found at
     the first probe, and the cost of a batch hardly grows with the number of cells.
     """
@@ -233,7 +233,7 @@ class SparseTable(CellTable):
         return self._view(self._find(cells)[1])
 
     def claim(self, cells: Ints) -> Ints:
-        """Return a place for each cell, made if new; valid for `bump` until the next claim."""
+        """Return each cell's place, creating new ones; valid for `bump` until the next claim."""
         places, _ = self._find(cells)
         absent = places == 0
         if absent.any():

@@ -16,4 +16,4 @@ MISSING = -1
 """The label index of a learner that sent no prediction, or one without an opinion."""
 
 ABSTAINED = -2
-"""In the join, the label index of a learner that spoke and has no opinion."""
+"""In the join, the label index of a learner that sent a prediction without an opinion."""

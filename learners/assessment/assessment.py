@@ -24,6 +24,7 @@ ensemble that has learned fewer than `min_labels` labels refers every patient, a
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +36,10 @@ from learners.assessment.bins import (
     SUPPORT_BINS,
     chance_bins,
     millionths,
-    support_bins,
+    odds_bins,
+    support_odds,
 )
-from learners.assessment.calibration import calibrated
+from learners.assessment.calibration import calibrated, shift_of
 from learners.assessment.referral import possible, ranks
 from learners.errors import LearnerError
 from learners.fusion.base import Verdict
@@ -47,11 +49,11 @@ _DIGITS = 4
 """Decimals of a chance, as it is shown."""
 
 _REMEMBERED = 4096
-"""How many intervals are remembered."""
+"""How many intervals are cached before the oldest are dropped."""
 
 
 class Counts(NamedTuple):
-    """The columns of what is known, (K, …) each; see the top of this file."""
+    """The columns of the table of counts, (K, …) each; see the top of this file."""
 
     support_cases: Ints
     support_hits: Ints
@@ -66,13 +68,16 @@ class Counts(NamedTuple):
 
 _BLOCKS = (SUPPORT_BINS, SUPPORT_BINS, CHANCE_BINS, CHANCE_BINS)
 WIDTH = sum(_BLOCKS) + len(Counts._fields) - len(_BLOCKS)
-"""How many integers are kept of each label."""
+"""How many integers are kept per label."""
+
+
+_ENDS = tuple(accumulate(_BLOCKS, initial=0))
+_COLUMNS = tuple(map(slice, _ENDS, _ENDS[1:]))
 
 
 def counts_of(rows: Ints) -> Counts:
     """Split the rows of all labels into their columns."""
-    ends = np.cumsum(_BLOCKS)
-    return Counts(*np.split(rows, ends, axis=1)[: len(_BLOCKS)], *rows[:, ends[-1] :].T)
+    return Counts(*(rows[:, columns] for columns in _COLUMNS), *rows[:, _ENDS[-1] :].T)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Assessed:
 
     @property
     def kept(self) -> list[bytes]:
-        """What is needed with each label; a million of these may wait, so they are packed."""
+        """What `learn` needs when the label comes; packed, since a million of these may wait."""
         chance = self.chance[np.arange(len(self.labels)), self.labels]
         return packed(self.bins, self.possible, chance_bins(chance))
 
@@ -138,6 +143,7 @@ class Assessment:
     min_labels: int = 0
     table: CellTable = field(init=False)
     _known: dict[tuple[int, int], tuple[float, float]] = field(init=False, default_factory=dict)
+    _drawn: tuple[bytes, Floats] = field(init=False, default=(b"", np.zeros(0)))
 
     def __post_init__(self) -> None:
         self.targets = tuple(self.targets) or (np.nan,) * self.classes
@@ -147,7 +153,7 @@ class Assessment:
 
     @property
     def rows(self) -> Ints:
-        """All that was counted, (K, WIDTH)."""
+        """Everything that was counted, (K, WIDTH)."""
         return np.asarray(self.table.rows(np.arange(self.classes)), np.int64)
 
     @property
@@ -167,8 +173,9 @@ class Assessment:
         labelled = int(known.cases.sum()) if learned is None else learned
         support = millionths(verdict.support)
         heard: Bools = np.asarray(support.any(axis=1))
-        bins, along = support_bins(support)
-        chance = self._chance(known, support, heard)
+        odds = support_odds(support)
+        bins, along = odds_bins(odds)
+        chance = self._chance(known, odds, heard)
         labels, stays = self._answer(known, bins, along, chance, verdict.labels)
         untaught = labelled < self.min_labels
         stays[~heard | untaught] = True
@@ -180,10 +187,17 @@ class Assessment:
             chosen, stays, answered, untaught, support, bins, chance, track, records, labelled
         )
 
-    def _chance(self, known: Counts, support: Ints, heard: Bools) -> Floats:
-        chance = calibrated(support, known.support_cases, known.support_hits)
+    def _chance(self, known: Counts, odds: Floats, heard: Bools) -> Floats:
+        chance = calibrated(odds, self._curve(known))
         even = 1.0 / self.classes
         return np.asarray(np.where(heard[:, None], chance, even).round(_DIGITS), np.float64)
+
+    def _curve(self, known: Counts) -> Floats:
+        """Return the curve of calibration, drawn anew when the counts have changed."""
+        counts = known.support_cases.tobytes() + known.support_hits.tobytes()
+        if self._drawn[0] != counts:
+            self._drawn = counts, shift_of(known.support_cases, known.support_hits)
+        return self._drawn[1]
 
     def _answer(
         self, known: Counts, bins: Ints, along: Floats, chance: Floats, verdict: Ints
@@ -194,7 +208,9 @@ class Assessment:
             return verdict, verdict[:, None] == label
         targets = np.array(self.targets)
         rank = ranks(known.support_hits, bins, along)
-        stays = possible(rank, targets, known.cases, known.missed)
+        # Patients without any opinion cannot be missed. Counted, they would be made up for by as
+        # many misses as the target allows, all at once.
+        stays = possible(rank, targets, known.support_hits.sum(axis=1), known.missed)
         free = np.isnan(targets)
         if free.any():
             best = np.where(free, chance, -1.0).argmax(axis=1)
@@ -205,7 +221,7 @@ class Assessment:
     def _records(
         self, known: Counts, cells: Ints
     ) -> tuple[Ints, list[tuple[int, int, float, float]]]:
-        """Return the track record of each cell in use, and which of them each diagnosis has."""
+        """Return which track record belongs to each diagnosis, and the records in use."""
         used = np.flatnonzero(np.bincount(cells, minlength=self.classes * CHANCE_BINS))
         pairs = list(
             zip(
@@ -235,24 +251,35 @@ class Assessment:
         self.table.bump(self.table.claim(labels), np.where(answered, WIDTH - 2, WIDTH - 1), 1)
 
     def learn(self, labels: Ints, truth: Ints, kept: Sequence[bytes], sign: int = 1) -> None:
-        """Count labelled patients: what they were given, and what `Assessed.kept` kept of them.
+        """Count labelled patients, from the labels they were given and what `Assessed.kept` kept.
 
         With `sign` -1 they are taken back.
         """
         K, n = self.classes, len(truth)
         bins, stayed, track = unpacked(kept, K)
-        deltas = np.zeros((K, WIDTH), np.int64)
-        support, hits, tracks, rights, *_ = counts_of(deltas)
+        every, right = np.arange(n), labels == truth
         # Without an opinion no label has support; else at least one has some.
-        heard = np.flatnonzero(bins.any(axis=1))
-        every = np.tile(np.arange(K), len(heard))
-        np.add.at(support, (every, bins[heard].reshape(-1)), 1)
-        np.add.at(hits, (truth[heard], bins[heard, truth[heard]]), 1)
-        np.add.at(tracks, (labels, track), 1)
-        np.add.at(rights, (labels, track), labels == truth)
-        missed = ~stayed[np.arange(n), truth]
-        answered = stayed.sum(axis=1) == 1
-        start = sum(_BLOCKS)
-        for column, counted in enumerate((np.ones(n, np.bool_), missed, missed & answered)):
-            deltas[:, start + column] = np.bincount(truth[counted], minlength=K)
-        self.table.add(np.arange(K), sign * deltas)
+        heard = bins.any(axis=1)
+        of, spoken = truth[heard], bins[heard]
+        missed = ~stayed[every, truth]
+        misdiagnosed = missed & (stayed.sum(axis=1) == 1)
+        counted = Counts(
+            support_cases=np.stack(
+                [np.bincount(each, minlength=SUPPORT_BINS) for each in spoken.T]
+            ),
+            support_hits=_tallied(of, spoken[np.arange(len(of)), of], K, SUPPORT_BINS),
+            track_cases=_tallied(labels, track, K, CHANCE_BINS),
+            track_right=_tallied(labels[right], track[right], K, CHANCE_BINS),
+            cases=np.bincount(truth, minlength=K),
+            missed=np.bincount(truth[missed], minlength=K),
+            misdiagnosed=np.bincount(truth[misdiagnosed], minlength=K),
+            answered=np.zeros(K, np.int64),
+            referred=np.zeros(K, np.int64),
+        )
+        self.table.add(np.arange(K), sign * np.column_stack(counted))
+
+
+def _tallied(labels: Ints, bins: Ints, classes: int, width: int) -> Ints:
+    """Return (K, width): how many patients there are of each label in each bin."""
+    cells = np.bincount(labels * width + bins, minlength=classes * width)
+    return cells.reshape(classes, width)

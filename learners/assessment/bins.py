@@ -1,9 +1,9 @@
-"""Bins: what a support and a chance are counted by.
+"""The bins by which supports and chances are counted.
 
 A support is what a fusion rule finds in favour of a label, between 0 and 1 (`Verdict.support`). It
 is rounded to whole millionths first: a diagnosis carries it that way, so an audit finds the same
-bin. Bins of support are cut evenly along its log-odds, since certainty grows there; votes, which
-all fall on few values, meet the outermost bins too. Bins of chance follow the way people read them.
+bin. Bins of support are equally wide in log-odds, since certainty grows there; votes, which take
+only a few values, use the outermost bins too. Bins of chance follow the way people read a chance.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ _CHANCES: Floats = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 
 CHANCE_BINS = len(_CHANCES) + 1
 
 _FAR = float(np.log(MILLION))
-"""The log-odds of a millionth are its negative, nearly; 0 and 1 count as a millionth from there."""
+"""The largest log-odds of a support: 0 and 1 count as if they were a millionth away from there."""
 
 
 def millionths(support: Floats) -> Ints:
@@ -44,7 +44,11 @@ def support_bins(parts: Ints) -> tuple[Ints, Floats]:
     >>> bins.tolist(), along.tolist()
     ([0, 16, 31], [0.0, 0.0, 1.0])
     """
-    odds = support_odds(parts)
+    return odds_bins(support_odds(parts))
+
+
+def odds_bins(odds: Floats) -> tuple[Ints, Floats]:
+    """Return the same from the log-odds of supports."""
     bins = np.searchsorted(_EDGES, odds, side="right")
     ends = np.concatenate([[-_FAR], _EDGES, [_FAR]])
     along = (odds - ends[bins]) / (ends[bins + 1] - ends[bins])

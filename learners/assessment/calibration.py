@@ -2,45 +2,50 @@
 
 Each bin's share of patients who had the label, leaning on the support as far as the counts tell
 (`leaning.py`; histogram binning: B. Zadrozny and C. Elkan, 2001), is noisy where few patients were
-counted. Taken as it is, more support could mean less chance: the likeliest label would not be the
-one that was found, and the least sure would be ranked by noise. So the shares are made to rise
+counted. Used as it is, more support could mean less chance: the likeliest label would not be the
+one decided on, and the least certain cases would be ranked by noise. So the shares are made to rise
 (pool adjacent violators: Zadrozny and Elkan, 2002), labels are counted together, and between the
 middles of bins the curve is drawn through the log-odds, not in steps. A patient's labels then have
 their chances in the order of their supports; with two labels the curve mirrors itself.
 
-It is a function of integer counts alone, so order does not matter and an audit finds the same.
+It is a function of integer counts alone, so order does not matter and an audit gets the same curve.
 """
 
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
-from learners.assessment.bins import CENTRES, support_odds
+from learners.assessment.bins import CENTRES
 from learners.assessment.leaning import LEANS, leaning
 
 _EVEN = 0.01
-"""Of the imagined patients, how many for each other one had any label alike."""
+"""Imagined patients spread evenly over the labels, for each one that follows the support."""
 
 _SLOPE = 0.01
-"""How much of the support itself is in a chance, so that more of it is always more chance."""
+"""The share of the support itself in a chance, so that more support always means more chance."""
 
 _MIDDLES: Floats = 1.0 / (1.0 + np.exp(-CENTRES))
 """The support in the middle of each bin."""
 
 
-def calibrated(parts: Ints, cases: Ints, hits: Ints) -> Floats:
-    """Return (n, K) chances for supports in millionths, from the (K, bins) counts.
+def calibrated(odds: Floats, shift: Floats) -> Floats:
+    """Return (n, K) chances for the log-odds of supports, from the curve that `shift_of` returned.
 
     >>> cases, hits = np.zeros((2, 32), np.int64), np.zeros((2, 32), np.int64)
     >>> cases[[0, 1], [11, 20]] = 300    # support of 10 and 90 percent
     >>> hits[[0, 1], [11, 20]] = 60, 240
-    >>> calibrated(np.array([[100_000, 900_000]]), cases, hits).round(2).tolist()
+    >>> calibrated(np.log([[1 / 9, 9.0]]), shift_of(cases, hits)).round(2).tolist()
     [[0.19, 0.81]]
     """
-    curve = _curve(cases, hits)
-    odds = np.clip(support_odds(parts), CENTRES[0], CENTRES[-1])
-    moved = odds + np.interp(odds, CENTRES, np.log(curve / (1.0 - curve)) - CENTRES)
+    odds = np.clip(odds, CENTRES[0], CENTRES[-1])
+    moved = odds + np.interp(odds, CENTRES, shift)
     share = (1.0 - _SLOPE) / (1.0 + np.exp(-moved)) + _SLOPE / (1.0 + np.exp(-odds))
     return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+
+def shift_of(cases: Ints, hits: Ints) -> Floats:
+    """Return how far the curve moves log-odds in the middle of each bin, from (K, bins) counts."""
+    curve = _curve(cases, hits)
+    return np.asarray(np.log(curve / (1.0 - curve)) - CENTRES)
 
 
 def _curve(cases: Ints, hits: Ints) -> Floats:

@@ -28,7 +28,7 @@ class AssessedFusion:
         self.fusion, self.assessment = fusion, assessment
 
     def decide(self, ballot: Ballot) -> tuple[Verdict, Assessed]:
-        """Fuse a batch and say how sure each diagnosis is; the verdict's labels are the issued."""
+        """Fuse a batch and say how sure each diagnosis is; the verdict has the labels issued."""
         verdict = guessed(self.fusion.decide(ballot), self.fusion.prefer)
         assessed = self.assessment.assess(verdict)
         return replace(verdict, labels=assessed.labels), assessed

@@ -3,14 +3,14 @@
 A bin with n labelled patients of whom s had the label, and L imagined ones for whom the support p
 was the true chance, gives (s + L p) / (n + L). A small L follows the counts, which is right for
 votes, whose share is no chance, and after a drift; a large one follows the support, which is right
-where it is calibrated already and bins are thin. Each L is a belief about the bins, a beta
-distribution with mean p and strength L, and the counts tell how well each would have foretold them:
+where it is calibrated already and bins hold few patients. Each L is a belief about the bins, a beta
+distribution with mean p and strength L, and the evidence says how well it predicts the counts:
 
     evidence(L) = product over bins of  B(L p + s, L (1 - p) + n - s) / B(L p, L (1 - p))
 
 (beta-binomial; p at the middle of the bin). The weights of all L are proportional to it: a Bayes
 mixture, so its log loss is at most ln 4 nats above that of the best L. It is a function of integer
-counts alone, so order does not matter and an audit finds the same.
+counts alone, so order does not matter and an audit gets the same weights.
 """
 
 import numpy as np
@@ -20,23 +20,26 @@ from learners.assessment.bins import CENTRES
 from learners.theory.intervals import log_factorial
 
 LEANS: Floats = np.array([1.0, 10.0, 100.0, 1000.0])
-"""Imagined patients of each bin."""
+"""The candidates for L, the number of imagined patients in each bin."""
 
 _FOR = LEANS[:, None] / (1.0 + np.exp(-CENTRES))
 _AGAINST = LEANS[:, None] / (1.0 + np.exp(CENTRES))
+_IMAGINED: Floats = np.stack([_FOR, _AGAINST, np.broadcast_to(LEANS[:, None], _FOR.shape)])
 
 
-def _log_gamma(x: Floats) -> Floats:
-    return log_factorial(x - 1.0)
+def _log_beta(patients: Floats) -> Floats:
+    """Return ln B(a, b) for a, b and a + b along the first axis."""
+    a, b, both = log_factorial(patients - 1.0)
+    return np.asarray(a + b - both)
 
 
-_BEFORE = _log_gamma(_FOR) + _log_gamma(_AGAINST) - _log_gamma(LEANS)[:, None]
+_BEFORE = _log_beta(_IMAGINED)
 
 
 def leaning(cases: Ints, hits: Ints, times: int = 1) -> Floats:
     """Return the weight of each of `LEANS`, from the counts of all bins.
 
-    `times` is how often each patient was counted: that many times the evidence is no more than it.
+    `times` is how often each patient was counted: counting one twice adds no evidence.
 
     >>> nothing, counted = np.zeros(32, np.int64), np.zeros(32, np.int64)
     >>> leaning(nothing, nothing).tolist()
@@ -45,11 +48,7 @@ def leaning(cases: Ints, hits: Ints, times: int = 1) -> Floats:
     >>> leaning(counted, counted // 2).round(2).tolist()
     [0.85, 0.15, 0.0, 0.0]
     """
-    after = (
-        _log_gamma(_FOR + hits)
-        + _log_gamma(_AGAINST + (cases - hits))
-        - _log_gamma(LEANS[:, None] + cases)
-    )
-    evidence = (after - _BEFORE).sum(axis=1) / times
+    counted = np.stack([hits, cases - hits, cases])
+    evidence = (_log_beta(_IMAGINED + counted[:, None]) - _BEFORE).sum(axis=1) / times
     weights = np.exp(evidence - evidence.max())
     return np.asarray(weights / weights.sum())

@@ -1,7 +1,8 @@
 """Referral: which labels cannot be excluded, at a miss rate per label that holds on any stream.
 
 Each label k with a target t has a rank u_k between 0 and 1: where its support stands among those of
-past patients who had k. With n labelled patients of label k, of whom `missed` had k excluded, let
+past patients who had k. Of n labelled patients of label k on whom a learner had an opinion,
+`missed` had k excluded. Let
 
     E = missed - t n,      k stays possible   iff   u_k >= t - g(n) E
 
@@ -19,12 +20,16 @@ Proof. Before any label E = 0. A miss raises E by 1 - t, and needs t - g E > u_k
 E < t / g before it; a catch lowers E by t, and needs t - g E <= u_k <= 1, hence E >= -(1 - t) / g
 before it. As 1/g never falls, what held before holds after. If a label is late, so that up to D
 labels of k come between a decision and its own label, E may run on by D more of them: replace
-(1 - t) by (1 + D)(1 - t) above, and t by (1 + D) t below. Partitions that hear of each other late
-are the same case.
+(1 - t) by (1 + D)(1 - t) above, and t by (1 + D) t below. Partitions that learn of each other's
+labels late are the same case.
 
 So |missed / n - t| <= ((1 - t) / g(n) + 1) / n for t up to one half. With g(n) = 1/sqrt(n), never
-below 1/20, that is one point after 2,000 patients of k, from above a tenth of that, and a stream
-that changes is followed within some twenty misses.
+below 1/20, that is about one percentage point after 2,000 patients of k; above a target of 5
+percent, a tenth of that. A stream that changes is followed within some twenty misses.
+
+A patient on whom no learner has an opinion is referred with all labels possible, and not counted:
+such catches, in which the bar has no part, would break the lower bound, and the bar would rise to
+make up for them. Of all patients of k the share of misses is lower.
 
 An excluded label is a miss even where nothing was answered in its place: where no label is possible
 the patient is unlike those seen before, and referred. So of `missed`, only those for whom another
@@ -39,7 +44,7 @@ _SLOWEST = 0.05
 
 
 def gain(cases: Ints) -> Floats:
-    """Return g(n), how far the bar moves with each patient too many or too few."""
+    """Return g(n), how far the bar moves for each miss too many or too few."""
     return np.asarray(np.maximum(1.0 / np.sqrt(np.maximum(cases, 1)), _SLOWEST))
 
 
@@ -59,7 +64,7 @@ def ranks(hits: Ints, bins: Ints, along: Floats) -> Floats:
 
 
 def possible(rank: Floats, targets: Floats, cases: Ints, missed: Ints) -> Bools:
-    """Return (n, K): the label cannot be excluded; never for a label without a target (nan)."""
+    """Return (n, K): the label cannot be excluded; False for labels without a target (nan)."""
     excess = missed - targets * cases
     with np.errstate(invalid="ignore"):
         return np.asarray(rank >= targets - gain(cases) * excess)

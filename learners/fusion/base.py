@@ -8,8 +8,8 @@ needs it, is the number of labelled instances.
 
 Every rule keeps one row of state per context cube. Without contexts all instances are in cube 0.
 
-An LL that sent nothing sleeps: it gets no weight, and the others share it. What it loses meanwhile
-is the rule's own affair (`hedge`: as much as the EL).
+An LL that sent nothing sleeps: it gets no weight, and the others share it. Which loss it takes
+meanwhile is up to the rule (`hedge`: the EL's own).
 """
 
 from abc import ABC, abstractmethod
@@ -167,7 +167,7 @@ class Verdict:
     parts     (n, E) each expert's share of the decision, in whole parts: rows sum to UNIT exactly,
                      or to 0 if no LL was present. A chance, where a rule draws one expert
     votes     (n, E) each expert's label. The experts are the LLs, unless a rule has its own
-    support   (n, K) how much supports each label: rows sum to one, or to 0 if no LL was present
+    support   (n, K) how much speaks for each label: rows sum to one, or to 0 if no LL was present
     basis     (n, B) what the rule had learned when it decided, in integers of its own: `learn` gets
               them back. UNKNOWN where they were not kept; None if no row has any
 
@@ -220,7 +220,7 @@ class Fusion(ABC):
     """
 
     own_experts: ClassVar[bool] = False
-    """Whether a verdict's experts are others than the LLs."""
+    """Whether a verdict's experts are other than the LLs."""
     hears: Collection[str] = frozenset({"seeds", "exploring", "accuracy", "log_odds"})
     """What it reads of a ballot beside labels, cells and waiting; the rest may be left unknown."""
 

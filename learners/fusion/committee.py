@@ -7,9 +7,9 @@ here: with `use="sample"` expected errors exceed those of the best member by at 
 2 sqrt(T ln E), E being the number of experts (Theorem 4 with contexts). That is the safety net for
 rules without a bound of their own, such as the stack.
 
-Members decide and learn as they would alone, but for one thing: their shares are not kept, so that
-a Hedge among them ascribes to a silent LL the loss of its label, not its expected loss. State: the
-members' tables, and Hedge's per cube for the committee.
+Members decide and learn as they would alone, but for one thing: their shares are not kept, so for
+a silent LL a Hedge among them counts the loss of the label it decided on, not its expected loss.
+State: the members' tables, and Hedge's per cube for the committee.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,8 +81,8 @@ class Committee(Fusion):
         members = verdict.votes[:, : len(self.members)]
         nothing = np.zeros(ballot.labels.shape, np.int64)
         for member, labels in zip(self.members.values(), members.T, strict=True):
-            said = Verdict.recalled(labels, nothing, ballot.labels, verdict.basis)
-            member.learn(ballot, said, truth)
+            decided = Verdict.recalled(labels, nothing, ballot.labels, verdict.basis)
+            member.learn(ballot, decided, truth)
         # An LL that spoke after the decision takes its loss all the same.
         votes = np.concatenate([members, ballot.labels], axis=1) if self.with_learners else members
         self.weights.learn(ballot.cells, votes, truth, verdict)

@@ -1,4 +1,4 @@
-"""What the EL counts of each local learner (LL): its predictions, and how many were wrong."""
+"""What the EL counts for each local learner (LL): its predictions, and how many were wrong."""
 
 import numpy as np
 

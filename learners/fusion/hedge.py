@@ -9,12 +9,12 @@ The paper's symbols, per context cube `p` (one cube: AH and WM; many: CH):
 
 `use="sample"` follows one LL drawn from `q` (AH), `use="vote"` takes the label with most of `q`
 behind it (WM, the footnote to Section V). Only differences of losses matter; the smallest is taken
-off before the exponential, so nothing overflows, and a constant added to all losses is gone.
+off before the exponential, so nothing overflows, and a constant added to all losses cancels.
 
 Theorem 2: with `sample`, at every T, expected errors exceed those of the best LL by at most
 2 sqrt(T ln M); Theorem 4: with m^d cubes, those of the best LL per cube by 2 sqrt(T m^d ln M).
 The paper supposes that every LL speaks on every instance and that each label comes before the next
-decision. Where they do, this is the paper's algorithm. Two things make it hold beyond:
+decision. Where that is so, this is the paper's algorithm. Two things extend it:
 
 - Late labels: `t` grows by half of the earlier labels that a decision had to do without, and so
   does the bound (`late_labels`).
@@ -117,7 +117,7 @@ class HedgeWeights:
         self.table.add(cells, deltas)
         if verdict.basis is None:
             return
-        # What was decided before there was a basis left out silence and delay for good.
+        # Decisions that were kept without a basis count neither silence nor delay.
         known = verdict.basis[:, 0] != UNKNOWN
         silent = ~heard & known[:, None]
         missed = silent.any(axis=1)
@@ -140,8 +140,8 @@ def pooled_weights(part: str, rows: Rows) -> Rows:
 def _own_loss(verdict: Verdict, truth: Ints) -> Ints:
     """Return the expected loss of each decision in parts; of a label without shares, its loss."""
     drawn = verdict.parts.any(axis=1)
-    said = np.where((verdict.labels != truth) & (verdict.labels >= 0), UNIT, 0)
-    return np.where(drawn, verdict.expected_loss(truth), said)
+    label_loss = np.where((verdict.labels != truth) & (verdict.labels >= 0), UNIT, 0)
+    return np.where(drawn, verdict.expected_loss(truth), label_loss)
 
 
 class Hedge(WeightedFusion):

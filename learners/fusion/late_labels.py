@@ -1,11 +1,11 @@
 """How late labels are, counted per context cube, and the learning rate and the bound they allow.
 
 Labels come late and some never come. So a decision may be made in ignorance of losses that belong
-to earlier decisions. Two labelled decisions of which neither knew the other's loss are called a
-*blind pair*; their number D is what lateness costs, and nothing else about delays matters. It is
-counted without knowing any order. Let decision x have known `seen_x` of the N losses there are by
-now. Summed over all x, N - 1 - seen_x counts each pair once, because the earlier one never knew the
-later one, and each blind pair twice. So
+to earlier decisions. Two labelled decisions, neither of which knew the other's loss, are a *blind
+pair*; the number of such pairs, D, is what lateness costs, and nothing else about delays matters.
+It is counted without knowing any order. Let decision x have known `seen_x` of the N losses there
+are by now. Summed over all x, N - 1 - seen_x counts each pair once, because the earlier one never
+knew the later one, and each blind pair twice. So
 
     D = N (N-1) / 2 - sum of seen_x
 
@@ -13,14 +13,15 @@ is exact however labels are shuffled, batched or counted by different partitions
 whose label never comes leaves no trace.
 
 The learning rate is eta = sqrt(ln M / pace), `pace` = N + 1 + D/2 as the decision knows them: the
-paper's N + 1 where nothing is late. The regret of Hedge, against each expert, is then at most
+paper's N + 1 where nothing is late (here and below, D/2 is rounded up). The regret of Hedge,
+against each expert, is then at most
 
     sqrt((N + D/2) ln M) + E/8 + min(drift, sqrt(E D)/2) + 2 late
 
 E being the sum of the rates used, `drift` the sum of min(1, eta w / 4) with w the decisions that
 waited for their labels at the time, and `late` the labelled instances on which an expert spoke only
-after the decision. docs/theory.md has the proof. `bound` rounds it up to 2 sqrt((N + D/2) ln M)
-where it is smaller, which is Theorem 2 if nothing is late.
+after the decision. docs/theory.md has the proof. Where it is smaller, `regret_bounds` raises it to
+2 sqrt((N + D/2) ln M) + 2 late, which is Theorem 2 if nothing is late.
 
 State per cube: six integers, all sums but the last, which is a maximum. It keeps the rate from
 rising where partitions learn of each other's labels in different orders.
@@ -38,7 +39,7 @@ from learners.fusion.base import UNKNOWN
 
 WIDTH = 6
 RECORDED, SEEN, RATES, DRIFT, LATE, PEAK = range(WIDTH)
-"""Columns of the table. Labels that were learned before there was one are not in RECORDED."""
+"""Columns of the table. RECORDED leaves out labels whose decision was kept without a basis."""
 
 
 class Basis(NamedTuple):
@@ -64,7 +65,7 @@ class Basis(NamedTuple):
 
 
 class LateLabels:
-    """Counts, per cube, what labels came too late for."""
+    """Counts, per cube, how late labels came."""
 
     def __init__(self, experts: int, cubes: int | None) -> None:
         self.table = table_for(cubes, WIDTH)
@@ -130,7 +131,7 @@ def regret_bounds(rows: Ints, labelled: Ints, experts: int, *, alone: bool = Tru
         [21.0]
     """
     pairs = blind_pairs(rows, labelled)
-    root = np.sqrt((labelled + pairs / 2.0) * np.log(experts))
+    root = np.sqrt((labelled + (pairs + 1) // 2) * np.log(experts))
     rates, drift = rows[:, RATES] / UNIT, rows[:, DRIFT] / UNIT
     blind = np.sqrt(rates * pairs) / 2.0
     certain = root + rates / 8.0 + (np.minimum(drift, blind) if alone else blind)

@@ -8,11 +8,11 @@ label comes, each weight is multiplied by the chance that its member gave that l
 So the mixture's own log loss exceeds that of the best of its E experts by at most ln E, at all
 times and on any stream: exp(-sum of -ln p) is the mean of exp(-L_i), hence at least exp(-min L)/E
 (J. Rissanen, "Universal coding, information, prediction, and estimation", IEEE Trans. Information
-Theory 30, 1984). No rate has to be chosen, and the answer is a chance. Errors are not bounded by
-it: for that, count errors.
+Theory 30, 1984). No rate has to be chosen, and the answer is a chance. It does not bound errors; a
+committee, which counts errors, does.
 
-A member's chance is that of the moment when the label comes, given all labels before it: then the
-bound holds for labels however late, about the chances of that moment. Chances are kept above
+A member's chance is the one it gives when the label comes, having learned all labels before it: so
+the bound holds however late labels are, for the chances given then. Chances are kept above
 FLOOR / K, so that a member that was sure of a wrong label is not lost for ever. An LL that is an
 expert and sent nothing takes the mixture's loss (Y. Freund and others, "Using and combining
 predictors that specialize", STOC 1997).
@@ -74,9 +74,9 @@ class Mixture(Fusion):
         self._table = table_for(cubes, 1 + self.expert_count, np.float64)
 
     def _listen(self, ballot: Ballot) -> _Said:
-        made = [member.decide(ballot) for member in self.members.values()]
-        votes = [verdict.labels[:, None] for verdict in made]
-        chances = [verdict.support[:, None] for verdict in made]
+        verdicts = [member.decide(ballot) for member in self.members.values()]
+        votes = [verdict.labels[:, None] for verdict in verdicts]
+        chances = [verdict.support[:, None] for verdict in verdicts]
         if self.with_learners:
             odds = ballot_log_odds(ballot).reshape(-1, self.classes)
             votes.append(ballot.labels)
@@ -100,22 +100,22 @@ class Mixture(Fusion):
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
         nothing = np.zeros((1, self.learners), np.int64)
-        # One after the other: a member's chance is that after all labels before.
+        # One by one: a member's chance is the one it gives after learning all earlier labels.
         for t, label in enumerate(truth.tolist()):
             at = np.array([t])
-            one = ballot.take(at)
-            if one.heard[0]:
-                self._count(one, label)
+            instance = ballot.take(at)
+            if instance.heard[0]:
+                self._count(instance, label)
             for i, member in enumerate(self.members.values()):
-                decided = Verdict.recalled(verdict.votes[at, i], nothing, one.labels)
-                member.learn(one, decided, truth[at])
+                decided = Verdict.recalled(verdict.votes[at, i], nothing, instance.labels)
+                member.learn(instance, decided, truth[at])
 
-    def _count(self, one: Ballot, label: int) -> None:
+    def _count(self, instance: Ballot, label: int) -> None:
         """Add each expert's log loss on one instance; a silent one takes the mixture's."""
-        said = self._listen(one)
-        _, mixed = self._mix(one.cells, said)
+        said = self._listen(instance)
+        _, mixed = self._mix(instance.cells, said)
         given = np.where(said.present, said.chances[:, :, label], mixed[:, label, None])
-        self._table.add(one.cells, np.concatenate([np.ones((1, 1)), -np.log(given)], axis=1))
+        self._table.add(instance.cells, np.concatenate([np.ones((1, 1)), -np.log(given)], axis=1))
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the experts' log losses, and each member's tables as `member.table`."""

@@ -139,8 +139,8 @@ class Stack(Fusion):
         rows = self._table.rows(cells)
         rows[:, 0] += counts
         beliefs = self._beliefs(rows).copy()
-        # One small step after the other: it costs about the same as a step over fifty cubes at
-        # once, and the bits cannot depend on how the stream is cut.
+        # One instance at a time: it costs about the same as a step over fifty cubes at once, and
+        # the bits cannot depend on how the stream is cut.
         for cube, inputs, targets in zip(which.tolist(), x, y.astype(np.float64), strict=True):
             _update_all(beliefs[cube], inputs, targets)
         rows[:, 1:] = beliefs.reshape(len(rows), -1)

@@ -21,7 +21,7 @@ class Reason(StrEnum):
     PENDING_FULL = "pending_full"
     """The instance is new, `max_pending` others are waiting, and none of them can give way."""
     FINAL = "final"
-    """Its label can no longer be changed: what that takes is not kept any more."""
+    """Its label can no longer be changed: what a correction needs is no longer kept."""
 
 
 @record

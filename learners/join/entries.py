@@ -114,7 +114,7 @@ class Codec:
     pack, unpack   `unpack` may return lists where `pack` was given tuples
     keep           what of a prediction's payload is needed after the diagnosis; given its own
                    result, it returns it unchanged
-    load           makes a prediction's payload of what `unpack` or `keep` returned of it
+    load           makes a prediction's payload from what `unpack` or `keep` returned
     keep_context   what of a context's payload is needed after the diagnosis
     weigh          how many bytes a label's or a context's payload takes that `shrink` could save
     shrink         makes such a payload small, whatever it holds

@@ -92,7 +92,7 @@ Event: TypeAlias = Prediction | Context | LabelEvent
 
 
 def label_event(at: int, name: str, label: int, amends: bool, payload: Any = None) -> LabelEvent:
-    """Return what a label says that may amend another, or withdraw it if it is MISSING.
+    """Return the event of a label: a withdrawal if it is MISSING, an amendment if it `amends`.
 
     >>> type(label_event(5, "p1", 1, True)).__name__, type(label_event(5, "p1", -1, True)).__name__
     ('Amendment', 'Withdrawal')

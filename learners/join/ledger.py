@@ -313,10 +313,10 @@ class JoinRules:
     max_pending     instances waiting for a prediction, a diagnosis or a label
     max_remembered  instances that are over, kept to tell a repeated label from a new one
     amend_ttl       from an instance's first label until it can no longer be corrected
-    max_amendable   settled instances of which is kept what a correction takes
-    max_amendable_bytes   bytes, for what is kept of these
-    max_early       bytes, for what labels and contexts that come before the diagnosis bring along;
-                    beyond it their payloads are shrunk
+    max_amendable   settled instances that are kept in full, so that they can be corrected
+    max_amendable_bytes   bytes that these may take
+    max_early       bytes for the payloads of labels and contexts that come before the diagnosis;
+                    beyond it they are shrunk
     """
 
     learners: int
@@ -477,7 +477,7 @@ class Ledger:
         return settled
 
     def _pack_settled(self) -> None:
-        """Pack what this batch has settled or corrected, and see that it is not too much."""
+        """Pack what this batch has settled or corrected; give up the oldest if it is too much."""
         codec = self.codec
         for name in self._unpacked:
             settled = self._over.get(name)
@@ -491,7 +491,7 @@ class Ledger:
     # Time.
 
     def due(self, now: int) -> bool:
-        """Tell whether a wait has ended by `now`, so that moving the clock there changes more."""
+        """Tell whether a wait ends by `now`, so that moving the clock there has effects."""
         return now > self.clock and self._due <= now and self._next_deadline(now) <= now
 
     def set_back(self, now: int) -> None:
@@ -581,8 +581,8 @@ class Ledger:
         stamp: int = entry.stamp if isinstance(entry, Case) else self.codec.unpack(entry)[1]
         return stamp >> STAMP_BITS
 
-    # Stamps, larger than all before of their kind. In a backlog events are ahead of the clock, and
-    # what waits for others waits from its own time on.
+    # Stamps, each larger than all earlier ones of its kind. In a backlog events are ahead of the
+    # clock, and an instance waits from the time of its own event.
 
     def _stamp(self) -> int:
         self._last_stamp = stamp = _after(self._last_stamp, self.clock)
@@ -804,16 +804,15 @@ class Ledger:
         self._settled_at = max(self._settled_at, self.clock, at)
         self._closed.append(_Closed(name, self._settled_at, label, entry))
         if self.rules.amend_ttl and self.rules.max_amendable:
-            serial = self.counts["settled"]
-            settled = Settled(self._stamp(), label, self._settled_at, label, serial, entry)
+            fields = self._stamp(), label, self._settled_at, label, self.counts["settled"], entry
             self.amendable_bytes -= self._amendable.pop(name, 0)
             if isinstance(entry, Case):  # its decision is not known yet
                 self._amendable[name], self._unpacked[name] = 0, None
-                self._remember(name, settled)
+                self._remember(name, Settled(*fields))
             else:
                 self._amendable[name] = size = self.codec.size(entry)
                 self.amendable_bytes += size
-                self._remember(name, settled.packed(self.codec))
+                self._remember(name, self.codec.pack(("settled", *fields)))
             while len(self._amendable) > self.rules.max_amendable:
                 self._give_up_amending()
         else:
@@ -827,7 +826,7 @@ class Ledger:
         self.counts["unlearned"] += (label != settled.taught) - (was != settled.taught)
         settled.outcome = WITHDRAWN if label == MISSING else label
         self._changed.append(_Changed(self._settled_at, name, label, was, settled))
-        # In its place: the time in which it can be corrected began with its first label.
+        # It keeps its place: the time in which it can be corrected began with its first label.
         self._over[name] = settled
         self._unpacked[name] = self._touched[name] = None
 
@@ -860,9 +859,9 @@ class Ledger:
         self._end(name, EXPIRED if reason is Reason.EXPIRED else EVICTED)
 
     def _erase(self, name: str) -> None:
-        """Drop whatever is kept of an instance; a diagnosis without its label has expired by that.
+        """Drop whatever is kept of an instance; a diagnosis that waits for its label expires.
 
-        What was parked is counted as waiting in vain and, unlike that, handed back to nobody.
+        What was parked is counted as if no prediction had come, but is not handed back.
         """
         self._touched[name] = None
         case = self._parked.pop(name, None) or self._open.pop(name, None)
@@ -961,7 +960,7 @@ class Ledger:
 
     @property
     def waiting(self) -> int:
-        """Return, within a batch, how many decisions of earlier ones nothing was learned from yet.
+        """Return, within a batch, how many earlier decisions nothing has been learned from yet.
 
         What expires in this batch is still counted: it may be one of its own decisions.
         """
@@ -978,13 +977,6 @@ class Ledger:
             "amendable": len(self._amendable),
         }
 
-    @property
-    def parked_labels(self) -> int:
-        """Return how many labels wait for a diagnosis."""
-        resolved = ("parked_label_settled", "parked_label_unknown", "withdrawal_parked")
-        came = self.counts["label_parked"] + self.counts["amendment_parked"]
-        return came - sum(self.counts[name] for name in resolved)
-
     # Writing it down: between batches, and only what has changed since.
 
     def touched(self) -> list[str]:
@@ -995,18 +987,12 @@ class Ledger:
         return touched
 
     def dump(self, name: str) -> Packed | None:
-        """Return the entry of one id, None if there is none (any more)."""
+        """Return the entry of one id, or None if there is none."""
         case = self._open.get(name) or self._parked.get(name)
         if case is not None:
             return self.codec.pack(case.open_entry())
         diagnosed = self._diagnosed.get(name)
         return self._over.get(name) if diagnosed is None else diagnosed
-
-    def dump_all(self) -> Iterator[tuple[str, Packed]]:
-        """Return every id with its entry."""
-        for queue in (self._parked, self._open, self._diagnosed, self._over):
-            for name in queue:
-                yield name, self.dump(name)
 
     def dump_head(self) -> dict[str, Any]:
         """Return what belongs to no id, as plain data; every batch may change it."""

@@ -121,7 +121,7 @@ class FeatureSpace:
 
     @cached_property
     def centre(self) -> Floats:
-        """(d,): the middle of each feature's scale, the first category: a fill for want of better.
+        """(d,): what fills gaps at first: the middle of a feature's scale, or its first category.
 
         >>> FeatureSpace((Real("age", MinMax(0, 100)), Categorical("sex", ("f", "m")))).centre
         array([50.,  0.])

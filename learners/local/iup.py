@@ -213,7 +213,7 @@ class Iup:
         F = self.config.rules
         number = self.current
         phase = self.phase(number)
-        # Where cubes are fewer than instances, each cube is judged once; `at` finds its judgement.
+        # Where there are fewer cubes than instances, each is judged once; `at` says where.
         few = phase.size <= len(cubes) and weights is None and int(cubes.max()) < phase.size
         among, at = (phase.cells, cubes) if few else (cubes, np.arange(len(cubes)))
         rows = phase.table.rows(among)
@@ -329,7 +329,7 @@ class Iup:
     def restore(self, number: int, cubes: Ints, rows: Ints) -> None:
         """Add rows of counts to a phase, as they were read from disk or another partition.
 
-        Time is not part of the rows: set `labelled` beside it.
+        Time is not part of the rows: set `labelled` as well.
         """
         phase = self.phase(number)
         phase.table.add(cubes, rows)

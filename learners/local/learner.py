@@ -51,8 +51,8 @@ class Confidence:
     """How sure an LL is of the chosen rules; one entry per instance (`theory.promises`).
 
     accuracy    estimate, nan where the cube has no trials
-    low, high   holds the rule's accuracy in the cube at all times, with probability 95 %; nan where
-                the rule learns or back-off is on
+    low, high   interval that holds the rule's accuracy in the cube at all times, with probability
+                95 %; nan where the rule learns or back-off is on
     epsilon     Corollary 1: with probability 1 - 1/T the rule is that close to the best one; nan
                 unless the paper's own setting is used (c = 1, no weights, no back-off, fixed
                 rules), inf where N = 0
@@ -94,7 +94,7 @@ class Lessons(NamedTuple):
     truth    (n,)   their labels
     others   (n, K) the log-odds of the other LLs together, when the decision was made
     said     (n, K) this LL's own log-odds then (`opinion`), nan where its rule has none
-    chosen   (n,)   the rule that had said them
+    chosen   (n,)   the rule that they came from
     """
 
     rows: Floats
@@ -114,7 +114,7 @@ class Lessons(NamedTuple):
         )
 
     def heard(self, rule: int, partners: int) -> Heard | None:
-        """Return what a joint rule hears: of its own only what it said itself."""
+        """Return what a joint rule hears: the other LLs, and this LL where the rule was chosen."""
         if self.others is None:
             return None
         if self.said is None or self.chosen is None:
@@ -129,7 +129,7 @@ def opinion(log_odds: Floats, labels: Ints) -> Floats:
 
 
 class Pooled(NamedTuple):
-    """What all partitions of an LL know together, as far as it is not counted by cube."""
+    """What all partitions of an LL know together, apart from the counts per cube."""
 
     rules: Sequence[Rule]
     filling: Moments
@@ -190,7 +190,7 @@ class LocalLearner:
     def decide(self, rows: Floats, seeds: Seeds, pooled: Pooled | None = None) -> Predictions:
         """Predict a batch of (n, d) rows; raises RuleError if a rule fails on it.
 
-        `pooled` is asked in place of the learner's own, where several partitions pool theirs. A
+        `pooled` stands in for what the learner itself knows, where partitions are pooled. A
         rule whose log-odds are the same for all labels, as before its first lesson, has no opinion;
         none has where all features are missing.
         """
@@ -199,13 +199,13 @@ class LocalLearner:
         gaps: Ints = np.isnan(rows).sum(axis=1)
         if not gaps.any():
             return self._ask(rules, rows, choices)
-        said = self._ask(rules, filling.look(rows), choices)
+        predictions = self._ask(rules, filling.look(rows), choices)
         blind = gaps == self.space.d
         return Predictions(
             choices,
-            np.where(blind, MISSING, said.labels),
-            np.where(blind[:, None], MISSING, said.votes),
-            np.where(blind[:, None], np.nan, said.log_odds),
+            np.where(blind, MISSING, predictions.labels),
+            np.where(blind[:, None], MISSING, predictions.votes),
+            np.where(blind[:, None], np.nan, predictions.log_odds),
             gaps,
         )
 
@@ -254,7 +254,7 @@ class LocalLearner:
     def teach(self, lessons: Lessons) -> None:
         """Teach the rules that learn: the second half of `learn`.
 
-        If a rule fails, RuleError is raised when others may have learned: restore them all then.
+        If a rule fails, others may have learned before RuleError is raised: restore them all then.
         """
         if not self.space.online or all(rule.scale_free for rule in self.learning_rules):
             if len(lessons.truth):

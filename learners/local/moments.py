@@ -15,8 +15,8 @@ Like a rule that learns, it is a fold over the labelled rows in order, and any c
 gives the same bits. Without online scales it begins with the first row that lacks a value: a stream
 of complete rows leaves no trace.
 
-Compared on fifteen data sets with values removed, neither an indicator of what is missing nor a
-better guess did better than this; a learner that is silent whenever a value is missing does far
+On fifteen data sets with values removed, neither an indicator of what is missing nor a better
+guess did better than this; a learner that is silent whenever a value is missing does far
 worse.
 """
 

@@ -32,8 +32,8 @@ __all__ = ["Partition", "cuts_for", "unit_cube"]
 
 MAX_CELLS = 2**63 - 1
 _MOST_INCOMPLETE = 2**56
-"""As many cells of incomplete points a partition numbers, so that those of many phases have room.
-At two parts an axis that is enough for 35 features."""
+"""At most this many cells of incomplete points are numbered, so that many phases have room.
+With two parts per axis that is enough for 35 features."""
 _EXACT_IN_FLOAT = 2**53
 _EXACT_IN_FLOAT32 = 2**24
 
@@ -82,7 +82,7 @@ class Grid:
         self.incomplete = _product(self._open)
 
     def holds(self, cell: int) -> bool:
-        """Say whether there is a cell of this id."""
+        """Tell whether there is a cell with this id."""
         return 0 <= cell < self.size or 0 <= MAX_CELLS - cell < self.incomplete
 
     def cells(self, digits: Ints, missing: Bools) -> Ints:

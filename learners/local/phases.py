@@ -1,4 +1,4 @@
-"""Time of a local learner: one horizon, or phases of doubling length when it is unknown.
+"""The time of a local learner: one horizon, or phases of doubling length when it is unknown.
 
 Time is the number of labelled instances: without a label nothing is learned, so nothing moves on.
 

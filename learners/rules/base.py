@@ -48,7 +48,7 @@ class Rule(ABC):
 
     name         what messages and predictions call it
     classes      K, the number of labels
-    scale_free   it sees raw values alone; if not, its learner must mind scales that are learned
+    scale_free   it sees only raw values; otherwise its learner must mind scales that are learned
     """
 
     learns: ClassVar[bool] = False
@@ -81,7 +81,7 @@ class Rule(ABC):
         return parts
 
     def judge(self, rows: Floats) -> tuple[Ints, Floats]:
-        """Return what `predict` and `log_odds` return, for the price of one."""
+        """Return what `predict` and `log_odds` return, at the cost of one of them."""
         return self.predict(rows), self.log_odds(rows)
 
     @abstractmethod
@@ -190,7 +190,7 @@ class LearningRule(Rule):
 
     @abstractmethod
     def state(self) -> State:
-        """Return all that was learned, as named arrays that later learning leaves alone."""
+        """Return everything learned, as named arrays that later learning does not change."""
 
     @abstractmethod
     def restore(self, state: State) -> None:

@@ -13,9 +13,10 @@ constant, and random Fourier features if wanted):
 graphical structures".) It needs no learning rate and is cautious where it has seen little. It
 assumes that the stream does not drift: S only shrinks.
 
-If joint, m + o stands in for m in the line of a, o being the log-odds of the other learners: the
-row's label is explained by all of them together, and this one learns its part (backfitting:
-T. Hastie and R. Tibshirani, "Generalized additive models", Statistical Science 1, 1986).
+If joint, m + o takes the place of m in the equation for a, o being the log-odds of the other
+learners: the row's label is explained by all of them together, and this one learns its part
+(backfitting: T. Hastie and R. Tibshirani, "Generalized additive models", Statistical Science 1,
+1986).
 
 The covariance of two partitions cannot be averaged like a parameter: their beliefs are multiplied
 and the prior they share is divided out, which is what one partition would believe if the steps did
@@ -58,7 +59,7 @@ class BayesianLogistic(LearningRule):
     seed      draws them
     joint     learn what the other learners leave unexplained
     constant  the constant column: below 1, its weight is believed to move the log-odds less
-    centred   let Fourier features say nothing of a row whose values are all average
+    centred   let Fourier features say nothing about a row whose values are all average
     """
 
     additive = True
@@ -101,10 +102,10 @@ class BayesianLogistic(LearningRule):
         return from_heads(by_row(x, self.weights.T) / self._damping(x), self.classes)
 
     def _damping(self, x: Floats) -> Floats:
-        """Return (n, H) by what log-odds are divided, because weights are not certain."""
+        """Return (n, H) what log-odds are divided by, because weights are uncertain."""
         damping = np.empty((len(x), len(self.covariance)))
         for head, covariance in enumerate(self.covariance):
-            # Rounding may leave a hair below zero where the variance is all but used up.
+            # Rounding may leave a variance of almost zero just below it.
             v = np.maximum(dot_rows(by_row(x, covariance), x), 0.0)
             damping[:, head] = np.sqrt(1.0 + pi * v / 8.0)
         return damping
@@ -144,9 +145,9 @@ class BayesianLogistic(LearningRule):
         precision = -(len(states) - 1) / self.prior * np.tile(eye, (len(self.weights), 1, 1))
         pull = np.zeros((len(self.weights), self.width, 1))
         for state in states:
-            one = np.linalg.inv(state["covariance"])
-            precision += one
-            pull += one @ state["weights"][:, :, None]
+            inverse = np.linalg.inv(state["covariance"])
+            precision += inverse
+            pull += inverse @ state["weights"][:, :, None]
         covariance = np.linalg.inv(precision)
         return {
             "weights": (covariance @ pull)[:, :, 0],
@@ -162,8 +163,8 @@ class _LaplaceSteps(Steps):
         self._beliefs = list(zip(rule.weights, rule.covariance, strict=True))
         self._x = rule._inputs(rule.scaler.learn(rule.columns.raw(rows)))
         count = len(self._beliefs)
-        each = [targets(truth, head, rule.classes) for head in range(count)]
-        self._y = list(zip(*each, strict=True))
+        by_head = [targets(truth, head, rule.classes) for head in range(count)]
+        self._y = list(zip(*by_head, strict=True))
         self._s: Floats = np.empty((count, rule.width))
         self._outer: Floats = np.empty((rule.width, rule.width))
         self._row, self._projected = 0, [(0.0, 0.0)] * count
@@ -195,8 +196,8 @@ class _LaplaceSteps(Steps):
 def posterior(m: float, v: float, y: float) -> float:
     """Return p = sigma(a) at the solution of a = m + v (y - sigma(a)).
 
-    Four steps are enough up to v of about 5. Above, which only happens in the first rows, p may be
-    short of the solution or beyond it, but it is a probability: the update stays bounded.
+    Four steps are enough for v up to about 5. Beyond, which only happens in the first rows, p may
+    miss the solution, but it is a probability: the update stays bounded.
     """
     a = m
     for _ in range(NEWTON_STEPS):

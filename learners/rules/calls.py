@@ -1,8 +1,8 @@
-"""Which rule runs now, and since when: so that one that does not return can be named and stopped.
+"""Which rule is running and since when, so that one that does not return can be named and stopped.
 
 Rules are foreign code and run in the thread of whoever asks them, which waits as long as they take.
 A watching thread looks at `CURRENT` and calls `end_if_longer_than`; then `RuleHangs` is raised in
-the rule, wherever it is. Code that never comes back to the interpreter cannot be ended so.
+the rule, wherever it is. Code that never returns to the interpreter cannot be ended this way.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ class Call:
 
     @contextmanager
     def of(self, rule: str) -> Iterator[None]:
-        """Note that a rule runs, until it is left."""
+        """Note that a rule is running, until the block is left."""
         self.rule, self._thread, self._since = rule, threading.get_ident(), time.monotonic()
         try:
             yield
@@ -38,12 +38,12 @@ class Call:
     def _leave(self) -> None:
         with self._lock:
             self._since = None
-            if self._ended:  # it may have come back just before it was to be ended
+            if self._ended:  # it may have returned just before it was to be ended
                 self._ended = False
                 _raise_in(self._thread, None)
 
     def end_if_longer_than(self, seconds: float) -> str:
-        """End a rule that runs for longer; return its name, or nothing."""
+        """End a rule that has run for longer; return its name, or an empty string."""
         with self._lock:
             since = self._since
             if since is None or self._ended or time.monotonic() - since < seconds:

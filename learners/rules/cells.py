@@ -2,7 +2,7 @@
 
 IUP cuts every feature alike before the first instance: with ten features even two parts each make
 1024 cubes, most of which stay empty. Here there is one cell at first, the whole unit cube. A cell
-that has counted `enough` labels since it came to be is cut at the middle of one of its sides, so
+that has counted `enough` labels since it was made is cut at the middle of one of its sides, so
 cells are small where many instances come, as in zooming bandits (A. Slivkins, "Contextual bandits
 with similarity information", JMLR 15, 2014). The side is the one whose halves tell the labels apart
 best, by the counts S of labels in both halves:
@@ -12,7 +12,7 @@ best, by the counts S of labels in both halves:
 which is Gini's index turned round (L. Breiman and others, "Classification and regression trees",
 1984); equal ones go to the smaller number, and where no side gains the cell waits for `enough` more
 labels. That makes it an online decision tree (P. Domingos and G. Hulten, "Mining high-speed data
-streams", KDD 2000) whose cuts, as the paper's, do not depend on the data.
+streams", KDD 2000) whose cuts, like the paper's, do not depend on the data.
 
 A cell's chances lean on those of the cells around it, from the outermost inwards:
 
@@ -169,7 +169,7 @@ class AdaptiveCells(LearningRule):
 
     @property
     def averages(self) -> bool:
-        """Partitions cut their cells elsewhere."""
+        """False: partitions cut their cells in different places."""
         return False
 
 

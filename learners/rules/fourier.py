@@ -7,8 +7,8 @@ of each entry of W: the inverse squared width of the kernel. W and b come from t
 project's own hash and stay the same for ever, whatever numpy's generators do in later versions.
 
 Together the features hardly change near z = 0, where most rows are: a model on them has a constant
-in all but name. If `centred`, phi(0) is taken off, and they say nothing of a row whose values are
-all average, or missing.
+in all but name. If `centred`, phi(0) is taken off, and they say nothing about a row whose values
+are all average, or missing.
 """
 
 from math import pi, sqrt

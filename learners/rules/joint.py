@@ -5,18 +5,24 @@ for their labels at a time, all learners have learned from the same labels since
 opinion is out of date: each learner alone would explain what the others have explained by now, and
 their sum would overshoot. What the others have learned since is not known here; but a learner knows
 how its own log-odds of that row have changed, and the others learned from the same labels. So it
-takes the other P learners to have changed as it has itself:
+assumes that the other P learners have changed as it has itself:
 
     o(now) = o(then) + P (a(now) - a(then))
 
 where a are its own log-odds and o those of the others together. If labels come at once, nothing has
 changed and the correction is zero.
 
-Rows are taken one after the other, because a(now) is that after all earlier rows: so the result
+That is right for learners that see the same in different words. Of learners that see different
+things, what one has learned says little about the others, and the correction is noise. So a learner
+may measure instead how far the others go along with it (`Following`): b, the slope of the line
+through zero that best tells what they said from what it said itself takes the place of P.
+
+Rows are taken one after the other, because a(now) is taken after all earlier rows, so the result
 does not depend on how the stream is cut into batches.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +49,30 @@ class Heard(NamedTuple):
         return cls(others, np.full(others.shape, np.nan))
 
 
+AT_FIRST = 0.5
+"""How far each of the others is believed to go along before anything was heard."""
+
+
+class Following:
+    """How far the others' log-odds have gone along with a learner's own, on labelled rows so far.
+
+    b = (AT_FIRST P + sum of a o) / (1 + sum of a a)
+    """
+
+    def __init__(self, along: float = 0.0, own: float = 0.0) -> None:
+        self.along, self.own = along, own
+
+    def slope(self, partners: float) -> float:
+        """Return b."""
+        return (AT_FIRST * partners + self.along) / (1.0 + self.own)
+
+    def add(self, others: Sequence[float], said: Sequence[float]) -> None:
+        """Count what was said of one row."""
+        for o, a in zip(others, said, strict=True):
+            self.along += a * o
+            self.own += a * a
+
+
 class Steps(ABC):
     """A rule that learns from labelled rows one by one, each looked at just before."""
 
@@ -55,7 +85,9 @@ class Steps(ABC):
         """Learn from the row looked at last, beside the others' log-odds for each head."""
 
 
-def learn_beside(steps: Steps, heard: Heard, classes: int) -> None:
+def learn_beside(
+    steps: Steps, heard: Heard, classes: int, following: Following | None = None
+) -> None:
     """Let a rule learn from all rows, each beside what the others would say now."""
     shown = slice(-heads(classes), None)
     said, partners = heard.said[:, shown], float(heard.partners)
@@ -63,8 +95,11 @@ def learn_beside(steps: Steps, heard: Heard, classes: int) -> None:
     rows = zip(heard.others[:, shown].tolist(), said.tolist(), known.tolist(), strict=True)
     for row, (others, then, comparable) in enumerate(rows):
         now = steps.look(row)
-        if comparable:
-            each = zip(others, now, then, strict=True)
-            steps.learn([o + partners * (a - b) for o, a, b in each])
-        else:
+        if not comparable:
             steps.learn(others)
+            continue
+        along = partners if following is None else following.slope(partners)
+        each = zip(others, now, then, strict=True)
+        steps.learn([o + along * (a - b) for o, a, b in each])
+        if following is not None:
+            following.add(others, then)

@@ -56,8 +56,9 @@ _FILLED = (list, set)
 _FROZEN = (tuple, frozenset)
 _CONTAINER_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_FILLED, *_FROZEN, dict)}
 _OBJECTS = ("object", "made", "called", "name", "method", "partial")
-_LARGEST = 1 << 30
-"""Bytes of text that are unpacked at most: a small record must not fill the memory."""
+_LARGEST = 1 << 27
+"""At most this many bytes of text are unpacked: a small record must not fill the memory. A row of
+state has 16 MiB at most, which is some 32 MiB of text."""
 _ATOMS = frozenset((type(None), bool, int, float))
 _NAME = re.compile(r"[A-Za-z_][\w.]{0,99}:[A-Za-z_][\w.]{0,99}")
 _ATTRIBUTE = re.compile(r"(?!__)\w+")
@@ -120,12 +121,19 @@ def write(root: Any, vocabulary: Vocabulary) -> bytes:
 def read(stored: bytes, vocabulary: Vocabulary) -> Any:
     """Return the object again; LearnerError if it names anything outside the vocabulary."""
     try:
-        text = zlib.decompressobj().decompress(stored, _LARGEST)
-        return _Reader(vocabulary, json.loads(text)).read()
+        return _Reader(vocabulary, json.loads(_unpacked(stored))).read()
     except LearnerError:
         raise
     except Exception:  # noqa: BLE001 - anybody may have written it; only River's own code has run
         raise LearnerError("it does not read as one") from None
+
+
+def _unpacked(stored: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(stored, _LARGEST)
+    if not unpacker.eof or unpacker.unused_data:  # the checksum stands at the end
+        raise ValueError
+    return text
 
 
 class _Writer:
@@ -151,6 +159,8 @@ class _Writer:
             self._nodes[self._places[id(thing)][0]] = self._node(thing)
         shapes = [[self._vocabulary.name_of(kind), *names] for kind, *names in self._shapes]
         text = json.dumps([start, shapes, self._nodes], separators=(",", ":"))
+        if len(text) > _LARGEST:
+            raise LearnerError(f"the model is too large to be stored: {len(text)} bytes of text")
         return zlib.compress(text.encode(), level=1)
 
     def _reference(self, thing: Any) -> Any:

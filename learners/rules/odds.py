@@ -71,11 +71,11 @@ def parts_of_heads(parts: Floats, classes: int) -> Floats:
 
 
 def parts_of_scores(parts: Floats) -> Floats:
-    """Return the parts of log-odds from the (n, d, K) parts of scores whose softmax is meant.
+    """Return the parts of log-odds from the (n, d, K) parts of scores that go into a softmax.
 
     With two labels a score's part less the other's. With more, less the mean of all labels: what a
     feature adds to all scores alike changes no chance. The log of the sum over the other labels,
-    which then lacks, belongs to no feature.
+    which is then left out, belongs to no feature.
     """
     if parts.shape[2] == 2:
         return parts_of_heads(parts[:, :, 1:] - parts[:, :, :1], 2)

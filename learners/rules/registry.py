@@ -25,12 +25,12 @@ from learners.rules.logistic import Logistic
 from learners.rules.naive_bayes import NaiveBayes
 from learners.rules.options import REQUIRED, Option, read
 from learners.rules.river_models import RiverModel
-from learners.rules.rule_committee import CLIP, Committee, additive, joint, kdi
+from learners.rules.rule_committee import CLIP, Committee, additive, joint, kdi, mixed
 from learners.rules.scalers import SCALERS
 from learners.rules.sklearn_models import sklearn_rule
 from learners.rules.threshold import Threshold
 
-PRESETS = {"kdi": kdi, "additive": additive, "joint": joint}
+PRESETS = {"kdi": kdi, "additive": additive, "joint": joint, "mixed": mixed}
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def find_kind(word: object, rule: str) -> Kind:
     raise OptionError(rule, "kind", f"is not a kind of rule{hint} (kinds: {', '.join(KINDS)})")
 
 
-_JOINT_PRESETS = ("additive", "joint")
+_JOINT_PRESETS = ("additive", "joint", "mixed")
 
 
 def is_joint(table: Mapping[str, Any]) -> bool:
@@ -180,10 +180,10 @@ def _committee(r: Request) -> Rule:
         raise OptionError(r.name, "members", "cannot be given beside a preset")
     if tables:
         members = [_member(r, table) for table in tables]
-    else:
-        committee = PRESETS[preset or "kdi"](r.name, r.space, r.classes, seed=r.values["seed"])
-        members = list(committee.members)
-    return Committee(r.name, r.space, r.classes, members, clip=r.values["clip"])
+        return Committee(r.name, r.space, r.classes, members, clip=r.values["clip"])
+    committee = PRESETS[preset or "kdi"](r.name, r.space, r.classes, seed=r.values["seed"])
+    committee.clip = r.values["clip"]
+    return committee
 
 
 def _member(r: Request, table: Mapping[str, Any]) -> LearningRule:
@@ -305,7 +305,7 @@ _ALL = (
         _learning(AdaptiveCells),
     ),
     Kind(
-        "committee", "mean of several learning rules' log-odds", True,
+        "committee", "mean of several learning rules' log-odds, perhaps weighted", True,
         (
             Option("preset", "text", None, "a tested set of members (default: kdi)",
                    choices=tuple(PRESETS)),

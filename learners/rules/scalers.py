@@ -76,7 +76,7 @@ class Scaler(ABC):
 
 
 class _Standardised(Scaler):
-    """A scaler that stands on running mean and variance."""
+    """A scaler based on a running mean and variance."""
 
     def __init__(self, columns: Columns) -> None:
         super().__init__(columns)

@@ -1,4 +1,4 @@
-"""Rows that a rule fails on, told apart from those it does not: by halves, so that few calls do."""
+"""Rows that a rule fails on, told apart from the others by halving, which takes few calls."""
 
 from collections.abc import Callable
 from typing import TypeVar

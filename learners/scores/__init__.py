@@ -1,1 +1,1 @@
-"""How often predictions are wrong: over all time, and of late."""
+"""How often predictions are wrong: over all time, and recently."""

@@ -6,9 +6,9 @@ with the same error rate differ by no more than
 
     sqrt(2 s2 d / m) + 2 d / (3 m)
 
-at any of the n cuts, but for a chance of about delta (A. Bifet and R. Gavaldà, "Learning from
-time-changing data with adaptive windowing", SDM 2007, section 3). Where a later part exceeds an
-earlier one by more, the rate has risen. It needs no state: the window holds all of it.
+at any of the n cuts, except with a probability of about delta (A. Bifet and R. Gavaldà, "Learning
+from time-changing data with adaptive windowing", SDM 2007, section 3). Where a later part exceeds
+an earlier one by more, the rate has risen. It needs no state: the window holds all of it.
 """
 
 from math import log

@@ -59,8 +59,8 @@ class Window:
     def amend(self, serials: Ints, truth: Ints) -> None:
         """Change the labels of instances that were pushed as number `serials`; MISSING for none.
 
-        Of those that are no longer in the window nothing changes; of one that comes twice, the last
-        label counts.
+        Those that are no longer in the window are left alone; if one comes twice, its last label
+        counts.
         """
         for serial, label in zip(serials.tolist(), truth.tolist(), strict=True):
             if self.pushed - len(self) <= serial < self.pushed:

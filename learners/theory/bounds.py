@@ -47,18 +47,14 @@ def local_regret(
     rules: int,
     L: float,
     alpha: float,
-    so_far: float | None = None,
 ) -> float:
     """Theorem 1: regret of an LL against its local oracle, for any `m`.
 
     `1 + 2 L d^(alpha/2) m^(-alpha) T + |F| m^d + 2 A_m sqrt(|F| m^d T)`.
-
-    After `so_far` of the T instances the two terms that grow with time are as long as it was: the
-    proof sums over the instances there were, and T stays in A_m, whose index was made for it.
     """
-    cells, t = rules * cubes, T if so_far is None else so_far
-    learning = cells + 2.0 * width_factor(T, rules, cubes) * sqrt(cells * t)
-    return 1.0 + partition_term(L, alpha, d, m) * t + learning
+    cells = rules * cubes
+    learning = cells + 2.0 * width_factor(T, rules, cubes) * sqrt(cells * T)
+    return 1.0 + partition_term(L, alpha, d, m) * T + learning
 
 
 def memory_bounded_limit(L: float, alpha: float, d: int, max_cuts: int) -> float:
@@ -82,10 +78,15 @@ def confidence_epsilon(
 
     `sqrt((8/N) (1 + 2 ln(2 |F| m^d T^1.5))) + 2 L d^(alpha/2) m^(-alpha)`, with the `m` in use: the
     paper has `T^(-alpha/(2 alpha+d))` in place of `m^(-alpha)`, which is the same for its own `m`.
-    With `delta` the index is tuned to it, and the promise holds with probability 1 - delta.
+    That is twice the index's radius, which is made for 1/T. With `delta`, at least 1/T, one of the
+    two is the narrower radius that all means keep with probability 1 - delta.
     """
-    learned = sqrt(8.0 / trials * log_term(T, rules, cubes, delta)) if trials > 0 else inf
+    learned = sqrt(2.0 / trials) * _radii(T, rules, cubes, delta) if trials > 0 else inf
     return learned + partition_term(L, alpha, d, m)
+
+
+def _radii(T: float, rules: int, cubes: float, delta: float | None) -> float:
+    return sqrt(log_term(T, rules, cubes)) + sqrt(log_term(T, rules, cubes, delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ class PatientsNeeded:
     trials      how often a rule must have been tried in a cube until Corollary 1 gives eps for it
     decisions   at most so many decisions are ever made below this confidence, with labels on time:
                 each of them is one of the first `trials` of its rule in its cube
-    floor       the partition term alone: eps below it cannot be reached; then the counts are None
+    floor       the partition term alone: eps below it cannot be reached; then the counts are None,
+                as they are for delta below 1/T
     cuts        how many parts per axis would be needed to come below eps
     """
 
@@ -119,15 +121,18 @@ def patients_needed(
 ) -> PatientsNeeded:
     """Smallest count `N*` from which the error is at most eps, with probability 1 - delta.
 
-    Corollary 1 solved for N, for T decisions and an index tuned to `delta`.
+    Corollary 1 solved for N, for T decisions. The index in use is made for 1/T. With probability
+    1 - delta all means lie within the radius made for delta, which is narrower; then the chosen
+    rule, which has the largest index, falls short of the best by at most one radius of each kind,
+    and the partition term. Below 1/T the index itself is too narrow.
     """
     if not (eps > 0 and 0 < delta < 1):
         raise LearnerError("eps must be above 0 and delta between 0 and 1")
     floor = partition_term(L, alpha, d, m)
     cuts = max(1, math.floor(math.pow(partition_term(L, alpha, d, 1) / eps, 1.0 / alpha)) + 1)
-    if eps <= floor:
+    if eps <= floor or delta * T < 1.0:
         return PatientsNeeded(None, None, floor, cuts)
-    trials = ceil(8.0 * log_term(T, rules, cubes, delta) / (eps - floor) ** 2)
+    trials = ceil(2.0 * _radii(T, rules, cubes, delta) ** 2 / (eps - floor) ** 2)
     return PatientsNeeded(trials, ceil(trials * rules * cubes), floor, cuts)
 
 

@@ -5,22 +5,24 @@ that there is none, and then none is shown. docs/theory.md has the theorems.
 
 The ensemble learner (EL): Hedge's regret against each expert over the instances on which it took
 part, for fusion rules that follow Hedge's weights (`ah`, `wm`, `ch`, `ch-vote`, `committee`) at the
-paper's rate. Labels may be late or never come, experts silent, partitions several; it takes that
+paper's rate. Labels may be late or never come, experts silent, partitions several; it requires that
 every label was learned with what its decision rested on, and that none was corrected afterwards.
 `odds` adds up log-odds and `stack` fits a model: neither follows the weights, so neither has a
 bound, unless a committee hedges over it.
 
 A local learner (LL): Theorem 1 and Corollary 1, for the paper's own IUP (c = 1, no weights, no
-back-off) over rules that do not learn, with each label learned before the next decision, phase by
-phase under the doubling trick. The interval of a rule's accuracy in a cube, for rules that do not
-learn: a rule that does has no one accuracy.
+back-off) over rules that do not learn, phase by phase under the doubling trick. Theorem 1 needs
+each label learned before the next decision, which nothing tells of a running LL, so it is for
+planning only; Corollary 1 does not. The interval of a rule's accuracy in a cube, for rules that do
+not learn: a rule that does has no single accuracy.
 """
 
-from math import inf, log
+from math import log
 
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
+from learners.assessment.referral import furthest
 from learners.fusion.active import Active
 from learners.fusion.base import Fusion
 from learners.fusion.committee import Committee
@@ -53,7 +55,10 @@ def why_no_regret_bound(fusion: Fusion) -> list[str]:
     if isinstance(rule, Mixture):
         nats = log_loss_bound(fusion)
         return [
-            f"errors are not bounded; log loss is, at {nats:.2f} nats above that of the best expert"
+            (
+                f"errors are not bounded; log loss is, at {nats:.2f} nats above that of the best"
+                " expert in each partition and context cube, for the chances when labels come"
+            )
         ]
     if isinstance(rule, HedgeOdds) or not isinstance(rule, Hedge | Committee):
         return ["this fusion rule does not follow Hedge's weights; a committee over it would"]
@@ -96,19 +101,20 @@ def regret_bound(
 
 
 def error_bound(
-    fusion: Fusion, comparator: float, bound: float | None, *, overruled: bool
+    fusion: Fusion, comparator: float, bound: float | None, *, overruled: bool, guesses: int
 ) -> float | None:
     """Bound the EL's expected errors, given a comparator's errors and the bound on regret.
 
     An expert drawn by its weight errs as often as its weights do. A vote is wrong only where at
     least half of the weight is, so that it errs at most twice as often. Nothing is promised where
-    the answer may be `overruled`, as it is to keep miss targets.
+    the answer may be `overruled`, as it is to keep miss targets. `guesses` are instances on which
+    no expert spoke: no loss is counted there, but the guess may be wrong.
     """
     rule = followed(fusion)
     if bound is None or overruled:
         return None
     voted = isinstance(rule, Hedge | Committee) and rule.use == "vote"
-    return (2.0 if voted else 1.0) * (comparator + bound)
+    return (2.0 if voted else 1.0) * (comparator + bound) + guesses
 
 
 def log_loss_bound(fusion: Fusion, cubes: int = 1) -> float | None:
@@ -137,6 +143,14 @@ def on_time(labelled: Ints, delays: Ints) -> bool:
     """Tell whether every label was learned before the next decision of its context cube."""
     recorded = delays[:, 0] == labelled
     return bool(recorded.all() and not blind_pairs(delays, labelled).any())
+
+
+def miss_rate_gaps(target: float, cases: int) -> tuple[float, float]:
+    """Return how far a label's miss rate can be below and above its target, with labels on time.
+
+    Of its patients on whom a learner had an opinion. On any stream, whatever the fusion rule.
+    """
+    return furthest(target, cases)
 
 
 # Whoever answers, be it the EL or an LL.
@@ -189,23 +203,6 @@ def why_no_local_bound(learner: LocalLearner) -> list[str]:
     return [reason for reason, applies in reasons.items() if applies]
 
 
-def local_bound(learner: LocalLearner, labelled: int, *, on_time: bool) -> float | None:
-    """Bound an LL's regret after `labelled` instances by Theorem 1; None where it does not.
-
-    on_time   whether each label was learned before the next decision
-    """
-    clock = learner.iup.config.clock
-    horizon = inf if isinstance(clock, Doubling) else clock.length(1)
-    if why_no_local_bound(learner) or not on_time or labelled > horizon:
-        return None
-    total, phase, left = 0.0, 1, labelled
-    while left > 0:
-        length = clock.length(phase)
-        total += theorem_1(learner, length, min(left, length))
-        phase, left = phase + 1, left - length
-    return total
-
-
 def confidence(learner: LocalLearner, choices: Choices) -> Confidence:
     """Say how sure an LL's choices are, as far as theory does."""
     fixed = np.array([interval_holds(learner, rule) for rule in learner.rules])[choices.rules]
@@ -236,13 +233,19 @@ def rule_interval(
 
 
 def _epsilon(learner: LocalLearner, choices: Choices) -> Floats:
-    """Corollary 1, with the partition in use: inf where the chosen rule was never tried."""
+    """Corollary 1, with the partition in use: inf where the chosen rule was never tried.
+
+    nan for instances with missing values if these are too many to number: sharing one cell, they
+    need not be near each other.
+    """
     phase = learner.iup.phase(choices.phase)
     alpha, d, m = learner.iup.config.alpha, phase.partition.d, phase.partition.m
     factors = 4.0 * phase.factors(choices.cubes)
     with np.errstate(divide="ignore"):
         learned = np.sqrt(factors / choices.trials)
-    return np.asarray(learned + partition_term(learner.lipschitz, alpha, d, m))
+    far = (choices.cubes >= phase.partition.size) & (phase.partition.grid.incomplete == 1)
+    near = np.where(far, np.nan, partition_term(learner.lipschitz, alpha, d, m))
+    return np.asarray(learned + near)
 
 
 def planned_local_bound(learner: LocalLearner, horizon: float) -> float:
@@ -257,8 +260,8 @@ def planned_local_bound(learner: LocalLearner, horizon: float) -> float:
     return doubling_regret(clock.first, int(horizon), lambda length: theorem_1(learner, length))
 
 
-def theorem_1(learner: LocalLearner, horizon: float, so_far: float | None = None) -> float:
-    """Bound an LL's regret over one horizon, or after `so_far` of its instances."""
+def theorem_1(learner: LocalLearner, horizon: float) -> float:
+    """Bound an LL's regret over one horizon."""
     partition = partition_for(learner, horizon)
     return local_regret(
         horizon,
@@ -268,7 +271,6 @@ def theorem_1(learner: LocalLearner, horizon: float, so_far: float | None = None
         rules=len(learner.rules),
         L=learner.lipschitz,
         alpha=learner.iup.config.alpha,
-        so_far=so_far,
     )
 
 

@@ -35,7 +35,7 @@ DELTA = 0.05
 _STEPS = 11
 """Bisections: the ends lie outside by at most half a thousandth."""
 
-# The numbers l, of both signs: a tenth of a million diagnoses calls for the smallest, a handful for
+# The numbers l, of both signs: a hundred thousand diagnoses call for the smallest, a handful for
 # the largest. Neighbours lie so close that the mixture loses nothing between them.
 _SIZES = np.geomspace(0.004, 8.0, 20)
 _L: Floats = np.concatenate([-_SIZES[::-1], _SIZES])

@@ -125,7 +125,7 @@ _TOP = """\
 version = 1
 name = $name  # becomes part of topic names, consumer groups and metrics
 labels = $labels
-positive = $positive  # the label that must not be missed: FNR is about it
+positive = $positive  # the label that must not be missed: the miss rate is about it
 
 [columns]  # the columns of CSV files that are not features
 $columns
@@ -149,14 +149,15 @@ backoff = 20
 horizon = $horizon
 
 # One rule: three classifiers that learn online (logistic regression, Bayesian logistic regression,
-# the same with random features), averaged. The learners fit one model together: each adds its part
-# of the log-odds, and a label comes back with the sum of the others' parts, one number per label.
+# the same with random features), weighed by how well they have done. The learners fit one model
+# together: each adds its part of the log-odds, and a label comes back with the sum of the others'
+# parts, one number per label.
 # No learner ever sees another's features. With the preset "kdi" each learner learns on its own,
 # which is better where many labels are wrong. If you add rules, such as a Python function of your
 # own, each learner chooses the best one in every cube.
 [defaults.rules.committee]
 kind = "committee"
-preset = "joint"
+preset = "mixed"
 
 # The local learners. Each sees only its own features, which never leave it.
 
@@ -168,7 +169,7 @@ $fusion
 fusion_timeout = "5s"
 # How long an instance waits for its label; then it is dropped, and nothing is learned from it.
 label_ttl = "30d"
-# fnr_target = 0.03  # the false negative rate to stay below; an alert is raised above it
+# fnr_target = 0.03  # the miss rate to stay below; an alert is raised above it
 # miss_target = 0.05  # how often a label may be excluded wrongly; patients in doubt are referred
 # per_target = 0.10  # the error rate above which an alert is raised
 """

@@ -57,10 +57,10 @@ def suggested_split(
     """Suggest a split; a number of learners that is given leaves no choice.
 
     >>> names = [{"name": n} for n in ("radius_mean", "area_mean", "texture_worst", "size_worst")]
-    >>> found = suggested_split(names, [])
-    >>> {name: [f["name"] for f in fs] for name, fs in found.learners.items()}
+    >>> suggestion = suggested_split(names, [])
+    >>> {name: [f["name"] for f in fs] for name, fs in suggestion.learners.items()}
     {'mean': ['radius_mean', 'area_mean'], 'worst': ['texture_worst', 'size_worst']}
-    >>> found.reason
+    >>> suggestion.reason
     'columns whose names end alike stay together'
     """
     if learners is not None:

@@ -43,7 +43,8 @@ class SecuritySettings(Section):
 
     protocol: Protocol = Field(
         default="plaintext",
-        description="ssl encrypts; sasl_plaintext and sasl_ssl log in with a password.",
+        description="ssl and sasl_ssl encrypt; sasl_plaintext and sasl_ssl log in, with a password"
+        " or a token.",
     )
     ca_file: FilePath | None = Field(
         default=None,
@@ -145,7 +146,7 @@ class BrokerSettings(Section):
     patience: Duration = Field(
         default=parse_duration("10s"),
         description="How long a command waits for a broker that does not answer before it says so;"
-        " a worker says so as often and keeps trying.",
+        " a worker says so at the same interval and keeps trying.",
     )
     security: SecuritySettings = Field(
         default=SecuritySettings(), description="Encryption and login."

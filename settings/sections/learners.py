@@ -161,7 +161,7 @@ class LearnerDefaults(Section):
         default=0.0,
         ge=0,
         description="Trials that a cube with few of its own borrows from the coarser cells around"
-        " it; the paper has 0.",
+        " it; the paper's value is 0.",
     )
     reasons: bool = Field(
         default=False,

@@ -18,8 +18,8 @@ class RetentionSettings(Section):
 
     instances: Retention = Field(
         default=parse_duration("7d"),
-        description="The features that local learners see. Keep it short, as only these and"
-        " contexts hold features, but long enough for workers to catch up after an outage.",
+        description="The features that local learners see. Keep it short, to hold features"
+        " no longer than needed, but long enough for workers to catch up after an outage.",
     )
     contexts: Retention = Field(
         default=parse_duration("7d"),

@@ -203,7 +203,7 @@ class EmbeddedBroker:
                     f" to read; {_WAY_OUT}"
                 )
             return asked
-        return before if before in {each.kafka for each in locks()} else lock().kafka
+        return before if before in {pinned.kafka for pinned in locks()} else lock().kafka
 
     def _check_shape(self, plan: Plan) -> None:
         if self.brokers not in (None, len(plan.nodes)):

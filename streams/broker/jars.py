@@ -2,7 +2,7 @@
 
 `jars.lock` names every jar with its size and SHA-256, so nothing is resolved at run time and
 only pinned code runs; `jars-VERSION.lock` does the same for each earlier Kafka that can be chosen.
-`python -m streams.broker.relock` rewrites these files.
+`licences.json` has the jars' licences. `python -m streams.broker.relock` rewrites these files.
 """
 
 import fcntl
@@ -36,6 +36,11 @@ class Jar:
     version: str
     size: int
     sha256: str
+
+    @property
+    def coordinate(self) -> str:
+        """Its name in the lock: group, artifact and version."""
+        return f"{self.group}:{self.artifact}:{self.version}"
 
     @property
     def path(self) -> Path:
@@ -80,19 +85,29 @@ class Progress:
 def lock(kafka: str | None = None) -> Pinned:
     """Return the pinned Kafka of a version such as 4.0 or 4.0.2; without one, the newest."""
     wanted = kafka or locks()[-1].kafka
-    found = [pinned for pinned in locks() if f"{pinned.kafka}.".startswith(f"{wanted}.")]
-    if not found:
+    matching = [pinned for pinned in locks() if f"{pinned.kafka}.".startswith(f"{wanted}.")]
+    if not matching:
         offered = ", ".join(pinned.kafka for pinned in locks())
         raise BrokerError(f"Kafka {wanted} is not offered; choose one of: {offered}")
-    return found[-1]
+    return matching[-1]
 
 
 @cache
 def locks() -> tuple[Pinned, ...]:
     """Return every Kafka that can be run here, the newest last."""
     folder = files("streams.broker")
-    found = [_read_lock(file.read_bytes()) for file in folder.iterdir() if _LOCK.match(file.name)]
-    return tuple(sorted(found, key=lambda pinned: parts_of(pinned.kafka)))
+    pinned_kafkas = [
+        _read_lock(file.read_bytes()) for file in folder.iterdir() if _LOCK.match(file.name)
+    ]
+    return tuple(sorted(pinned_kafkas, key=lambda pinned: parts_of(pinned.kafka)))
+
+
+def licences() -> dict[str, list[str]]:
+    """Return the names of the licences of every jar, by coordinate, as the jars' POMs have them."""
+    names: dict[str, list[str]] = json.loads(
+        (files("streams.broker") / "licences.json").read_text()
+    )
+    return names
 
 
 def parts_of(version: str) -> tuple[int, ...]:

@@ -301,7 +301,7 @@ class Consumer(driver.Consumer):
     async def _show(self) -> None:
         try:
             shown = await self._to_show()
-            changed = {tp: one for tp, one in shown.items() if self._shown.get(tp) != one}
+            changed = {tp: offset for tp, offset in shown.items() if self._shown.get(tp) != offset}
             if changed:
                 await self._thread.show_positions(changed)
             self._shown = shown

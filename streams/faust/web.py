@@ -1,22 +1,30 @@
 """The worker's web server: only our own pages, only on the configured address.
 
 Faust's would listen on every interface, serve its tables and their keys, and stop the worker if
-its port is taken.
+its port is taken. aiohttp's would accept connections until the process has no file left to open,
+and then the engine could open none either.
 """
 
+import asyncio
 import errno
 import logging
+import resource
 import socket
 import ssl
 from typing import Any
 
-from aiohttp.web import SockSite
+from aiohttp.web import BaseSite, SockSite
 from faust.web.drivers import aiohttp as driver
 
 from settings.errors import HbError, SettingsError
 from settings.sections.worker import WorkerSettings
 
 _TRIES = 100
+MOST_CONNECTIONS = 1_000
+_SHARE = 0.5
+"""Fraction of the files that the process may open, for connections to its pages."""
+_HANDSHAKE = 10.0
+"""Seconds that a client may take for TLS."""
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +45,37 @@ class Web(driver.Web):
         bound = free_socket(*self._wanted)
         self.address = bound.getsockname()[:2]
         _log.info("web pages at %s://%s:%d", "https" if self._tls else "http", *self.address)
-        return SockSite(self._runner, bound, ssl_context=self._tls)
+        return _Site(self._runner, bound, ssl_context=self._tls)
+
+
+class _Site(SockSite):
+    """Accepts so many connections at a time; others are closed unheard."""
+
+    async def start(self) -> None:
+        await BaseSite.start(self)
+        handlers = self._runner.server
+        assert handlers is not None  # noqa: S101 - the runner was set up
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_CONNECTIONS if files < 0 else min(MOST_CONNECTIONS, int(_SHARE * files))
+
+        def handler() -> asyncio.Protocol:
+            return _Unheard() if len(handlers.connections) >= most else handlers()
+
+        self._server = await asyncio.get_running_loop().create_server(
+            handler,
+            sock=self._sock,
+            ssl=self._ssl_context,
+            backlog=self._backlog,
+            ssl_handshake_timeout=_HANDSHAKE if self._ssl_context else None,
+        )
+
+
+class _Unheard(asyncio.Protocol):
+    """Closes a connection as soon as there is one."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a server has no others
+        transport.abort()
 
 
 def page_tls(worker: WorkerSettings) -> ssl.SSLContext | None:

@@ -76,7 +76,7 @@ class Topics:
     def of(cls, settings: AnySettings) -> "Topics":
         """Return the names for these settings."""
         contextual = settings.ensemble.context is not None
-        explained = tuple(name for name, one in settings.learners.items() if one.reasons)
+        explained = tuple(name for name, learner in settings.learners.items() if learner.reasons)
         return cls(settings.topics.prefix, tuple(settings.learners), contextual, explained)
 
     def instances(self, learner: str) -> str:

@@ -76,7 +76,7 @@ def test_a_clinician_opens_a_diagnosis_and_later_finds_its_label(system, page):
         row = page.locator("#diagnoses tbody tr").first
         answer = row.locator(".label").inner_text()
         share = row.locator(".chance .number").inner_text()
-        row.get_by_role("button").click()
+        row.locator(".label").click()  # anywhere in the row
         expect(page.locator("#truth")).to_have_text("Not known yet.")
         expect(panel.locator(".answer .label")).to_have_text(answer)
         expect(panel.locator(".chances")).to_contain_text(f"{answer}{share}")

@@ -1,15 +1,16 @@
 """The only broker goes away while a worker runs; the worker recovers without a restart."""
 
 import asyncio
-import time
 
 import pytest
+from mode import Service
 
 from streams.broker.reaper import temporary_broker
 from streams.engine.tasks.task import Phase
 from streams.faust.app import WebConfig
 from tests.streams.app_kit import worker
 from tests.streams.engine_kit import (
+    PATIENCE,
     committed,
     config,
     create_topics,
@@ -43,14 +44,13 @@ async def test_the_worker_waits_and_continues(way, prefix, tmp_path):
         assert [r.key for r in found if r.partition == 0] == [b"%d" % n for n in range(2_000)]
 
 
-async def test_a_worker_stops_though_its_broker_is_gone(prefix, tmp_path):
+async def test_a_worker_stops_though_its_broker_is_gone(prefix, tmp_path, monkeypatch):
+    """The worker's own time-outs end its waits; Faust's are out of reach here."""
+    monkeypatch.setattr(Service, "shutdown_timeout", 3600.0)
     with temporary_broker() as broker:
         conf, agent = config(broker.address, prefix, tmp_path, leave_timeout=1.0), spec(prefix)
         await create_topics(broker.address, conf, [agent], prefix + "out")
         await produce(broker.address, prefix + "in", ids(range(10)))
-        async with worker(conf, agent, web=WebConfig(port=0)) as app:
+        async with asyncio.timeout(2 * PATIENCE), worker(conf, agent, web=WebConfig(port=0)) as app:
             await until(lambda: done(app.engine, 10))
             await asyncio.to_thread(broker.nodes[0].kill)
-            started = time.monotonic()
-        # Faust's own wait is a minute; this one is a second, the rest is for a busy machine.
-        assert time.monotonic() - started < 50

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,17 +27,20 @@ SIZE = 3 << 20
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system of a few megabytes."""
+def small_disk() -> Iterator[Path]:
+    """A folder on a file system of a few megabytes.
+
+    Not below pytest's own folders: it could not remove them if this process were killed.
+    """
     mount = need_tool("mount", "mount")
-    folder = tmp_path / "small"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="hb-small-disk-"))
     command = [mount, "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"a small file system needs root: {done.stderr.strip()}")
     yield folder
     subprocess.run([need_tool("umount", "mount"), "-l", str(folder)], check=True)
+    folder.rmdir()
 
 
 def fill_up(folder: Path) -> Path:
@@ -52,7 +56,7 @@ def fill_up(folder: Path) -> Path:
     return ballast
 
 
-async def test_a_full_disk_is_named_and_passes(small_disk, prefix, tmp_path):
+async def test_a_full_disk_is_named_and_passes(small_disk, prefix):
     with temporary_broker() as broker:
         conf, agent = config(broker.address, prefix, small_disk), spec(prefix)
         await create_topics(broker.address, conf, [agent], prefix + "out")

@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, metadata
 
 import pytest
 
+from streams.broker.jars import licences, locks
 from tests.packaging.test_lock import pins
 
 KNOWN = re.compile(
@@ -16,6 +17,8 @@ REVIEWED = {
     "venusian": "Repoze Public License: BSD with a clause about trademarks",
 }
 """Licences that the rules below do not know, and why they do."""
+REVIEWED_JARS = {"Go License": "https://golang.org/LICENSE: BSD with three clauses (re2j)"}
+"""The same for jars, by the name that the POM gives the licence."""
 
 
 def licence(package):
@@ -39,3 +42,18 @@ def test_a_dependency_may_be_used(package):
 
 def test_what_was_reviewed_is_still_there():
     assert REVIEWED.keys() <= pins("run").keys()
+
+
+def test_every_jar_of_the_broker_may_be_used():
+    jars = {jar.coordinate for pinned in locks() for jar in pinned.jars}
+    assert licences().keys() == jars, "run: python -m streams.broker.relock [VERSION]"
+    for jar, names in licences().items():
+        assert names, f"{jar}: its POM names no licence"
+        for name in names:
+            known = KNOWN.search(name) or name in REVIEWED_JARS
+            assert known, f"{jar}: {name}: read its licence and add it to REVIEWED_JARS"
+            assert not COPYLEFT.search(name), f"{jar}: {name}"
+
+
+def test_what_was_reviewed_of_the_jars_is_still_there():
+    assert REVIEWED_JARS.keys() <= {name for names in licences().values() for name in names}

@@ -5,7 +5,7 @@ import json
 import threading
 
 from cli.supply_chain import bill, main, pins
-from streams.broker.jars import lock
+from streams.broker.jars import licences, locks
 
 
 def test_the_bill_names_every_locked_package_and_jar_with_its_hash():
@@ -13,11 +13,22 @@ def test_the_bill_names_every_locked_package_and_jar_with_its_hash():
     assert made == bill()
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
     parts = {part["purl"]: part for part in made["components"]}
-    assert len(parts) == len(made["components"]) == len(pins()) + len(lock().jars)
+    jars = {jar for pinned in locks() for jar in pinned.jars}
+    assert len(parts) == len(made["components"]) == len(pins()) + len(jars)
     assert f"pkg:pypi/aiokafka@{pins()['aiokafka']}" in parts
     for purl, part in parts.items():
         assert part["properties"] if purl.startswith("pkg:pypi/") else part["hashes"]
     json.dumps(made)
+
+
+def test_the_bill_names_the_licences_of_every_jar_and_which_kafka_needs_it():
+    parts = {part["purl"]: part for part in bill()["components"]}
+    for pinned in locks():
+        for jar in pinned.jars:
+            part = parts[f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}"]
+            named = [each["license"]["name"] for each in part["licenses"]]
+            assert named == licences()[jar.coordinate] != []
+            assert {"name": "hb:kafka", "value": pinned.kafka} in part["properties"]
 
 
 class Database(http.server.BaseHTTPRequestHandler):

@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learners.assessment.assessment import Assessment, counts_of
@@ -53,6 +53,22 @@ def test_patients_without_an_opinion_are_not_counted_by_support():
     said = assessment.assess(verdict(np.array([[1e-6, 1.0 - 1e-6], [0.0, 0.0]])))
     assert said.chance[0, 1] > 0.98, "what is known of them says nothing about the sure"
     assert said.chance[1].tolist() == [0.5, 0.5]
+
+
+@settings(max_examples=15)
+@given(targets, generators, st.integers(50, 200))
+def test_patients_without_an_opinion_leave_the_bars_where_they_are(target, rng, silent):
+    """They cannot be missed; counted, they would be made up for by misses among those that come."""
+    truth = rng.integers(0, 2, 80)
+    p = rng.random(80)
+    heard, outage = np.stack([1 - p, p], axis=1), np.zeros((silent, 2))
+    spoken, interrupted = Assessment(2, (target, target)), Assessment(2, (target, target))
+    run(spoken, heard, truth)
+    run(interrupted, np.concatenate([heard[:40], outage]), np.r_[truth[:40], np.ones(silent, int)])
+    run(interrupted, heard[40:], truth[40:])
+    one, other = counts_of(spoken.rows), counts_of(interrupted.rows)
+    assert (one.missed == other.missed).all()
+    assert other.cases.sum() == one.cases.sum() + silent
 
 
 def test_no_interval_is_forgotten_while_it_is_needed(monkeypatch):

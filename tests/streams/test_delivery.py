@@ -6,7 +6,7 @@ import pytest
 from aiokafka.errors import InvalidProducerEpoch
 
 from bench.faults.kafka_proxy import Action, Api, Direction, Fault, KafkaProxy
-from tests.streams.engine_kit import running
+from tests.streams.engine_kit import PATIENCE, running
 from tests.streams.exactly_once_kit import Job
 
 RECORDS = 1_600
@@ -41,7 +41,7 @@ def refused(answered):
 
 async def test_an_end_of_transaction_that_arrives_during_the_next_one(job, proxy):
     late = proxy.add(Fault(Action.HOLD, {Api.END_TXN}, limit=1))
-    async with running(job.config, job.agent) as group, asyncio.timeout(60):
+    async with running(job.config, job.agent) as group, asyncio.timeout(PATIENCE):
         await late.wait_for()
         # The next transaction is half-way: its first records are in, the others are not.
         proxy.add(Fault(Action.DELAY, {Api.PRODUCE}, limit=1))
@@ -65,7 +65,7 @@ REQUESTS = [Api.INIT_PRODUCER_ID, Api.FIND_COORDINATOR, Api.ADD_PARTITIONS_TO_TX
 @pytest.mark.parametrize("api", [*REQUESTS, Api.END_TXN], ids=lambda api: api.name.lower())
 async def test_a_request_that_arrives_long_after_its_sender_gave_up(job, proxy, prefix, api):
     late = proxy.add(Fault(Action.HOLD, {api}, client=f"{prefix}count.0", limit=1))
-    async with running(job.config, job.agent) as group, asyncio.timeout(60):
+    async with running(job.config, job.agent) as group, asyncio.timeout(PATIENCE):
         await late.wait_for()
         (held,) = late.struck
         # Some transactions later the next one is under way: its records are in, not its end.
@@ -90,7 +90,7 @@ async def test_a_request_that_arrives_long_after_its_sender_gave_up(job, proxy, 
 async def test_connections_lost_before_and_after_each_request_was_carried_out(
     job, proxy, prefix, direction, action
 ):
-    async with running(job.config, job.agent) as group, asyncio.timeout(60):
+    async with running(job.config, job.agent) as group, asyncio.timeout(PATIENCE):
         for api in [*REQUESTS, Api.END_TXN]:
             fault = proxy.add(Fault(action, {api}, direction, f"{prefix}count.0", limit=1))
             if api is Api.INIT_PRODUCER_ID:

@@ -13,6 +13,7 @@ from streams.kafka.connection import admin_client
 from streams.kafka.topics import declared
 from tests.cli_runs import Hb
 from tests.settings_files import GOOD
+from tests.streams.engine_kit import PATIENCE
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ async def topics(settings, wanted=()):
 
 
 async def nothing_left(settings):
-    async with asyncio.timeout(60):  # a broker hears of a deletion after its controller
+    async with asyncio.timeout(PATIENCE):  # a broker hears of a deletion after its controller
         while any(name.startswith("hb-doctor") for name in await topics(settings)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
@@ -92,6 +93,13 @@ def test_a_disk_without_room_is_trouble(monkeypatch, tmp_path):
         fixed = usage._replace(free=free)
         monkeypatch.setattr(agents.doctor.shutil, "disk_usage", lambda _, fixed=fixed: fixed)
         assert agents.doctor._room("state", tmp_path / "not" / "there").verdict == verdict
+
+
+def test_a_folder_that_cannot_be_written_to_is_trouble(monkeypatch, tmp_path):
+    # Root may write anywhere but on a file system that is mounted to be read only.
+    monkeypatch.setattr(agents.doctor.os, "access", lambda path, _: path != tmp_path)
+    found = agents.doctor._room("disk", tmp_path / "state")
+    assert (found.verdict, found.found) == ("trouble", f"{tmp_path} cannot be written to")
 
 
 async def test_a_clock_that_is_off_is_measured(monkeypatch, broker):

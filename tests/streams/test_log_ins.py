@@ -18,6 +18,12 @@ import time
 from dataclasses import replace
 
 import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -48,7 +54,9 @@ TIMES = 10
 """How often the worker's tokens and log-ins have to be renewed."""
 LOGIN = "org.apache.kafka.common.security"
 CHANGES = {
-    "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN,OAUTHBEARER",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256,PLAIN,OAUTHBEARER",
+    "listener.name.client.scram-sha-256.sasl.jaas.config":
+        f"{LOGIN}.scram.ScramLoginModule required;",
     "listener.name.client.plain.sasl.jaas.config":
         f'{LOGIN}.plain.PlainLoginModule required user_alice="{SECRET}";',
     # Tokens are not signed in this test, but they do expire, and connections with them.
@@ -59,6 +67,28 @@ CHANGES = {
     # Not the client whose certificate the broker made: it needs access rules like everybody else.
     "super.users": "User:CN=hb-broker;User:hb;User:alice",
 }  # fmt: skip
+
+
+COMMANDS = (
+    ("topics", "check"),
+    ("topics", "describe"),
+    ("broker", "check"),
+    ("status",),
+    ("doctor",),
+    ("diagnoses", "-n", "2"),
+    ("diagnosis", "p0"),
+    ("deadletters",),
+    ("label", "p0=malignant", "--amend"),
+    ("produce", "HISTORY", "--rate", "100"),
+    ("replay",),
+    ("forget", "p1", "--dry-run"),
+    ("forget", "p1"),
+    ("teach", "HISTORY"),
+    ("audit",),
+)
+"""All that talk to the broker; HISTORY stands for a file."""
+FINDING = {("doctor",), ("status",)}
+"""Those that may find fault with this machine or these patients, and then exit with 1."""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +107,41 @@ def by_password(broker, folder, password):
     return _settings(
         broker, mechanism="PLAIN", username="alice", password={"file": str(folder / "password")}
     )
+
+
+def by_scram_256(broker, folder, user):
+    """Give a user a password for the weaker of the two, and return how to log in with it."""
+    admin = broker.settings()
+    address = {"bootstrap.servers": ",".join(admin.addresses), "security.protocol": "SASL_SSL"}
+    known = admin.security
+    client = AdminClient(
+        address
+        | {"ssl.ca.location": str(known.ca_file), "sasl.mechanism": known.mechanism}
+        | {"sasl.username": known.username, "sasl.password": known.password.read()}
+    )
+    given = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    change = UserScramCredentialUpsertion(user, given, SECRET.encode())
+    client.alter_user_scram_credentials([change])[user].result(PATIENCE)
+    (folder / "password").write_text(SECRET)
+    password = {"file": str(folder / "password")}
+    return _settings(broker, mechanism="SCRAM-SHA-256", username=user, password=password)
+
+
+def by_function(broker, folder, url, monkeypatch, client):
+    """Name a function of ours that returns tokens, as clouds with a scheme of their own need it."""
+    log_in = base64.b64encode(f"{client}:{SECRET}".encode()).decode()
+    kind = "async def" if client == DESK else "def"  # both may be named
+    (folder / f"{client}_tokens.py").write_text(
+        "import json, urllib.request\n"
+        f"{kind} token():\n"
+        f"    said = {{'Authorization': 'Basic {log_in}'}}\n"
+        f"    asked = urllib.request.Request({url!r}, b'', said)\n"
+        "    with urllib.request.urlopen(asked) as answer:\n"
+        "        return json.load(answer)['access_token']\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return _settings(broker, mechanism="OAUTHBEARER", token={"function": f"{client}_tokens:token"})
 
 
 def by_token(broker, folder, url, secret=SECRET, client=DESK):
@@ -207,18 +272,47 @@ def checked(hb, file, sent):
     assert audited.json["figures"]["diagnoses"] == sent
 
 
-def test_the_pipeline_by_tokens_that_live_for_a_second(broker, prefix, tmp_path, hb):
+@pytest.mark.parametrize("way", ["issuer", "function"])
+def test_the_pipeline_by_tokens_that_live_for_a_second(
+    broker, prefix, tmp_path, hb, monkeypatch, way
+):
     """The worker's connections end with each token, ten times, and nothing is lost."""
     name = prefix.strip(".")
     with issuer() as tokens:
-        desk = written(tmp_path, name, by_token(broker, tmp_path, tokens.url), DESK)
-        worker = by_token(broker, tmp_path, tokens.url, client=WARD)
-        ward = written(tmp_path, name, worker, WARD)
+
+        def log_in(client):
+            if way == "function":
+                return by_function(broker, tmp_path, tokens.url, monkeypatch, client)
+            return by_token(broker, tmp_path, tokens.url, client=client)
+
+        desk = written(tmp_path, name, log_in(DESK), DESK)
+        ward = written(tmp_path, name, log_in(WARD), WARD)
         grant(broker, desk, WARD, DESK)
         assert hb("topics", "create", "--settings", desk).code == 0
         with worker_process(ward):
             sent = used(hb, tmp_path, desk, lambda: tokens.span(WARD) > TIMES * LOG_IN)
             checked(hb, desk, sent)
+            every_command(hb, tmp_path, desk)
+        assert len(tokens.issued[WARD]) > TIMES
+
+
+def test_the_pipeline_by_scram_sha_256(broker, prefix, tmp_path, hb):
+    way = by_scram_256(broker, tmp_path, "nurse")
+    file = written(tmp_path, prefix.strip("."), way, "nurse")
+    grant(broker, file, "nurse")
+    assert hb("topics", "create", "--settings", file).code == 0
+    with worker_process(file):
+        checked(hb, file, used(hb, tmp_path, file, lambda: True))
+
+
+def every_command(hb, folder, file):
+    """Give every command that talks to the broker; those above have been given already."""
+    history = patients_file(folder, 100_000, 20)
+    for arguments in COMMANDS:
+        given = [history if part == "HISTORY" else part for part in arguments]
+        done = hb(*given, "--settings", file)
+        assert done.code in (0, 1), (arguments, done.err)
+        assert done.code == 0 or arguments in FINDING, (arguments, done.out, done.err)
 
 
 def test_the_pipeline_by_certificate(broker, prefix, tmp_path, hb):
@@ -232,6 +326,18 @@ def test_the_pipeline_by_certificate(broker, prefix, tmp_path, hb):
     assert hb("topics", "create", "--settings", file).code == 0
     with worker_process(file):
         checked(hb, file, used(hb, tmp_path, file, lambda: True))
+        every_command(hb, tmp_path, file)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda given: "-".join(given[:2]))
+def test_every_command_says_that_the_password_is_wrong(broker, prefix, tmp_path, hb, arguments):
+    file = written(tmp_path, prefix.strip("."), by_password(broker, tmp_path, "guess"), "mistaken")
+    history = patients_file(tmp_path, 0, 20)
+    given = [history if part == "HISTORY" else part for part in arguments]
+    done = hb(*given, "--settings", file)
+    assert "does not accept the user name and password" in " ".join((done.out + done.err).split())
+    assert "Traceback" not in done.err
+    assert done.code == (1 if arguments[0] == "doctor" else 4)
 
 
 async def test_a_plain_password(broker, prefix, tmp_path):

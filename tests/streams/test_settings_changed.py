@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from engine_kit import PATIENCE
 from pipeline_kit import (
     arrive,
     await_count,
@@ -50,7 +51,7 @@ async def taught(config, ids, features, truth):
 async def refused(config):
     """Return why a worker refuses to start."""
     with pytest.raises(SettingsError) as error:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await Worker(config).run()
     return str(error.value)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -234,3 +235,22 @@ def test_an_erasure_calls_for_a_scrub_until_it_is_done(tmp_path):
     with Store(folder, tables, ["erased"]) as store:
         assert not store.unscrubbed
         assert store.get("erased", b"digest") == b"1"
+
+
+def test_the_tables_of_a_store_share_one_buffer(tmp_path):
+    names = [f"t{number}" for number in range(6)]
+    with Store(tmp_path / "s", names) as store:
+
+        def waiting():
+            size = "rocksdb.cur-size-active-mem-table"
+            return sum(int(store._families[name].property_value(size)) for name in names)
+
+        for number in range(30):
+            rows = [(b"%d" % number, bytes([number]) * (1 << 18))]
+            write(store, dict.fromkeys(names, rows))
+        # Files are written in the background, and the next one is begun by a write.
+        deadline = time.monotonic() + 30
+        while waiting() > 20 << 20 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            write(store, {"t0": [(b"", b"")]})
+        assert 0 < waiting() <= 20 << 20, "of 45 MB that were written"

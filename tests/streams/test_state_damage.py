@@ -62,8 +62,8 @@ from pathlib import Path
 import streams.engine.state.store as store
 from tests.streams.test_state_damage import ROUNDS, changes
 options = store._options
-def small():
-    chosen = options()
+def small(*cache):
+    chosen = options(*cache)
     chosen.set_write_buffer_size(int(sys.argv[5]))
     return chosen
 store._options = small

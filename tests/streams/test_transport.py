@@ -140,7 +140,7 @@ async def test_memory_is_bounded_however_large_the_backlog(broker_address, prefi
         sessions = [task.session for task in app.engine.tasks.values()]
         largest = 0
         while not done(app.engine, PARTS * 40_000):
-            held = max(session.backlog for session in sessions)
+            held = max(session._inbox.nbytes for session in sessions)
             largest = max(largest, held)
             await asyncio.sleep(0.002)
     # The limit, and the one batch that was under way when it was reached.

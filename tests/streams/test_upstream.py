@@ -22,7 +22,7 @@ from mode import Service, threads
 from bench.hostile import wire
 from streams.faust.transport import Transport
 from streams.kafka.client import record_batches
-from tests.streams.engine_kit import config, create_topics, ids, produce, spec
+from tests.streams.engine_kit import PATIENCE, config, create_topics, ids, produce, spec
 
 
 def source(thing):
@@ -197,7 +197,7 @@ async def test_fetched_records_wait_in_the_fetcher_as_compiled_batches(
         consumer.assign([place])
         consumer.seek(place, 0)
         found = consumer._fetcher
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while place not in found._records:
                 await asyncio.wait([found._create_fetch_waiter()], timeout=0.1)
         result = found._records[place]

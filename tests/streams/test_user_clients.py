@@ -5,7 +5,7 @@ import doctest
 from pathlib import Path
 
 import pytest
-from engine_kit import committed, produce
+from engine_kit import PATIENCE, committed, produce
 from user_kit import PATIENT, ensemble, worker_process, write_settings
 
 from agents.clients.client import (
@@ -135,6 +135,25 @@ async def test_calls_at_the_same_time_share_one_connection(file, monkeypatch):
     async with Publisher(file) as publisher:
         await asyncio.gather(*(publisher.publish(PATIENT, id=f"own-{n}") for n in range(20)))
     assert len(opened) == 1
+
+
+async def test_what_comes_while_the_present_is_read_is_read_next(file):
+    settings = load_settings(file)
+    labels = Topics.of(settings).labels
+    async with Publisher(file) as publisher:
+        for n in range(9):
+            await publisher.label(f"early-{n}", "benign")
+        async with TopicReader(settings, [labels], "start") as reader:
+            for n in range(9):
+                await publisher.label(f"late-{n}", "benign")
+            reader.seek(reader.begins)  # what has been fetched is fetched again, with the new ones
+            early = [r.key.decode() async for records in reader.present() for r in records]
+            late: list[str] = []
+            async with asyncio.timeout(PATIENCE):
+                while len(late) < 9:
+                    late += [record.key.decode() for record in await reader.read()]
+    assert sorted(early) == [f"early-{n}" for n in range(9)]
+    assert sorted(late) == [f"late-{n}" for n in range(9)]
 
 
 async def test_topics_that_are_missing_or_partitioned_differently_are_reported(

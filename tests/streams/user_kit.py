@@ -53,7 +53,7 @@ features = [
 
 [ensemble]
 mode = "{mode}"
-fusion_timeout = "10s"
+fusion_timeout = "60s"
 
 {context}
 

@@ -10,7 +10,20 @@ import numpy as np
 import pytest
 
 from experiments.adversary import Duel, play
-from learners.fusion.late_labels import WIDTH, blind_pairs, bound_at_delay
+from learners.arrays.shares import UNIT
+from learners.arrays.types import MISSING
+from learners.fusion.base import Ballot
+from learners.fusion.hedge import Hedge
+from learners.fusion.late_labels import (
+    PEAK,
+    RATES,
+    WIDTH,
+    Basis,
+    LateLabels,
+    blind_pairs,
+    bound_at_delay,
+    regret_bounds,
+)
 from learners.fusion.registry import MODES, make_fusion
 from learners.theory.promises import delays_table, regret_bound, why_no_regret_bound
 
@@ -70,6 +83,98 @@ def test_a_learner_that_seldom_speaks_and_is_wrong_then_costs_little():
     """Were silence free, it would be trusted: the regret would be twice the bound."""
     found = play(made("ah"), Duel(3000, gullible=True))
     assert found.regret.max() < 0.5 * 2 * sqrt(3000 * log(2))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("delay", [0, 10, 100, 1000])
+def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
+    delay, partitions, classes
+):
+    """One decision at a time, in a cube and a partition drawn for it, by the pooled counts.
+
+    The heaviest learner is contradicted; others are silent half of the time, and at times nobody
+    speaks, or one speaks after the decision. What other partitions learned comes another 20 later.
+    """
+    rng = np.random.default_rng(delay + partitions + classes)
+    cubes, rounds, lag = 3, 1500, 20
+    own = [Hedge(3, classes, cubes=cubes) for _ in range(partitions)]
+    rows = [np.array([cube]) for cube in range(cubes)]
+    known = [{name: [] for name in own[0].tables()} for _ in own]
+    waiting, gain, labelled = [], np.zeros((cubes, 3), np.int64), np.zeros(cubes, np.int64)
+
+    def judge(at, cube):
+        pooled = Hedge(3, classes, cubes=cubes)
+        for name, table in pooled.tables().items():
+            parts = [own[at].tables()[name].rows(rows[cube])]
+            parts += [known[p][name][0][cube][None] for p in range(partitions)
+                      if p != at and known[p][name]]  # fmt: skip
+            table.put(rows[cube], pooled.pooled(name, np.stack(parts)))
+        return pooled
+
+    def settle(now):
+        while waiting and (now is None or waiting[0][0] <= now):
+            _, at, ballot, verdict, truth = waiting.pop(0)
+            cube = int(ballot.cells[0])
+            awake = verdict.votes[0] >= 0
+            lost = UNIT * (verdict.votes[0] != truth[0])
+            gain[cube] += awake * (verdict.expected_loss(truth)[0] - lost)
+            labelled[cube] += 1
+            own[at].learn(ballot, verdict, truth)
+
+    for t in range(rounds):
+        settle(t)
+        for p, tables in enumerate(known if partitions > 1 else ()):
+            for name, past in tables.items():
+                past.append(own[p].tables()[name].rows(np.arange(cubes)))
+                del past[:-lag]
+        at, cube = int(rng.integers(partitions)), int(rng.integers(cubes))
+        decider = judge(at, cube)
+        votes = np.zeros((1, 3), np.int64)
+        every = ballot_of(votes, classes, cube, len(waiting))
+        heaviest = np.arange(3) == decider.decide(every).parts.argmax(axis=1)[:, None]
+        votes = np.where(heaviest, rng.integers(1, classes), 0)
+        votes[rng.random((1, 3)) < 0.5] = MISSING
+        asked = ballot_of(votes, classes, cube, len(waiting))
+        verdict = decider.decide(asked)
+        costs = [int(verdict.expected_loss(np.array([y]))[0]) for y in range(classes)]
+        if rng.random() < 0.05:
+            continue  # its label never comes
+        later = np.where((votes < 0) & (rng.random((1, 3)) < 0.02), 0, votes)
+        said = ballot_of(later, classes, cube, len(waiting))
+        waiting.append((t + 1 + delay, at, said, verdict, np.array([np.argmax(costs)])))
+    settle(None)
+    table = np.stack([hedge.tables()["delays"].rows(np.arange(cubes)) for hedge in own])
+    delays = own[0].pooled("delays", table)
+    bound = regret_bound(own[0], labelled, delays, partitions=partitions)
+    assert (gain.max(axis=1) / UNIT).sum() <= bound
+    assert bound < 0.9 * rounds or delay >= 100
+    for cube in range(cubes):
+        one = slice(cube, cube + 1)
+        assert gain[cube].max() / UNIT <= regret_bound(
+            own[0], labelled[one], delays[one], partitions=partitions
+        )
+
+
+def ballot_of(votes, classes, cube, waiting):
+    return Ballot.of(votes, np.zeros(1, np.uint64), classes=classes, cells=np.array([cube]),
+                     waiting=np.array([waiting]))  # fmt: skip
+
+
+def test_the_largest_pace_never_exceeds_what_the_bound_reckons_with():
+    """One blind pair among three, all known at the last decision: half a pair is rounded up."""
+    late = LateLabels(2, 1)
+    cell, never = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    for seen in (0, 0, 2):
+        labelled = late.table.rows(cell)[:, 0]
+        pace = late.pace(cell, labelled) if seen else np.array([1])
+        late.learn(cell, Basis(np.array([seen]), pace, np.array([0])).rows(), never)
+    peak = int(late.table.rows(cell)[0, PEAK])
+    rates = sqrt(peak * log(2)) + late.table.rows(cell)[0, RATES] / UNIT / 8
+    assert peak == 4
+    assert regret_bounds(late.table.rows(cell), np.array([3]), 2)[0] >= max(
+        rates, 2 * sqrt(peak * log(2))
+    )
 
 
 def test_blind_pairs_are_those_of_a_constant_delay():

@@ -25,6 +25,7 @@ FIGURES = {
     "learners.fusion.late_labels.regret_bounds",
     "learners.fusion.late_labels.bound_at_delay",
     "learners.fusion.hedge.small_loss_regret",
+    "learners.assessment.referral.furthest",
 }
 """What computes a bound or an interval, whether or not it holds."""
 
@@ -143,9 +144,7 @@ def test_every_figure_that_is_shown_is_listed():
         ("agents/monitor/recent.py", "window_interval"),
         ("agents/monitor/scores.py", "regret_bound"),
         ("agents/monitor/scores.py", "error_bound"),
-        ("agents/monitor/scores.py", "local_bound"),
         ("agents/monitor/scores.py", "share_interval"),
-        ("agents/monitor/console/learner_details.py", "rule_interval"),
         ("agents/monitor/console/learner_details.py", "share_interval"),
         ("audit/replay/score.py", "regret_bound"),
         ("audit/replay/player.py", "regret_bound"),

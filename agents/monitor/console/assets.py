@@ -53,14 +53,19 @@ def assets() -> Mapping[str, Asset]:
     files_ = {file.name: Asset.of(file.name, file.read_bytes()) for file in folder.iterdir()}
     # The address of the chart library holds its version, so it may be cached for ever.
     page = files_[PAGE].body.replace(b"{charts}", f"{CHARTS}?v={version('plotly')}".encode())
-    page = page.replace(b"{placeholders}", _placeholders(charts().body))
+    page = page.replace(b"{placeholders}", _placeholders(_library()))
     return {**files_, PAGE: Asset.of(PAGE, page)}
 
 
 @cache
 def charts() -> Asset:
-    """Return the chart library."""
-    return Asset.of(CHARTS, _charts_path().read_bytes(), _FOREVER)
+    """Return the chart library; compressing it takes long, and the page does not wait for it."""
+    return Asset.of(CHARTS, _library(), _FOREVER)
+
+
+@cache
+def _library() -> bytes:
+    return _charts_path().read_bytes()
 
 
 def _placeholders(library: bytes) -> bytes:

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Followed:
-    made: Diagnosis
+    diagnosis: Diagnosis
     next: int | None = None
     label: Label | None = None
 
@@ -62,7 +62,7 @@ class DiagnosisReader:
         """Remember a diagnosis that pages are shown."""
         token = token_of(self._settings.name, diagnosis.id)
         known = self._followed.setdefault(token, _Followed(diagnosis))
-        known.made = diagnosis
+        known.diagnosis = diagnosis
         self._followed.move_to_end(token)
         while len(self._followed) > FOLLOWED:
             self._followed.popitem(last=False)
@@ -84,7 +84,7 @@ class DiagnosisReader:
         label = followed.label
         return orjson.dumps(
             {
-                **diagnosis(self._settings, followed.made),
+                **diagnosis(self._settings, followed.diagnosis),
                 "truth": None if label is None else {"label": label.label, "at": label.at},
                 "readable": self.may_read_labels,
             }
@@ -108,14 +108,14 @@ class DiagnosisReader:
         """
         if not self.may_read_labels:
             return
-        key = followed.made.id.encode()
+        key = followed.diagnosis.id.encode()
         place = TopicPartition(
             self._names.labels, partition_of(key, self._settings.topics.partitions)
         )
         async with TopicReader(self._settings, [place.topic], only=[place.partition]) as topic:
             begin = followed.next
             if begin is None:
-                begin = (await topic.since(followed.made.at - _EARLIER))[place]
+                begin = (await topic.since(followed.diagnosis.at - _EARLIER))[place]
             topic.seek({place: max(begin, topic.begins[place])})
             left = LABELS
             async for records in topic.present():

@@ -83,6 +83,7 @@ def point(settings: Settings, board: Scores, at: int) -> Point:
     """Return the scores as a point of the curves.
 
     t, n    when (milliseconds since 1970), and after how many labels
+    h       how many of these labels were history, which the error rates leave out
     e, r    error rate of the ensemble and of each learner: over all labels, over the last 1000
     x       each learner's exploration
     w       weights by expert
@@ -93,7 +94,8 @@ def point(settings: Settings, board: Scores, at: int) -> Point:
     weights = board.weights if any(board.weights.values()) else {}
     return {
         "t": at,
-        "n": board.labelled,
+        "n": board.labelled + board.taught,
+        "h": board.taught,
         "e": [_rounded(board.rates.get(name, {}).get("per")) for name in names],
         "r": [_rounded(board.recent.get(name, {}).get("per")) for name in names],
         "x": [_rounded(board.exploration.get(name)) for name in settings.learners],

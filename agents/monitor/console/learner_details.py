@@ -17,7 +17,7 @@ from agents.pooling import PhaseIds
 from agents.totals import FEW
 from learners.arrays.types import Ints
 from learners.local.learner import LocalLearner
-from learners.theory.promises import rule_interval, share_interval
+from learners.theory.promises import share_interval
 from settings.building import local_learner
 from settings.model import Settings
 
@@ -129,10 +129,8 @@ def _rules(
     F = len(learner.rules)
     sums = table.sum(axis=0)
     trials, successes = sums[:F], sums[F : 2 * F]
-    rules = [
-        rule_interval(learner, rule, int(trials[f]), int(successes[f]))
-        for f, rule in enumerate(learner.rules)
-    ]
+    # Over all cubes together a rule has no single accuracy: where it is chosen changes.
+    low, high = share_interval(trials, successes)
     return [
         {
             "name": rule.name,
@@ -140,8 +138,8 @@ def _rules(
             "learns": rule.learns,
             "trials": int(trials[f]),
             "accuracy": float(successes[f] / trials[f]) if trials[f] else None,
-            "low": rules[f][0],
-            "high": rules[f][1],
+            "low": float(low[f]),
+            "high": float(high[f]),
         }
         for f, rule in enumerate(learner.rules)
     ]

@@ -38,8 +38,6 @@ class LearnerReader:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._clock = settings, clock
         self._learners: dict[str, _Learner] = {}
-        self.readings = 0
-        """How often a changelog was read."""
 
     def forget(self) -> None:
         """Drop everything that was read: no page is open."""
@@ -60,7 +58,6 @@ class LearnerReader:
         return learner.answer
 
     async def _read(self, learner: _Learner, topic: str) -> None:
-        self.readings += 1
         async with TopicReader(self._settings, [topic], "start") as reader:
             if any(learner.ends.get(place, 0) > end for place, end in reader.ends.items()):
                 learner.view, learner.ends = (

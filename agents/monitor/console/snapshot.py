@@ -34,12 +34,12 @@ _MEANINGS = {reason.value: reason.meaning for reason in Reason}
 
 
 def shortened(name: str) -> str:
-    """Return a few characters of an id: enough to tell neighbours apart, never all of it.
+    """Return the last characters of an id: ids that are given in turn begin alike. Never all of it.
 
     >>> shortened("3f9c2a7e-41"), shortened("p17"), shortened("x")
-    ('3f9c…', 'p…', '…')
+    ('…e-41', '…7', '…')
     """
-    return name[: min(_SHOWN, len(name) // 2)] + "…"
+    return "…" + name[len(name) - min(_SHOWN, len(name) // 2) :]
 
 
 def token_of(name: str, id_: str) -> str:

@@ -28,10 +28,10 @@ class Counting(Processor):
         numbers = self._counts.rows(cells)[:, 0] + _earlier(cells) + 1
         self._counts.add(cells, np.ones((len(cells), 1), np.int64))
         answers = [
-            dumps({"id": one, "ll": "a", "y": 1, "n": number})
-            for one, number in zip(ids, numbers.tolist(), strict=True)
+            dumps({"id": name, "ll": "a", "y": 1, "n": number})
+            for name, number in zip(ids, numbers.tolist(), strict=True)
         ]
-        out.emit_many(self._output, [b"%d" % one for one in ids], answers, batch.timestamps)
+        out.emit_many(self._output, [b"%d" % name for name in ids], answers, batch.timestamps)
 
 
 def _earlier(cells: np.ndarray) -> np.ndarray:

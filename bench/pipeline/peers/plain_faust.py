@@ -127,18 +127,18 @@ def diagnosis(opinions: dict[str, dict[str, Any]], losses: list[int]) -> Diagnos
     """Return the weighted majority of what the learners said."""
     t, *lost = losses
     eta = math.sqrt(math.log(len(LEARNERS)) / (t + 1))
-    heavy = [math.exp(-eta * (each - min(lost))) for each in lost]
-    share = {name: each / sum(heavy) for name, each in zip(LEARNERS, heavy, strict=True)}
+    heavy = [math.exp(-eta * (loss - min(lost))) for loss in lost]
+    share = {name: weight / sum(heavy) for name, weight in zip(LEARNERS, heavy, strict=True)}
     votes = dict.fromkeys(LABELS, 0.0)
-    for name, each in opinions.items():
-        votes[each["label"]] += share[name]
-    one = next(iter(opinions.values()))
+    for name, opinion in opinions.items():
+        votes[opinion["label"]] += share[name]
+    first = next(iter(opinions.values()))
     return Diagnosis(
-        id=one["id"],
+        id=first["id"],
         label=max(LABELS, key=lambda label: votes[label]),
         weights=share,
         learners=opinions,
-        at=one["at"],
+        at=first["at"],
     )
 
 
@@ -157,7 +157,7 @@ def ensemble_learner(app: faust.App, topics: Topics) -> None:
         row = list(losses[_TOTAL] or [0, 0, 0, 0])
         row[0] += 1
         for i, name in enumerate(LEARNERS):
-            opinion = case["said"][name]
+            opinion = case["opinions"][name]
             row[1 + i] += opinion["label"] != label
             await feedback[name].send(
                 key=opinion["id"],
@@ -175,12 +175,12 @@ def ensemble_learner(app: faust.App, topics: Topics) -> None:
     @app.agent(predictions)
     async def fuse(stream: Any) -> None:
         async for prediction in stream:
-            case = dict(pending[prediction.id]) or {"said": {}, "label": None}
-            case["said"] = {**case["said"], prediction.learner: prediction.asdict()}
+            case = dict(pending[prediction.id]) or {"opinions": {}, "label": None}
+            case["opinions"] = {**case["opinions"], prediction.learner: prediction.asdict()}
             pending[prediction.id] = case
-            if len(case["said"]) < len(LEARNERS):
+            if len(case["opinions"]) < len(LEARNERS):
                 continue
-            answer = diagnosis(case["said"], losses[_TOTAL] or [0, 0, 0, 0])
+            answer = diagnosis(case["opinions"], losses[_TOTAL] or [0, 0, 0, 0])
             await diagnoses.send(key=prediction.id, value=answer)
             if case["label"] is not None:
                 await settle(case, case["label"])
@@ -189,8 +189,8 @@ def ensemble_learner(app: faust.App, topics: Topics) -> None:
     @app.agent(labels)
     async def join(stream: Any) -> None:
         async for truth in stream:
-            case = dict(pending[truth.id]) or {"said": {}, "label": None}
-            if len(case["said"]) == len(LEARNERS):
+            case = dict(pending[truth.id]) or {"opinions": {}, "label": None}
+            if len(case["opinions"]) == len(LEARNERS):
                 await settle(case, truth.label)
                 del pending[truth.id]
             else:

@@ -1,9 +1,10 @@
 """AdaBoost as a fusion of given LLs, online and offline.
 
-Boosting trains its hypotheses; here the LLs train themselves, so only what weighs their votes is
-left of it. With e_m the weighted error of LL m, its vote weighs ln((1 - e_m)/e_m) + ln(K - 1): the
-second term, zero for two labels, is that of SAMME, so that an LL better than guessing among K
-labels counts as good. A negative weight is a vote against; its share in the verdict shows as zero.
+Boosting trains its hypotheses; here the LLs train themselves, so all that is left of it is how
+their votes are weighted. With e_m the weighted error of LL m, its vote weighs ln((1 - e_m)/e_m) +
+ln(K - 1): the second term, zero for two labels, is that of SAMME, so that an LL better than
+guessing among K labels counts as good. A negative weight is a vote against; its share in the
+verdict shows as zero.
 
 Online (`OnlineAdaBoost`) after Oza and Russell: an instance comes with importance lambda = 1 and
 visits the LLs in order. If LL m is right, lambda is added to its sum `right` and then scaled by
@@ -94,7 +95,7 @@ def boosted_weights(labels: Ints, truth: Ints, classes: int, rounds: int | None 
     wrong = labels != truth[:, None]
     log_importance = np.zeros(len(truth))
     weights = np.zeros(labels.shape[1])
-    # The error of a perfect LL is taken for half an instance's.
+    # A perfect LL counts as having got half an instance wrong.
     floor = _HALF / (len(truth) + 1.0)
     for _ in range(rounds or labels.shape[1]):
         importance = np.exp(log_importance - log_importance.max())

@@ -73,7 +73,7 @@ class TrackExp(WeightedFusion):
         for size, part in plan:
             now = weights[:size]
             now *= factors[part]
-            # What an LL gives away and gets from the others, in one step, given a sum of one.
+            # What an LL gives to the others and gets from them, in one step; weights sum to one.
             now *= self._kept / now.sum(axis=1, keepdims=True)
             now += self._gift
         rows[:, 1:] = weights

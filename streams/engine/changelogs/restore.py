@@ -38,8 +38,6 @@ class Restored:
     starts: dict[str, int] = field(default_factory=dict)
     """Where each input begins now: retention has removed what came before."""
     seconds: float = 0.0
-    replaced: bool = False
-    """The folder was too old to continue from, and was set aside."""
 
     @property
     def records(self) -> int:
@@ -71,7 +69,7 @@ async def restore(
             ids = await shielded(topic_ids(consumer, [*changelogs.topics, *inputs]))
             changelogs.origin = replace(changelogs.origin, topics=ids)
             changelogs.check_folder()
-            done.replaced = await shielded(_replace_if_old(consumer, changelogs))
+            await shielded(_replace_if_old(consumer, changelogs))
             await shielded(_check_decided(consumer, ends))
         _check_bounds(changelogs, starts, ends)
         for place in places:
@@ -85,7 +83,7 @@ async def restore(
     return done
 
 
-async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> bool:
+async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> None:
     """Set aside a folder that is older than deletions are kept: it would miss some of them.
 
     A changelog keeps the record of a deletion for at least `delete.retention.ms`. A clock that was
@@ -93,11 +91,11 @@ async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> bool:
     """
     written = changelogs.store.written
     if written is None or not any(changelogs.offsets.values()):
-        return False
+        return
     kept = min([await _deletions_kept(consumer, topic) for topic in changelogs.topics])
     age = wall() - written
     if -_CLOCKS_DIFFER <= age <= _SAFE_SHARE * kept:
-        return False
+        return
     _log.warning(
         "the state folder %s was last written %.1f days ago, and its changelogs keep deletions for"
         " %.1f days; it is set aside, and all of the state is restored",
@@ -106,7 +104,6 @@ async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> bool:
         kept / _DAY,
     )
     changelogs.start_over("old")
-    return True
 
 
 async def _deletions_kept(consumer: Any, topic: str) -> int:

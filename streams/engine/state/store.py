@@ -28,6 +28,7 @@ import orjson
 from rocksdict import (
     BlockBasedOptions,
     BottommostLevelCompaction,
+    Cache,
     CompactOptions,
     DBRecoveryMode,
     Options,
@@ -404,16 +405,19 @@ def _open(folder: Path, tables: list[str]) -> Rdict:
         folder.mkdir(parents=True, exist_ok=True)
         current = (folder / "CURRENT").exists()
         known = Rdict.list_cf(str(folder), _options()) if current else []
-        families = {name: _options() for name in {_META, *tables, *known}}
+        # For all tables together, or each has as much. Not for several stores: blocks would outlive
+        # the closing of a folder, and damage to it would not be seen when it is opened again.
+        blocks = Cache(16 << 20)
+        families = {name: _options(blocks) for name in {_META, *tables, *known}}
         if current or not any(folder.glob("*.sst")):
-            return Rdict(str(folder), _options(), column_families=families)
+            return Rdict(str(folder), _options(blocks), column_families=families)
     except Exception as error:
         raise _explained(folder, error, "open") from error
     # RocksDB would start a new database, and delete the table files of the old one.
     raise DamagedError(folder, "its file CURRENT is missing")
 
 
-def _options() -> Options:
+def _options(cache: Cache | None = None) -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
@@ -422,9 +426,13 @@ def _options() -> Options:
     options.set_keep_log_file_num(2)
     # Written anew with every flush, so that no key of a former file stays in it.
     options.set_max_manifest_file_size(1)
+    # What is in no table file yet: for all tables of the task together, or each fills up by itself.
+    options.set_db_write_buffer_size(16 << 20)
     options.set_write_buffer_size(16 << 20)
     options.set_max_total_wal_size(64 << 20)
     blocks = BlockBasedOptions()
+    if cache is not None:
+        blocks.set_block_cache(cache)
     blocks.set_bloom_filter(10, block_based=False)
     options.set_block_based_table_factory(blocks)
     return options

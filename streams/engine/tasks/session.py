@@ -145,11 +145,6 @@ class Session:
         """Expect a topic to continue at a later offset: what came before is gone."""
         self._inbox.skip(topic, offset)
 
-    @property
-    def backlog(self) -> int:
-        """Return how many bytes are fetched and not processed."""
-        return self._inbox.nbytes
-
     def _new_inbox(self, positions: dict[str, int]) -> Inbox:
         return Inbox(
             dict(positions),

@@ -40,11 +40,6 @@ class _LogIn:
         self._renew_at = self._ends_at = float("inf")
         self._renewal: asyncio.Future[None] | None = None
 
-    @property
-    def limited(self) -> bool:
-        """Whether it ends."""
-        return self._ends_at < float("inf")
-
     def granted(self, seconds: float) -> None:
         """Note for how long it is good."""
         now = asyncio.get_running_loop().time()
@@ -85,10 +80,10 @@ def _heeded(renewal: asyncio.Future[None]) -> None:
 
 
 def _log_in(connection: Any) -> _LogIn:
-    found: _LogIn | None = getattr(connection, "_log_in", None)
-    if found is None:
-        found = connection._log_in = _LogIn()
-    return found
+    log_in: _LogIn | None = getattr(connection, "_log_in", None)
+    if log_in is None:
+        log_in = connection._log_in = _LogIn()
+    return log_in
 
 
 def _renewing_send(self: Any, request: Any, expect_response: bool = True) -> Awaitable[Any]:
@@ -101,11 +96,12 @@ def _renewing_send(self: Any, request: Any, expect_response: bool = True) -> Awa
 
 
 def _prompt_close(self: Any, reason: Any = None, exc: Any = None) -> Awaitable[None]:
-    # A broker in the middle of a log-in may leave the farewell of TLS without an answer, and all
-    # that was asked has been answered or is given up.
-    transport = self._writer.transport if self._writer and _log_in(self).limited else None
+    # A broker may leave the farewell of TLS without an answer, in the middle of a log-in or while
+    # it holds back the answer to a fetch; whoever waits for it waits for half a minute. All that
+    # was asked has been answered or is given up.
+    transport = self._writer.transport if self._writer else None
     closed: Awaitable[None] = _close(self, reason, exc)
-    if transport is not None:
+    if transport is not None and self._security_protocol in ("SSL", "SASL_SSL"):
         transport.abort()
     return closed
 

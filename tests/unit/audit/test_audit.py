@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agents.totals import FORGOTTEN
 from audit.end_to_end import recompute
 from audit.findings import Kind
+from audit.observed import Observed
 from audit.recording.reader import Span
 from audit.settling_order import merged_order
 from learners.join import AMENDMENTS, COUNTERS
@@ -184,11 +185,11 @@ def told(agent, table, width):
 
 @pytest.mark.parametrize("agent", ["local.a", "local.b", "ensemble"])
 def test_every_altered_count_is_found(stream, agent):
-    tried = 0
+    logs, tried = stream.logs(), 0
     for name, table in stream.states()[agent].counts.items():
         for cell in table.items()[0].tolist():
             for column in told(agent, name, table.width):
-                observed = stream.observed()
+                observed = Observed(logs, stream.states())
                 changed = observed.states[agent].counts[name]
                 changed.bump(changed.claim(np.array([cell])), column, 1)
                 found = kinds(examine(observed))

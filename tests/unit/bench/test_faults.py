@@ -1,11 +1,17 @@
 """The fault benchmark itself: what it starts ends with it."""
 
+import asyncio
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
+import pytest
+
+from bench.faults.injection import FaultInjection
+from bench.faults.schedule import Plan
+from settings.errors import HbError
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
@@ -45,3 +51,18 @@ def test_sigterm_ends_the_workers_too(tmp_path):
         for worker in workers:
             if worker.is_running():
                 worker.kill()
+
+
+async def test_what_fails_in_tasks_of_tasks_is_one_sentence(tmp_path):
+    injection = FaultInjection(None, Plan(records=0, kills=0, workers=0), tmp_path, print, None)
+
+    async def fail():
+        raise HbError("no diagnosis")
+
+    async def within():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+
+    with pytest.raises(HbError, match=r"^no diagnosis$"):
+        async with injection.running(1), asyncio.TaskGroup() as group:
+            group.create_task(within())

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from bench.fuzz.mutations import mutated
-from bench.fuzz.run import Target, all_targets, tried
+from bench.fuzz.run import Target, all_targets, limited_memory, tried
 
 SEED = 16
 MOST = 400
@@ -16,7 +16,7 @@ SECONDS = 1.0
 
 @pytest.fixture(scope="module")
 def every():
-    with all_targets() as found:
+    with all_targets() as found, limited_memory():
         yield found
 
 
@@ -51,3 +51,9 @@ def test_a_seed_repeats_its_inputs():
     corpus = [b'{"id": "a", "x": [0.5, 1]}', b"b" * 40]
     one, two, other = ([mutated(random.Random(s), corpus) for _ in range(9)] for s in (1, 1, 2))
     assert one == two != other
+
+
+def test_what_would_fill_the_memory_is_found():
+    with limited_memory():
+        found = tried("t", Target([], lambda data: bytes(1 << 40)), b"x")
+    assert found.what == "MemoryError"

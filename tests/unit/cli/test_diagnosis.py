@@ -2,10 +2,10 @@
 
 import msgspec
 
-from agents.clients.one_patient import Patient
+from agents.clients.one_patient import Patient, last_word
 from cli import diagnosis
 from schemas.examples import EXAMPLES
-from schemas.records import Diagnosis, Reasons, TrackRecord
+from schemas.records import Diagnosis, Label, Reasons, TrackRecord
 
 MADE = EXAMPLES[Diagnosis]
 
@@ -14,7 +14,7 @@ def test_a_referral_says_what_it_may_be_and_why():
     said = list(diagnosis.described(Patient(MADE)))
     assert said[0] == "refer; cannot be excluded: benign, malignant (best guess: malignant)"
     assert said[1] == "chance: benign 32.1%, malignant 67.9%"
-    assert said[2] == "track record: of 312 diagnosed like this before, 67% were right (59 to 74 %)"
+    assert said[2] == "track record: of 312 diagnosed like this before, 209 were right (59 to 75 %)"
     assert said[3] == "to know: several possible, learner missing, new cube"
     assert said[-2:] == ["  missing: history", "label: not known yet"]
 
@@ -44,3 +44,34 @@ def test_reasons_stand_below_their_learner_the_strongest_first():
 def test_what_this_user_may_not_read_is_named():
     said = list(diagnosis.described(Patient(MADE, denied=("t.labels", "t.reasons.a"))))
     assert said[-1] == "not shown, because this user may not read it: t.labels, t.reasons.a"
+
+
+def test_nothing_is_rounded_to_certainty_and_intervals_are_rounded_outwards():
+    sure = msgspec.structs.replace(
+        MADE,
+        chance={"benign": 0.0003, "malignant": 0.9997},
+        track_record=TrackRecord(4000, 3999, 0.9961, 0.9999),
+    )
+    said = list(diagnosis.described(Patient(sure)))
+    assert said[1] == "chance: benign below 0.1%, malignant above 99.9%"
+    assert said[2].endswith("of 4,000 diagnosed like this before, 3,999 were right (99 to 100 %)")
+
+
+def test_a_learner_has_a_weight_only_where_it_is_an_expert():
+    committee = msgspec.structs.replace(MADE, weights={"stack": 0.5, "hedge": 0.5})
+    said = [
+        line for line in diagnosis.described(Patient(committee)) if line.startswith("  imaging")
+    ]
+    assert len(said) == 1
+    assert "weight" not in said[0]
+
+
+def test_the_label_is_the_last_word():
+    def word(*said):
+        return last_word(Label("a", label, 0, amends) for label, amends in said)
+
+    assert word() is None
+    assert word(("benign", False), ("malignant", False)) == "benign", "a conflict changes nothing"
+    assert word(("benign", False), ("malignant", True), ("benign", False)) == "malignant"
+    assert word(("benign", False), (None, False)) is None
+    assert word(("benign", False), (None, False), ("malignant", False)) == "malignant"

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.plan_bounds import plan
+from learners.assessment.referral import furthest
 from learners.theory import bounds
 from learners.theory.promises import planned_local_bound
 from settings.building import local_learner
@@ -92,7 +93,8 @@ def test_on_what_hb_init_writes_it_says_what_would_have_to_change(tmp_path):
     shown = " ".join(run(tmp_path, "--set", learned, "--set", "ensemble.mode=stack").output.split())
     assert "no bound on regret: this fusion rule does not follow Hedge's weights" in shown
     assert "as hb init --bound proposes" in shown
-    assert "a rule learns" in shown
+    assert shown.count("a rule learns") == 1, "what holds for several learners is said once"
+    assert "no label has a miss target; with" in shown
     made = plan(toy(tmp_path, learned, "ensemble.mode=stack"), T=None, eps=0.1, delta=0.05)
     assert made.curves == {}
     assert made.ensemble.by_delay == {}
@@ -107,6 +109,37 @@ def test_the_planner_speaks_of_decisions_below_the_confidence(tmp_path):
     assert "decisions are ever made below this confidence" in shown
     a = plan(toy(tmp_path), T=None, eps=0.3, delta=0.05).learners[0]
     assert a.decisions == a.trials * a.rules * a.cubes
+
+
+def test_it_says_how_closely_miss_targets_are_kept(tmp_path):
+    shown = " ".join(run(tmp_path, "--set", "ensemble.miss_target=0.05").output.split())
+    assert (
+        "held at 0.05: on any stream with labels on time it is at most 0.097 points above" in shown
+    )
+    made = plan(toy(tmp_path, "ensemble.miss_target=0.05"), T=None, eps=0.1, delta=0.05)
+    (below, above), *_ = [(m.below, m.above) for m in made.miss_rates.values()]
+    assert (below, above) == furthest(0.05, 2000)
+
+
+def test_under_the_doubling_trick_each_phase_has_decisions_below_the_confidence(tmp_path):
+    whole = plan(toy(tmp_path), T=127_000, eps=0.9, delta=0.05).learners[1]
+    single = toy(tmp_path, text=TOY.replace("doubling = 1000", "horizon = 64000"))
+    last = plan(single, T=64_000, eps=0.9, delta=0.05 / 7).learners[1]
+    assert whole.trials == last.trials
+    phases = [1000 * 2**j for j in range(7)]
+    assert last.decisions < whole.decisions < sum(phases)
+
+
+def test_no_confidence_above_that_of_the_index_is_promised(tmp_path):
+    assert "allows 90.0% at most" in " ".join(run(tmp_path, "--horizon", "10").output.split())
+    a = plan(toy(tmp_path), T=10, eps=0.3, delta=0.05).learners[0]
+    assert (a.trials, a.decisions) == (None, None)
+
+
+def test_theorem_3_is_not_promised_where_learners_are_not_always_heard(tmp_path):
+    made = plan(toy(tmp_path, "ensemble.active=true"), T=None, eps=0.1, delta=0.05)
+    assert made.ensemble.regret_bound_against_best_expert is not None
+    assert made.ensemble.regret_bound_against_best_local_oracle is None
 
 
 def test_json_is_one_object_and_a_plot_is_an_image(tmp_path):

@@ -1,5 +1,7 @@
 """What people see of diagnoses, status and demo: no value is lost, no markup is taken for real."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rich.console import Console
@@ -42,17 +44,24 @@ def test_a_diagnosis_says_who_was_how_sure():
         right=Opinion("no", "r", True, 3, 0.5, 0.1, 0.9),
     )
     shown = drawn(View(PLAIN).table([made]))
-    for text in ("01234567…", "yes", "50%", "91% (80-97)", "no 50% (10-90)?"):
+    for text in ("01234…9abcdef", "yes", "50%", "91% (80-97)", "no 50% (10-90)?"):
         assert text in shown
     assert "0123456789" not in shown
     assert "0123456789abcdef" in drawn(View(PLAIN, full_ids=True).table([made]))
     assert "left: 91% (80-97)" in View(PLAIN).line(made)
 
 
+def test_generated_ids_are_shown_in_full_for_hb_diagnosis():
+    ids = [f"8877d5d6-{n}" for n in (9_998, 9_999)]
+    made = [diagnosis(each, left=Opinion("yes", "r", False, 40, 0.9)) for each in ids]
+    shown = drawn(View(PLAIN).table(made), width=80)
+    assert all(each in shown for each in ids)
+
+
 def test_learners_that_were_not_heard_or_know_nothing():
     made = diagnosis("[red]a[/red]", complete=False, left=Opinion("yes", "r", False, 0, 0.5))
     shown = drawn(View(PLAIN).table([made]))
-    for text in ("[red]a[/…", "(incomplete)", "missing", "new", "100%"):
+    for text in ("[red]a[/red]", "(incomplete)", "missing", "new", "100%"):
         assert text in shown
     assert View(PLAIN).table([]) == "no diagnoses yet"
 
@@ -98,6 +107,17 @@ def test_one_screen_tells_it_all():
         "labels",
     ):
         assert text in " ".join(shown.split())
+
+
+def test_a_late_prediction_is_not_taken_for_a_reused_id():
+    seen = overview()
+    late = replace(seen, counts={**seen.counts, "prediction_settled": 7})
+    shown = " ".join(drawn(screen(PLAIN, late)).split())
+    assert "7 predictions came when their patient's label had been learned" in shown
+    assert "second ones" not in shown
+    twice = replace(seen, counts={**seen.counts, "prediction_conflict": 3})
+    shown = " ".join(drawn(screen(PLAIN, twice)).split())
+    assert "3 predictions were second ones for their patient: are ids reused?" in shown
 
 
 def test_many_tasks_share_rows():

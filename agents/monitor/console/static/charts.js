@@ -1,7 +1,7 @@
 // Curves over the labels learned: each a figure with a sentence that describes it.
 
 import { byId, el, table, text } from "./dom.js";
-import { CURVES } from "./curves.js";
+import { CURVES, live } from "./curves.js";
 import { count, cut, time } from "./format.js";
 import { colours } from "./palette.js";
 
@@ -52,7 +52,8 @@ export class Charts {
       ...each,
       value: traces[i].y.findLast((y) => y !== null),
     }));
-    const place = layout(chart, ink, traces, shown, node.clientWidth);
+    const high = top(traces, points.map(settled));
+    const place = layout(chart, ink, traces, shown, node.clientWidth, high);
     place.shapes = marks.filter((mark) => inside(mark, place.xaxis.range)).map((mark) => line(mark, ink));
     const spots = markers(marks, place.xaxis.range, place.yaxis.range[1], ink);
     window.Plotly.react(node, [...traces, spots], place, {
@@ -147,8 +148,7 @@ function trace(each, x, y, unit = "") {
   };
 }
 
-function layout(chart, ink, traces, series, width) {
-  const high = top(traces);
+function layout(chart, ink, traces, series, width, high) {
   const axis = {
     color: ink.quiet,
     gridcolor: ink.line,
@@ -188,13 +188,14 @@ function span(traces) {
   return [first < 0.2 * last ? 0 : Math.min(first, last - 1), last];
 }
 
-/** The highest value to show: with only a few labels, rates jump. */
-function top(traces) {
-  const settled = traces.flatMap(({ x, y }) =>
-    y.filter((value, i) => value !== null && x[i] >= SETTLED),
-  );
+/** With only a few labels, rates jump; they begin anew after history. */
+const settled = (point) => (live(point) || point.n) >= SETTLED;
+
+/** The highest value to show: that of settled points, if there are any. */
+function top(traces, settled) {
+  const calm = traces.flatMap(({ y }) => y.filter((value, i) => value !== null && settled[i]));
   const all = traces.flatMap(({ y }) => y.filter((value) => value !== null));
-  return (Math.max(...(settled.length ? settled : all), 0) || 1) * 1.12;
+  return (Math.max(...(calm.length ? calm : all), 0) || 1) * 1.12;
 }
 
 /** Names at the ends of the lines, moved apart where they would overlap. */

@@ -2,6 +2,9 @@
 
 import { count, decimal, listed, percent } from "./format.js";
 
+/** The labels of a point that count in the error rates: all but those of history. */
+export const live = (point) => point.n - (point.h ?? 0);
+
 const percentOf = (value) => (value === null ? null : 100 * value);
 
 function experts(store) {
@@ -42,7 +45,8 @@ export const CURVES = [
     says(store, span) {
       const rates = span === "e" ? store.now.rates : store.now.recent;
       const best = store.now.best;
-      if (!rates.ensemble || rates.ensemble.per === null) return "No labels learned yet.";
+      if (!rates.ensemble || rates.ensemble.per === null)
+        return store.now.taught ? "Labels of history do not count here." : "No labels learned yet.";
       const theirs = best === null ? "" : `, best learner ${best} ${percent(rates[best]?.per)}`;
       return `Ensemble ${percent(rates.ensemble.per)}${theirs}, after ${count(store.now.labelled)} labels.`;
     },

@@ -141,6 +141,12 @@ function opinions(each, about) {
       ),
       el("tbody", {}, ...rows),
     ),
+    each.votes.some((vote) => vote.low !== null) &&
+      el(
+        "p",
+        { class: "quiet" },
+        "An interval is about a fixed rule in this cube, as long as patients do not change. Rules that learn have none.",
+      ),
   );
 }
 

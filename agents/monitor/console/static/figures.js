@@ -1,5 +1,6 @@
 // The figures that matter most, and the run so far in words.
 
+import { live } from "./curves.js";
 import { byId, el, list, set, text } from "./dom.js";
 import { count, decimal, interval, listed, percent, perSecond } from "./format.js";
 
@@ -68,6 +69,7 @@ function entries({ now, about }) {
       name: "Waiting for a label",
       value: count(now.labels.waiting),
       note: `${count(now.labelled)} labels learned`,
+      more: [now.taught && `and ${count(now.taught)} of history`],
     },
     {
       id: "diagnosed",
@@ -107,7 +109,7 @@ export function words(store) {
   const { now, points } = store;
   if (!now.diagnosed)
     return "No patient has been diagnosed yet. All learners start with equal weight.";
-  if (!now.labelled) {
+  if (!now.labelled && !now.taught) {
     const said = `${count(now.diagnosed)} patients have been diagnosed;`;
     return `${said} no labels have arrived yet, so nothing has been learned.`;
   }
@@ -115,6 +117,10 @@ export function words(store) {
 }
 
 function errors(now) {
+  if (!now.labelled) {
+    const said = `The ensemble has learned ${count(now.taught)} labels of history;`;
+    return `${said} no label of a patient since then has arrived yet.`;
+  }
   const ours = now.rates[ENSEMBLE].per;
   const known = `For ${count(now.labelled)} patients with a known label,`;
   const said = `${known} the ensemble's error rate is ${percent(ours)}`;
@@ -122,16 +128,17 @@ function errors(now) {
   return `${said}; that of its best learner, ${now.best}, is ${percent(now.rates[now.best].per)}.`;
 }
 
-/** How the error developed: the first hundred labels beside the last hundred. */
+/** How the error developed: the first hundred labels beside the last hundred, without history. */
 function course(points) {
   const last = points.at(-1);
-  const early = points.find((point) => point.n >= 100);
-  if (!last || !early || last.n < 2 * early.n) return "";
-  const before = points.findLast((point) => point.n <= last.n - 100);
-  const wrong = (point) => Math.round(point.e[0] * point.n); // rates are rounded, errors are whole
-  const lately = (wrong(last) - wrong(before)) / (last.n - before.n);
-  const first = `It got ${percent(early.e[0])} of the first ${count(early.n)} wrong`;
-  return `${first}, and ${percent(lately)} of the last ${count(last.n - before.n)}.`;
+  const early = points.find((point) => live(point) >= 100);
+  if (!last || !early || live(last) < 2 * live(early)) return "";
+  const before = points.findLast((point) => live(point) <= live(last) - 100);
+  const wrong = (point) => Math.round(point.e[0] * live(point)); // rates are rounded, errors whole
+  const newest = live(last) - live(before);
+  const lately = (wrong(last) - wrong(before)) / newest;
+  const first = `It got ${percent(early.e[0])} of the first ${count(live(early))} wrong`;
+  return `${first}, and ${percent(lately)} of the last ${count(newest)}.`;
 }
 
 function trust(now, points) {

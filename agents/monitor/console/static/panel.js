@@ -146,7 +146,7 @@ function rules(learner) {
   );
   return section(
     "Rules",
-    `Accuracy over all cubes. A rule that does not learn has a 95 % confidence interval that holds at all times.`,
+    `Accuracy over all cubes, with a 95 % interval for the mean chance of being right so far; it holds at all times.`,
     grid("The learner's rules", [["Rule"], ["Trials", "number"], ["Accuracy"]], rows),
   );
 }

@@ -38,7 +38,7 @@ export function learners(store) {
         percent(rates.fpr),
         own ? decimal(now.weights[name], 3) : "",
         own ? percent(now.exploration[name]) : "",
-        count(own ? now.learned[name] : now.labelled),
+        count(own ? now.learned[name] : now.labelled + now.taught),
       ];
       said.forEach((value, i) => text(row.cells[i + 1], value));
       const state = row.cells[8].firstChild;
@@ -101,13 +101,14 @@ function empty(span, said) {
 function diagnosisRow(each, order, positive) {
   return el(
     "tr",
-    { role: "row" },
+    // The button is there for keyboards and screen readers; its clicks arrive here as well.
+    { role: "row", class: "opens", onclick: () => goTo("diagnosis", each.token) },
     el(
       "th",
       { scope: "row", role: "rowheader" },
       el(
         "button",
-        { type: "button", class: "name", onclick: () => goTo("diagnosis", each.token) },
+        { type: "button", class: "name" },
         el("span", { class: "id" }, each.id),
         el("span", { class: "sr" }, "details"),
       ),

@@ -1,14 +1,18 @@
 """Every page asks who wants it, by which name, and how often."""
 
+import asyncio
 import contextlib
+import functools
 import itertools
 import ssl
+from collections import Counter
 
 import pytest
-from aiohttp import ClientError, ClientSession, encode_basic_auth, web
+from aiohttp import ClientError, ClientSession, TCPConnector, encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.monitor.page_guard import BURST, RATE, Budget, guard, has_token
+from agents.monitor import page_guard
+from agents.monitor.page_guard import BURST, RATE, TOGETHER, Budget, guard, has_token
 from settings.errors import SettingsError
 from settings.sections.worker import WorkerSettings
 from streams.broker.certificates import SecretFiles
@@ -117,6 +121,46 @@ async def test_too_many_requests_at_once():
         assert statuses == [200] * 20
         budgeted = [(await client.get("/healthz")).status for _ in range(20)]
         assert budgeted == [200] * 20, "probes have a budget of their own"
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Let no time pass for the budgets."""
+    monkeypatch.setattr(page_guard, "Budget", functools.partial(Budget, lambda: 0.0))
+
+
+async def asked(address, page, times, headers=None):
+    """Ask for a page from an address, many times at once; return the statuses."""
+    connector = TCPConnector(limit=0, local_addr=(address, 0))
+    async with ClientSession(connector=connector, headers=headers) as session:
+
+        async def ask():
+            async with session.get(page) as answer:
+                return answer.status
+
+        return Counter(await asyncio.gather(*[ask() for _ in range(times)]))
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [("/", {"Host": "rebound.example"}, 403), ("/", {}, 401), ("/no-such-page", {}, 401)],
+)
+async def test_refusals_are_budgeted_like_answers(at_once, tmp_path, path, headers, status):
+    """Whoever has no token and no name to ask for cannot keep the event loop busy either."""
+    granted = int(BURST + 2 * RATE)
+    async with served(worker(tmp_path)) as client:
+        page = client.make_url(path)
+        assert await asked("127.0.0.1", page, granted + 20, headers) == {status: granted, 429: 20}
+
+
+async def test_many_addresses_together_have_a_budget_too(at_once):
+    async with served(worker()) as client:
+        page = client.make_url("/metrics")
+        each = int(BURST / 10)
+        asking = [asked(f"127.0.0.{n}", page, each) for n in range(1, 18)]
+        statuses = sum(await asyncio.gather(*asking), Counter())
+        granted = int(TOGETHER * (BURST + 2 * RATE) / 10)
+        assert statuses == {200: granted, 429: 17 * each - granted}, "none has used up its own"
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,10 @@ def test_it_is_untaught_then_learning_then_healthy():
 def test_history_teaches_until_the_present_is_known():
     plain = seen([[2, 0], [0, 1]])
 
-    def taught(labels):
+    def taught(labels, since=3):
         past = {ENSEMBLE: {"per": 0.05, "fnr": 0.05, "fpr": 0.05}}
-        return replace(plain, board=replace(plain.board, taught=labels, history=past))
+        board = replace(plain.board, taught=labels, history=past, labelled=since)
+        return replace(plain, board=board)
 
     assert standing(SETTINGS, taught(4)).state == "untaught"
     assert standing(SETTINGS, taught(17)).sentence == (
@@ -60,6 +61,8 @@ def test_history_teaches_until_the_present_is_known():
     assert standing(SETTINGS, taught(2000)).sentence == (
         "Healthy: the error rate of 2,000 labels of history was 5.0 %; 3 labels have come since."
     )
+    for since, words in ((0, "no label has come"), (1, "1 label has come")):
+        assert words in standing(SETTINGS, taught(2000, since)).sentence
 
 
 def test_answers_from_the_first_patient_on_are_called_guesses():
@@ -161,6 +164,16 @@ def test_the_most_frequent_label_must_be_beaten_unless_misses_are_what_counts():
     assert "19.0 %, and always answering no would give 10.0 %" in found.sentence
     careful = settings(miss_target={"yes": 0.4})
     assert standing(careful, seen(poor, asked=careful)).cause is None
+
+
+def test_answers_that_are_probably_of_no_use_are_not_called_healthy():
+    """As after patients who waited while no worker ran, with an ensemble that knew nothing."""
+    flood = [[161, 297], [0, 241]]
+    found = standing(SETTINGS, seen(flood))
+    assert (found.cause, found.colour) == ("below_baseline", "amber")
+    assert "42.5 %, and always answering no would give 34.5 %, perhaps by chance" in found.sentence
+    assert standing(SETTINGS, seen([[10, 18], [0, 12]])).state == "learning"
+    assert standing(SETTINGS, seen([[300, 120], [110, 169]])).state == "healthy"
 
 
 def test_a_risen_error_rate_asks_whether_labels_are_wrong():

@@ -48,6 +48,20 @@ def test_the_prediction_is_the_chosen_rules_label():
     assert np.isnan(said.log_odds).all(), "constant rules have no log-odds"
 
 
+@pytest.mark.parametrize(("features", "numbered"), [(3, True), (40, False)])
+def test_epsilon_needs_cells_whose_points_are_near_each_other(features, numbered):
+    """Of too many features, all patients with missing values share one cell: they may be far."""
+    rules = constants()
+    ll = LocalLearner(unit_cube(features), rules, IupConfig(rules=2, cuts=2), classes=2)
+    x = np.random.default_rng(0).random((20, features))
+    x[:10, 0] = np.nan
+    for _ in range(2):
+        teach(ll, ll.decide(x, ids(20)), x, np.zeros(20, np.int64))
+    said = confidence(ll, ll.decide(x, ids(20)).choices)
+    assert np.isnan(said.epsilon[:10]).all() == (not numbered)
+    assert not np.isnan(said.epsilon[10:]).any()
+
+
 def test_log_odds_are_those_of_the_chosen_rule():
     lr = make_rule({"kind": "bayes"}, SPACE, LABELS)
     ll = learner(Constant(0, classes=2), lr, cuts=1, feedback=Feedback.FULL, exploration=0.0)

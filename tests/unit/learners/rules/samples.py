@@ -44,6 +44,7 @@ LEARNING = {
             {"kind": "bayes", "joint": True},
         ],
     },
+    "mixed committee": {"kind": "committee", "preset": "mixed"},
 }
 """Tables of rules that learn; sketches small enough to be compacted within a test."""
 

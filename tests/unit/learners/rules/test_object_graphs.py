@@ -165,6 +165,17 @@ def test_attributes_that_python_gives_a_meaning_to_are_refused():
     assert "an attribute that a model does not have" in refused(stored)
 
 
+def test_a_model_that_was_cut_or_continued_is_refused():
+    stored = write(tree.HoeffdingTreeClassifier(), VOCABULARY)
+    for cut in range(1, 20):
+        assert refused(stored[:-cut])
+    assert refused(stored + b"\0")
+
+
+def test_a_small_text_that_unpacks_to_a_large_one_is_refused():
+    assert refused(zlib.compress(b"[[]," + b"[]," * (1 << 26) + b"[]]", level=9))
+
+
 def test_a_pickle_and_noise_are_refused():
     assert refused(pickle.dumps(stats.Mean())) == "it does not read as one"
     assert refused(b"") == "it does not read as one"

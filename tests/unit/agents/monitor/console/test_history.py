@@ -36,6 +36,7 @@ def test_where_nothing_moves_there_is_no_new_point():
 def test_a_point_holds_what_the_curves_show():
     board = Scores(
         labelled=12,
+        taught=30,
         rates={"ensemble": {"per": 1 / 3}, "left": {"per": 0.5}, "right": {"per": None}},
         recent={"ensemble": {"per": 0.25}},
         exploration={"left": 0.1, "right": None},
@@ -45,7 +46,8 @@ def test_a_point_holds_what_the_curves_show():
     )
     assert point(SETTINGS, board, 7) == {
         "t": 7,
-        "n": 12,
+        "n": 42,
+        "h": 30,
         "e": [0.333333, 0.5, None],
         "r": [0.25, None, None],
         "x": [0.1, None],

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.monitor.console.learner_details import learner_details
+from learners.theory.running_mean import running_mean_interval
 from settings.model import Settings
 
 
@@ -58,6 +59,10 @@ def test_bandit_feedback_counts_what_was_chosen():
     assert shown["biggest"][0]["accuracy"] == pytest.approx(0.7)
     assert shown["biggest"][0]["best"] == "yes"
     assert [rule["trials"] for rule in shown["rules"]] == [4, 6]
+    # Where a rule is chosen changes, and so does its accuracy: the interval is of the mean so far.
+    low, high = running_mean_interval(np.array([4, 6]), np.array([1, 6]))
+    assert [rule["low"] for rule in shown["rules"]] == low.tolist()
+    assert [rule["high"] for rule in shown["rules"]] == high.tolist()
 
 
 def test_each_phase_of_the_doubling_trick_has_cubes_of_its_own():

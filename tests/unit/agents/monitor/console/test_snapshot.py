@@ -34,8 +34,13 @@ def made(name=ID, label="yes", votes=None, **weights):
 def test_no_id_is_shown_in_full(name):
     shown = shortened(name)
     assert len(shown) <= 5
-    assert shown.removesuffix("…") != name
-    assert 2 * len(shown.removesuffix("…")) <= len(name)
+    assert shown.removeprefix("…") != name
+    assert 2 * len(shown.removeprefix("…")) <= len(name)
+
+
+def test_neighbours_of_one_run_look_different():
+    ids = [f"8877d5d6-{n}" for n in range(600, 700)]
+    assert len(set(map(shortened, ids))) == len(ids)
 
 
 def test_the_share_is_the_weight_of_those_who_agree():
@@ -53,6 +58,18 @@ def test_a_diagnosis_shows_votes_and_confidence():
     left, right = shown["votes"]
     assert (left["label"], left["accuracy"], left["low"], left["high"]) == ("yes", 0.9, 0.8, 0.97)
     assert (right["exploring"], right["trials"], right["accuracy"]) == (True, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("trials", "shown"), [(4, (None, None, None, None)), (5, (5, 0.6, 0.2, 0.9))]
+)
+def test_what_few_patients_led_to_is_withheld(trials, shown):
+    assert SETTINGS.privacy.min_cube == 5
+    opinions = {"left": Opinion("yes", "always", False, trials, 0.6, 0.2, 0.9)}
+    (vote,) = diagnosis(SETTINGS, msgspec.structs.replace(made(left=1.0), learners=opinions))[
+        "votes"
+    ]
+    assert tuple(vote[key] for key in ("trials", "accuracy", "low", "high")) == shown
 
 
 def test_a_diagnosis_says_what_to_know_before_relying_on_it():
@@ -164,4 +181,4 @@ def test_reasons_are_those_of_the_newest_letters(reasons, most):
 
 @pytest.mark.parametrize("name", ["p", "p1", "abcdefghijkl"])
 def test_short_ids_are_shortened_too(name):
-    assert shortened(name) != f"{name}…"
+    assert shortened(name) != f"…{name}"
