@@ -29,10 +29,21 @@ def damage(folder: Path, seed: int, kind: str | None = None) -> str | None:
 def damage_worker(state: Path, seed: int) -> list[str]:
     """Damage about half of the task folders of a stopped worker, but at least one."""
     draw = random.Random(seed)  # noqa: S311  # a schedule, not a secret
-    folders = sorted(current.parent for current in state.glob("*/*/*/CURRENT"))
+    folders = task_folders(state)
     chosen = [folder for folder in folders if draw.random() < _SHARE] or folders[:1]
     damages = [damage(folder, draw.randrange(1 << 30)) for folder in chosen]
     return [what for what in damages if what is not None]
+
+
+def wreck_worker(state: Path) -> list[str]:
+    """Damage every task folder of a stopped worker in a way that opening it cannot miss."""
+    damages = [damage(folder, 0, "current emptied") for folder in task_folders(state)]
+    return [what for what in damages if what is not None]
+
+
+def task_folders(state: Path) -> list[Path]:
+    """Return the folders of a worker's tasks."""
+    return sorted(current.parent for current in state.glob("*/*/*/CURRENT"))
 
 
 def _flip(file: Path, draw: Draw, start: float = 0.0, end: float = 1.0) -> Path | None:

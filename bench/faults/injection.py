@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from bench.faults.disk import damage_worker
+from bench.faults.disk import damage_worker, task_folders, wreck_worker
 from bench.faults.network import Network
 from bench.faults.schedule import Event, Fault, Plan
 from settings.errors import HbError
@@ -23,6 +23,8 @@ from streams.kafka.connection import quiet_client
 _BROKER_DOWN = 4.0
 _VISIT = 6.0
 _STOP_WITHIN = 20.0
+_NOTICED_WITHIN = 300.0
+_LOOK_EVERY = 0.5
 Say = Callable[[str], object]
 Command = Callable[[int, Path], Sequence[str]]
 """Returns the command for a worker, given its number and its own folder."""
@@ -162,6 +164,28 @@ class FaultInjection:
         self._end(event.target, cleanly=bool(event.seed % 2))
         self.damages += damage_worker(self._folder / str(event.target), event.seed)
         self._start(event.target)
+
+    async def wreck(self) -> None:
+        """Stop all workers and start one alone on state of which every folder is damaged.
+
+        Whether a folder is opened again after damage depends on who gets its task next. This worker
+        gets them all, so it has to notice; the others start when it has.
+        """
+        await asyncio.to_thread(self.stop)
+        states = {number: self._folder / str(number) for number in range(self._plan.workers)}
+        alone = max(states, key=lambda number: len(task_folders(states[number])))
+        self.damages += wreck_worker(states[alone])
+        noticed = self.log.count(SET_ASIDE)
+        self._start(alone)
+        deadline = time.monotonic() + _NOTICED_WITHIN
+        while self.log.count(SET_ASIDE) == noticed:
+            self.check()
+            if time.monotonic() > deadline:
+                raise HbError(f"worker {alone} did not notice that its state was damaged")
+            await asyncio.sleep(_LOOK_EVERY)
+        for number in states.keys() - {alone}:
+            self._start(number)
+        self._say(f"all workers stopped, worker {alone} started alone on damaged state")
 
     def _restart(self, number: int) -> None:
         self._end(number, cleanly=True)

@@ -102,6 +102,8 @@ class _Run:
                 await _until(self._operator, first, _FIRST_WITHIN, self._injection)
                 fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
                 await self._injection.strike_all(events, fed)
+                if self._plan.damages:
+                    await self._injection.wreck()
             await until_learned(self._operator, self._plan.records, self._injection)
         return self._report(seed, time.monotonic() - began, await audit(self._operator))
 
