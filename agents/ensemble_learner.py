@@ -19,6 +19,7 @@ from agents.live_learners import LiveLearners, Liveness
 from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
 from agents.state_encoding import ENTRIES, pack, unpack
+from agents.state_signing import signer_of
 from agents.totals import AmendmentTotals, EnsembleTotals
 from learners.arrays.types import ABSTAINED, MISSING, Ints
 from learners.ensemble import EnsembleLearner, Outcome
@@ -121,6 +122,7 @@ def spec(settings: Settings) -> AgentSpec:
         follow=settings.topics.partitions > 1,
         leader=topics.predictions,
         meaning=ensemble_meaning(settings),
+        signer=signer_of(settings, ENSEMBLE),
     )
 
 

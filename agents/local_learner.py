@@ -23,6 +23,7 @@ from agents.reason_records import ReasonRecords
 from agents.record_checks import at_home
 from agents.sealing import instance_opener
 from agents.state_encoding import pack_state, unpack_state
+from agents.state_signing import signer_of
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import WaitingFeatures
 from learners.arrays.seeds import seeds_of
@@ -87,6 +88,7 @@ def spec(settings: Settings, name: str) -> AgentSpec:
         follow=settings.topics.partitions > 1,
         meaning=learner_meaning(settings, name),
         deadletters=topics.deadletter_of(name),
+        signer=signer_of(settings, name),
     )
 
 

@@ -106,7 +106,7 @@ class Rings(NamedTuple):
 
 def learner_rings(settings: AnySettings, learner: str) -> Rings | None:
     """Return the keys of a learner, read from where the settings say; None if it has none."""
-    keys = _read(settings.privacy.keys.get(learner, ()), f"privacy.keys.{learner}")
+    keys = read_keys(settings.privacy.keys.get(learner, ()), f"privacy.keys.{learner}")
     if not keys:
         return None
     waiting = KeyRing(f"{local(learner)}.features", keys)
@@ -115,7 +115,7 @@ def learner_rings(settings: AnySettings, learner: str) -> Rings | None:
 
 def context_ring(settings: AnySettings) -> KeyRing | None:
     """Return the keys of contexts; None if there are none."""
-    keys = _read(settings.privacy.context_keys, "privacy.context_keys")
+    keys = read_keys(settings.privacy.context_keys, "privacy.context_keys")
     return KeyRing(CONTEXTS, keys) if keys else None
 
 
@@ -131,7 +131,8 @@ def context_opener(settings: AnySettings) -> Opener | None:
     return None if ring is None else ring.open_record
 
 
-def _read(keys: Sequence[KeySettings], where: str) -> dict[str, bytes]:
+def read_keys(keys: Sequence[KeySettings], where: str) -> dict[str, bytes]:
+    """Return keys by their ids, read from where the settings say; `where` is for errors."""
     return {key.id: _key(key, f"{where}: key {key.id}") for key in keys}
 
 

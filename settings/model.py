@@ -109,6 +109,10 @@ class Settings(Section):
     @classmethod
     def _check_keys(cls, privacy: PrivacySettings, info: ValidationInfo) -> PrivacySettings:
         learners = info.data.get("learners")
+        for name in privacy.state_keys:
+            if learners is not None and name not in {*learners, "ensemble"}:
+                known = "is neither a learner of these settings nor `ensemble`"
+                raise problem(known, "state_keys", name)
         for name in privacy.keys:
             if learners is not None and name not in learners:
                 raise problem("is not a learner of these settings", "keys", name)

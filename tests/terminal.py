@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 COLUMNS, LINES = 100, 40
 PATIENCE = 240.0
@@ -42,7 +45,7 @@ class Screen:
             stdout=slave,
             stderr=slave,
             cwd=folder,
-            env={**env, "TERM": "xterm-256color"},
+            env={**env, "TERM": "xterm-256color", "PYTHONFAULTHANDLER": "1"},
             start_new_session=True,
         )
         os.close(slave)
@@ -82,9 +85,14 @@ class Screen:
         os.write(self._master, keys.encode())
 
     def end(self) -> int:
-        """Wait for the end; return the exit code."""
+        """Wait for the end; return the exit code. If there is none, show what each thread does."""
         try:
             return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGABRT)
+            self._process.wait(PATIENCE)
+            self._reader.join(5)
+            pytest.fail(f"it does not end:\n{self.text}")
         finally:
             self.close()
 

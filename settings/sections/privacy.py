@@ -48,3 +48,9 @@ class PrivacySettings(Section):
     context_keys: Keys = Field(
         default=(), description="The same for the features of contexts, on `contexts`."
     )
+    state_keys: dict[Name, Keys] = Field(
+        default_factory=dict,
+        description="By local learner, or `ensemble`: the keys that sign its state on the broker."
+        " The first one signs, all of them are known. With keys, a task refuses what was written"
+        " without one.",
+    )

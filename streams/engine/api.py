@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from streams.engine.changelogs.signing import Signer
 from streams.engine.outbox import Outbox
 from streams.engine.state.table import Table
 from streams.kafka.batch import Batch
@@ -71,6 +72,8 @@ class AgentSpec:
     was written under others is refused (see `streams.engine.changelogs.origin`)."""
     deadletters: str | None = None
     """The topic for what it cannot use; without one, that of the application."""
+    signer: Callable[[], Signer | None] = lambda: None
+    """What proves that its changelogs were written by its own workers; asked when a task opens."""
     leader: str | None = None
     """The input that the records of the others refer to; during a catch-up, the others do not
     overtake it (see `streams.engine.tasks.inbox`)."""

@@ -283,8 +283,9 @@ def test_it_can_be_used_by_keyboard_alone(page):
     expect(page.locator("#panel")).to_be_hidden()
     assert focused() == "history", "back where it was opened"
     page.locator("#span input").first.focus()
+    expect(page.locator("#span input").first).to_be_focused()
     page.keyboard.press("ArrowRight")
-    assert page.locator("#span input").nth(1).is_checked()
+    expect(page.locator("#span input").nth(1)).to_be_checked()
 
 
 def test_a_learner_from_near(page):

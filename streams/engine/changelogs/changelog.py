@@ -15,6 +15,7 @@ import orjson
 
 from streams.clock import wall
 from streams.engine.changelogs.origin import Origin, check_owner, check_topics
+from streams.engine.changelogs.signing import Signer
 from streams.engine.outbox import LARGEST, Outbox
 from streams.engine.state.store import Store
 from streams.engine.state.table import Change, StateError, Table, reading, split_key
@@ -38,8 +39,10 @@ class Changelogs:
         *,
         largest: int = LARGEST,
         origin: Origin = UNKNOWN,
+        signer: Signer | None = None,
     ) -> None:
         self._largest = largest
+        self._signer = signer
         self.origin = origin
         """The origin of everything written from now on; the restore fills in the topic ids."""
         self.partition = partition
@@ -89,15 +92,29 @@ class Changelogs:
         for name, pairs in changes.items():
             prefix = self._prefixes[name]
             keys = [prefix + key for key, _ in pairs]
-            out.emit_many(self.topic_of[name], keys, [v for _, v in pairs], [now] * len(pairs))
+            self._emit(out, self.topic_of[name], keys, [v for _, v in pairs], now)
         meta = {
             "version": VERSION,
             "layout": self.layout,
             "positions": dict(positions),
             "origin": self.origin.plain(),
         }
-        out.emit_many(self.private, [META_KEY], [orjson.dumps(meta)], [now])
+        self._emit(out, self.private, [META_KEY], [orjson.dumps(meta)], now)
         return {topic: batches for (topic, _), batches in out.batches.items()}
+
+    def _emit(
+        self,
+        out: Outbox,
+        topic: str,
+        keys: Sequence[bytes],
+        values: Sequence[bytes | None],
+        now: int,
+    ) -> None:
+        headers = None
+        if self._signer is not None:
+            signed = self._signer.headers(topic, self.partition, keys, values)
+            headers = dict(enumerate(signed))
+        out.emit_many(topic, keys, values, [now] * len(keys), headers=headers)
 
     def store_changes(
         self,
@@ -142,6 +159,8 @@ class Changelogs:
 
     def apply(self, batch: Batch) -> None:
         """Write a piece of a changelog that was read back to RocksDB."""
+        if self._signer is not None:
+            self._signer.check(batch)
         changes: dict[str, dict[bytes, bytes | None]] = {}
         positions, origin = self.store.positions, None
         with reading(f"the changelog {batch.topic}/{self.partition}"):

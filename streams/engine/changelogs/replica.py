@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from learners.arrays.tables import CellTable, Rows
 from learners.arrays.types import Ints
 from streams.engine.cancellation import shielded
+from streams.engine.changelogs.signing import Signer
 from streams.engine.config import EngineConfig
 from streams.engine.health import Cause, Symptom, broker_away
 from streams.engine.state.counts import CountsTable
@@ -37,10 +38,17 @@ _log = logging.getLogger(__name__)
 class Replica:
     """Follows the shared tables of all partitions of one agent, as far as they are committed."""
 
-    def __init__(self, config: EngineConfig, agent: str, tables: Sequence[Table]) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        agent: str,
+        tables: Sequence[Table],
+        signer: Signer | None = None,
+    ) -> None:
         self.version = 0
         """Grows with every change, so that values computed from the sums can be cached."""
         self._config = config
+        self._signer = signer
         self._topic = config.shared_changelog(agent)
         self._counts = {t.name: Sums(t) for t in tables if t.shared and isinstance(t, CountsTable)}
         self._entries: dict[str, dict[int, dict[bytes, bytes]]] = {
@@ -119,6 +127,8 @@ class Replica:
 
     def apply(self, batch: Batch) -> None:
         """Apply a piece of a changelog."""
+        if self._signer is not None:
+            self._signer.check(batch)
         latest: dict[str, dict[bytes, bytes | None]] = {}
         with reading(f"the changelog {batch.topic}/{batch.partition}"):
             for key, value in zip(batch.keys, batch.values, strict=True):

@@ -143,7 +143,7 @@ class TaskGroup:
         async with self._starting:
             replica = self._replicas.get(spec.name)
             if replica is None:
-                replica = Replica(self.config, spec.name, spec.tables())
+                replica = Replica(self.config, spec.name, spec.tables(), spec.signer())
                 (await replica.start()).add_done_callback(self._ended)
                 self._replicas[spec.name] = replica
         return replica.others(partition)

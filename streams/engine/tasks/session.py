@@ -75,6 +75,7 @@ class Session:
             config.shared_changelog(spec.name),
             largest=config.changelog_bytes,
             origin=Origin(config.app, meaning=spec.meaning),
+            signer=spec.signer(),
         )
         self._processor: Processor | None = None
         self._inbox = self._new_inbox(dict.fromkeys(spec.inputs, 0))

@@ -457,3 +457,8 @@ def test_encrypted_features_are_not_shown_by_reasons(tmp_path):
         'privacy.keys.left=[{id="k1", env="KEY"}]',
     )
     assert "privacy.keys.left: its features are encrypted" in found
+
+
+def test_state_is_signed_by_agents_that_exist(tmp_path):
+    (refusal,) = problems(tmp_path, GOOD, 'privacy.state_keys.nobody=[{id="k1", env="KEY"}]')
+    assert "privacy.state_keys.nobody: is neither a learner of these settings nor" in refusal
