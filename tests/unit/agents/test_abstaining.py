@@ -15,15 +15,17 @@ LEARNS = 'learners.a.rules={lr={kind="bayes"}}'
 @pytest.mark.parametrize("feedback", ["bandit", "full"])
 def test_before_its_first_lesson_a_learner_abstains(tmp_path, feedback):
     pipeline = Pipeline(configured(tmp_path, LEARNS, f"learners.a.feedback={feedback}"))
-    said = pipeline.patient("first", ROW)
+    diagnosis = pipeline.patient("first", ROW)
     prediction = pipeline.predictions("a")[0]
     assert (prediction.label, prediction.log_odds) == (None, None)
-    assert said.complete, "it has spoken: nobody waits for it"
-    assert said.learners["a"].label is None
-    assert said.weights["a"] == 0
+    assert diagnosis.complete, "it has spoken: nobody waits for it"
+    assert diagnosis.learners["a"].label is None
+    assert diagnosis.weights["a"] == 0
     pipeline.label("first", "ill")
-    told = Reader(Feedback).one(pipeline.published[pipeline.topics.feedback("a")][0].values[0])
-    assert told.predicted is None
+    feedback_record = Reader(Feedback).one(
+        pipeline.published[pipeline.topics.feedback("a")][0].values[0]
+    )
+    assert feedback_record.predicted is None
     after = pipeline.patient("second", ROW)
     assert after.learners["a"].label == "ill", "it has learned from what it had no opinion on"
     assert after.learners["a"].trials == 0, "and was not tried by it"
@@ -33,10 +35,10 @@ def test_before_its_first_lesson_a_learner_abstains(tmp_path, feedback):
 
 def test_without_any_opinion_the_preferred_label_is_the_guess(tmp_path):
     pipeline = Pipeline(configured(tmp_path, *JOINT, "ensemble.prefer=ill"))
-    said = pipeline.patient("first", ROW)
-    assert {opinion.label for opinion in said.learners.values()} == {None}
-    assert said.label == "ill"
-    assert sum(said.weights.values()) == 0
+    diagnosis = pipeline.patient("first", ROW)
+    assert {opinion.label for opinion in diagnosis.learners.values()} == {None}
+    assert diagnosis.label == "ill"
+    assert sum(diagnosis.weights.values()) == 0
 
 
 @pytest.mark.parametrize("changes", [(), JOINT])
@@ -45,11 +47,11 @@ def test_a_learner_that_sees_nothing_has_no_opinion_and_nobody_waits_for_it(tmp_
     for number in range(20):
         pipeline.patient(f"p{number}", {"x": number / 20, "y": 0.5, "z": number / 20})
         pipeline.label(f"p{number}", "ill" if number > 9 else "well")
-    said = pipeline.patient("blind", {"x": None, "y": "NA", "z": 0.9})
-    assert said is not None, "diagnosed at once, not after the time-out"
-    assert said.complete
-    assert (said.learners["a"].label, said.learners["a"].missing) == (None, 2)
-    assert (said.learners["b"].label, said.learners["b"].missing) == ("ill", 0)
+    diagnosis = pipeline.patient("blind", {"x": None, "y": "NA", "z": 0.9})
+    assert diagnosis is not None, "diagnosed at once, not after the time-out"
+    assert diagnosis.complete
+    assert (diagnosis.learners["a"].label, diagnosis.learners["a"].missing) == (None, 2)
+    assert (diagnosis.learners["b"].label, diagnosis.learners["b"].missing) == ("ill", 0)
     partly = pipeline.patient("partly", {"x": 0.9, "y": None, "z": 0.9})
     assert partly.learners["a"].label is not None
     assert partly.learners["a"].missing == 1

@@ -34,15 +34,15 @@ def observed():
 
 def test_counts_add_up(observed):
     registry, observer = observed
-    for read, said in ((3, 2), (1, 1)):
+    for read, spoken in ((3, 2), (1, 1)):
         notes = Notes()
         notes.count(READ, read)
-        notes.count(SAID, said)
+        notes.count(SAID, spoken)
         observer.committed(committed("local.a", notes))
-    made = Notes()
-    made.count(COMPLETE, 5)
-    made.count(INCOMPLETE, 1)
-    observer.committed(committed("ensemble", made))
+    notes = Notes()
+    notes.count(COMPLETE, 5)
+    notes.count(INCOMPLETE, 1)
+    observer.committed(committed("ensemble", notes))
     observer.committed(committed("ensemble", Notes()))
     assert samples(registry, "hb_instances_total") == {("a",): 4}
     assert samples(registry, "hb_predictions_total") == {("a",): 3}
@@ -64,20 +64,20 @@ def test_times_are_seconds(observed):
 
 def test_agents_note_what_they_do(tmp_path, monkeypatch):
     notes = []
-    made = Sent.__init__
+    original = Sent.__init__
 
     def noted(self, deadletters):
-        made(self, deadletters)
+        original(self, deadletters)
         notes.append(self.notes)
 
     monkeypatch.setattr(Sent, "__init__", noted)
     live = lived(configured(tmp_path), 20, lag=3)
     live.publish(live.topics.instances("a"), b"", b"{", at=2_000_000)
     counts, values = {}, {}
-    for each in notes:
-        for name, amount in each.counts.items():
+    for note in notes:
+        for name, amount in note.counts.items():
             counts[name] = counts.get(name, 0) + amount
-        for name, parts in each.values.items():
+        for name, parts in note.values.items():
             values.setdefault(name, []).extend(np.concatenate(parts).tolist())
     assert counts == {READ: 41, SAID: 40, COMPLETE: 20, INCOMPLETE: 0}
     # Patients come every 10 ms; a label comes with the third after, 5 ms late.

@@ -35,7 +35,7 @@ def row(k):
 
 def counted(pipeline):
     """All integers that are learned, by agent and table; rows of zeros count as absent."""
-    found = {}
+    counts = {}
     for agent in pipeline.agents.values():
         agent.processor.save()
         for name, table in agent.tables.items():
@@ -44,12 +44,12 @@ def counted(pipeline):
                 if rows.dtype.kind == "i":
                     if name.endswith("delays"):
                         rows = rows[:, :-1]  # the highest pace so far, which never falls
-                    kept = zip(cells.tolist(), rows.tolist(), strict=True)
-                    found[agent.spec.name, name] = {c: r for c, r in kept if any(r)}
+                    pairs = zip(cells.tolist(), rows.tolist(), strict=True)
+                    counts[agent.spec.name, name] = {c: r for c, r in pairs if any(r)}
         if "totals" in agent.tables and agent.spec.name != "ensemble":
             totals = agent.tables["totals"].rows(np.zeros(1, np.int64))[0]
-            found[agent.spec.name, "totals"] = totals[[LABELLED, LOST]].tolist()
-    return found
+            counts[agent.spec.name, "totals"] = totals[[LABELLED, LOST]].tolist()
+    return counts
 
 
 def windowed(pipeline):
@@ -67,13 +67,13 @@ def amendments(pipeline):
     ).counts
 
 
-def last_word(said):
+def last_word(words):
     """What counts of what was said about a patient: (label, amends), in order."""
-    known = None
-    for label, amends in said:
-        if label is None or amends or known is None:
-            known = label
-    return known
+    current = None
+    for label, amends in words:
+        if label is None or amends or current is None:
+            current = label
+    return current
 
 
 SAID = st.lists(
@@ -83,16 +83,16 @@ SAID = st.lists(
 
 @pytest.mark.parametrize("mode", MODES)
 @settings(max_examples=6, deadline=None)
-@given(said=SAID, restart=st.integers(0, 14))
-def test_counts_end_as_if_only_the_last_label_had_come(tmp_path_factory, mode, said, restart):
+@given(events=SAID, restart=st.integers(0, 14))
+def test_counts_end_as_if_only_the_last_label_had_come(tmp_path_factory, mode, events, restart):
     config = configured(tmp_path_factory.getbasetemp(), f"ensemble.mode={mode}")
     corrected, plain = met(config), met(config)
-    for k, (patient, label, amends) in enumerate(said):
+    for k, (patient, label, amends) in enumerate(events):
         if k == restart:
             corrected.restart()
         corrected.label(f"p{patient}", label, amends=amends)
     for patient in range(PATIENTS):
-        label = last_word([(each[1], each[2]) for each in said if each[0] == patient])
+        label = last_word([(event[1], event[2]) for event in events if event[0] == patient])
         if label is not None:
             plain.label(f"p{patient}", label)
     assert counted(corrected) == counted(plain)
@@ -125,25 +125,25 @@ def test_rules_that_learn_keep_their_lesson_and_it_is_counted(tmp_path):
 
 
 def test_a_correction_before_the_patient_counts_as_the_label(tmp_path):
-    one, other = met(configured(tmp_path)), met(configured(tmp_path))
-    one.label("new", "ill")
-    one.label("new", "well", amends=True)
-    other.label("new", "well")
-    for pipeline in (one, other):
+    amended, plain = met(configured(tmp_path)), met(configured(tmp_path))
+    amended.label("new", "ill")
+    amended.label("new", "well", amends=True)
+    plain.label("new", "well")
+    for pipeline in (amended, plain):
         pipeline.patient("new", row(39))
-    assert counted(one) == counted(other)
-    assert amendments(one)["unlearned"] == 0
+    assert counted(amended) == counted(plain)
+    assert amendments(amended)["unlearned"] == 0
 
 
 def test_a_label_withdrawn_before_the_patient_leaves_no_trace(tmp_path):
-    one, other = met(configured(tmp_path)), met(configured(tmp_path))
-    one.label("new", "ill")
-    one.label("new", None)
-    for pipeline in (one, other):
+    withdrawn, plain = met(configured(tmp_path)), met(configured(tmp_path))
+    withdrawn.label("new", "ill")
+    withdrawn.label("new", None)
+    for pipeline in (withdrawn, plain):
         pipeline.patient("new", row(39))
-    assert counted(one) == counted(other)
-    one.wait("2h")
-    assert not one.dead_letters
+    assert counted(withdrawn) == counted(plain)
+    withdrawn.wait("2h")
+    assert not withdrawn.dead_letters
 
 
 @pytest.mark.parametrize("label", ["well", None])
@@ -185,16 +185,16 @@ def test_what_is_kept_for_corrections_is_bounded(tmp_path, setting):
 def test_a_rebuild_is_taught_the_last_words(tmp_path):
     """`hb teach --from` takes each patient with the label that counts in the end."""
     pipeline = met(configured(tmp_path))
-    said = [("p0", "ill", False), ("p0", "well", True), ("p1", "ill", False), ("p1", None, False),
+    events = [("p0", "ill", False), ("p0", "well", True), ("p1", "ill", False), ("p1", None, False),
             ("p2", "ill", False), ("p2", None, True), ("p2", "well", False), ("p3", "well", True),
             ("p3", "ill", False), ("p4", "ill", False), ("p4", "well", False)]  # fmt: skip
-    for name, label, amends in said:
+    for name, label, amends in events:
         pipeline.label(name, label, amends=amends)
     gathered = _Gathered(pipeline.settings)
     for topic in gathered.topics:
         for batch in pipeline.published[topic]:
             gathered.take(topic, [SimpleNamespace(value=batch.values[0], timestamp=batch.base)])
-    (found,) = gathered.patients(pipeline.settings, "other").chunks()
-    taught = dict(zip(found.ids, found.labels, strict=True))
+    (patients,) = gathered.patients(pipeline.settings, "other").chunks()
+    taught = dict(zip(patients.ids, patients.labels, strict=True))
     expected = {"p0": "well", "p1": "", "p2": "well", "p3": "well", "p4": "ill", "p5": ""}
     assert {name: taught[name] for name in expected} == expected

@@ -25,9 +25,11 @@ class Site:
     def __init__(self, folder, name="b", *overrides):
         self.settings = configured(folder, *overrides)
         self.name, self.topics = name, Topics.of(self.settings)
-        made = spec(self.settings, name)
-        self.tables = {table.name: table for table in made.tables()}
-        self.agent = LocalProcessor(self.settings, name, TaskContext(made.name, 0, self.tables))
+        agent_spec = spec(self.settings, name)
+        self.tables = {table.name: table for table in agent_spec.tables()}
+        self.agent = LocalProcessor(
+            self.settings, name, TaskContext(agent_spec.name, 0, self.tables)
+        )
 
     def restarted(self):
         name = local(self.name)
@@ -40,19 +42,21 @@ class Site:
         self.agent.process(
             Batch(topic, 0, 0, n, n, list(range(n)), [1_000] * n, keys, values), sent
         )
-        dead = [dict(each[-1]) for each in sent.messages if each[0] == dead_letters]
-        told = [each[3] for each in sent.messages if each[0] == self.topics.predictions]
-        return told, dead
+        dead = [dict(message[-1]) for message in sent.messages if message[0] == dead_letters]
+        predictions = [
+            message[3] for message in sent.messages if message[0] == self.topics.predictions
+        ]
+        return predictions, dead
 
     def arrive(self, rows):
         topic = self.topics.instances(self.name)
         return self.process(topic, [encode(Instance(f"p{z}", (z,), 5)) for z in rows])
 
     def hear(self, rows):
-        told = [
+        lessons = [
             Feedback(f"p{z}", "ill" if z > 0.4 else "well", "well", 1, "0", "well", 5) for z in rows
         ]
-        return self.process(self.topics.feedback(self.name), list(map(encode, told)))
+        return self.process(self.topics.feedback(self.name), list(map(encode, lessons)))
 
 
 def failing(step):
@@ -83,26 +87,26 @@ ROWS = [round(k / 100, 2) for k in range(1, 98)]
 
 
 def test_only_the_row_that_a_rule_fails_on_is_refused(tmp_path):
-    site, other = Site(tmp_path), Site(tmp_path)
+    site, sound = Site(tmp_path), Site(tmp_path)
     rule = site.agent.learner.rules[0]
     rule._log_odds = failing(rule._log_odds)
-    told, dead = site.arrive(ROWS)
+    predictions, dead = site.arrive(ROWS)
     assert [letter["hb-reason"] for letter in dead] == [b"rule_failed"]
     assert dead[0]["hb-offset"] == b"%d" % ROWS.index(BAD)
     assert b"0.5" not in dead[0]["hb-detail"]
-    assert told == other.arrive([z for z in ROWS if z != BAD])[0]
+    assert predictions == sound.arrive([z for z in ROWS if z != BAD])[0]
 
 
 def test_only_the_row_that_cannot_be_learned_teaches_nobody(tmp_path):
-    site, other = Site(tmp_path), Site(tmp_path)
+    site, sound = Site(tmp_path), Site(tmp_path)
     rule = site.agent.learner.rules[0]
     rule._learn = failing(rule._learn)
     site.arrive(ROWS)
-    other.arrive([z for z in ROWS if z != BAD])
+    sound.arrive([z for z in ROWS if z != BAD])
     _, dead = site.hear(ROWS)
-    other.hear([z for z in ROWS if z != BAD])
+    sound.hear([z for z in ROWS if z != BAD])
     assert [letter["hb-offset"] for letter in dead] == [b"%d" % ROWS.index(BAD)]
-    ours, theirs = (each.tables["models"].get(b"lr") for each in (site, other))
+    ours, theirs = (place.tables["models"].get(b"lr") for place in (site, sound))
     assert ours == theirs
     assert site.agent.learner.iup.labelled == len(ROWS)  # counted all the same
 
@@ -124,6 +128,6 @@ def test_a_rule_that_does_not_return_is_named_and_the_next_one_runs(tmp_path, ca
         with pytest.raises(FinalError, match="rule lr of learner b does not return"):
             site.arrive(ROWS)
         rule._log_odds = sound
-        told, dead = site.arrive(ROWS)
-    assert (len(told), dead) == (len(ROWS), [])
+        predictions, dead = site.arrive(ROWS)
+    assert (len(predictions), dead) == (len(ROWS), [])
     assert "rule lr did not return within 0.3 s" in caplog.text

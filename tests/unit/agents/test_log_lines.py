@@ -14,9 +14,9 @@ LINE = LogLine(1_760_000_000.25, "warning", "local:imaging", "is slow", "streams
 
 
 def test_a_line_says_when_how_serious_and_who():
-    said = LINE.shown("text")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning local:imaging  is slow", said), (
-        said
+    line = LINE.shown("text")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning local:imaging  is slow", line), (
+        line
     )
     held = orjson.loads(LINE.shown("json"))
     assert held["at"].count(":") >= 2

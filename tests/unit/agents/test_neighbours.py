@@ -15,9 +15,9 @@ def settings(name, *overrides, bootstrap="broker:9092"):
     return load_settings(DEPLOY / "ensemble.toml", (*fixed, *overrides), environ={})
 
 
-def refusal(one, other):
+def refusal(left, right):
     with pytest.raises(InputError) as refused:
-        check_apart({"a.toml": one, "b.toml": other})
+        check_apart({"a.toml": left, "b.toml": right})
     return str(refused.value)
 
 
@@ -26,7 +26,7 @@ def test_twenty_with_names_of_their_own_live_together():
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "sentence"),
+    ("left", "right", "sentence"),
     [
         (settings("x"), settings("x"), "both call their ensemble x: give one of them another name"),
         (
@@ -47,8 +47,8 @@ def test_twenty_with_names_of_their_own_live_together():
         ),
     ],
 )
-def test_what_two_would_share_is_refused(one, other, sentence):
-    assert re.search(f"a.toml and b.toml {sentence}", refusal(one, other))
+def test_what_two_would_share_is_refused(left, right, sentence):
+    assert re.search(f"a.toml and b.toml {sentence}", refusal(left, right))
 
 
 def test_topics_of_two_brokers_are_not_shared():

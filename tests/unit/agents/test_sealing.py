@@ -66,9 +66,11 @@ def test_no_two_records_are_alike():
 
 def test_a_text_that_is_not_a_key_is_reported_but_not_shown(tmp_path):
     settings = configured(tmp_path, keys(tmp_path, "short"))
-    with pytest.raises(SettingsError, match=r"privacy.keys.b: key short.*32 random bytes") as told:
+    with pytest.raises(
+        SettingsError, match=r"privacy.keys.b: key short.*32 random bytes"
+    ) as raised:
         learner_rings(settings, "b")
-    assert base64.b64encode(b"x" * 16).decode() not in str(told.value)
+    assert base64.b64encode(b"x" * 16).decode() not in str(raised.value)
 
 
 def test_a_key_file_that_is_missing_is_named(tmp_path):
@@ -142,11 +144,11 @@ def test_keys_are_set_changed_and_dropped_while_features_wait(tmp_path):
 
 def moved(pipeline, settings):
     """Let a pipeline continue under other settings, from the state that it has."""
-    other = Pipeline(settings)
+    target = Pipeline(settings)
     for name, agent in pipeline.agents.items():
-        agent.spec = other.agents[name].spec
+        agent.spec = target.agents[name].spec
     pipeline.restart()
-    pipeline._splitter = other._splitter
+    pipeline._splitter = target._splitter
     return pipeline
 
 
@@ -160,9 +162,9 @@ def moved(pipeline, settings):
 def test_a_worker_without_the_key_of_waiting_features_says_so(tmp_path, names, message):
     pipeline = Pipeline(configured(tmp_path, LEARNING, keys(tmp_path, "old")))
     pipeline.patient("p1", {"x": 0.2, "y": 0.3, "z": VALUE})
-    others = [keys(tmp_path, *names)] if names else []
+    changes = [keys(tmp_path, *names)] if names else []
     with pytest.raises(FinalError, match=message):
-        moved(pipeline, configured(tmp_path, LEARNING, *others))
+        moved(pipeline, configured(tmp_path, LEARNING, *changes))
 
 
 def test_a_worker_with_another_key_of_the_same_id_says_so(tmp_path):
@@ -222,8 +224,8 @@ def test_contexts_have_keys_of_their_own(tmp_path):
         f'privacy.context_keys=[{{id="old", file="{tmp_path / "old"}"}}]',
     )
     pipeline = Pipeline(settings)
-    said = pipeline.patient("p1", {"x": 0.2, "y": 0.3, "z": 0.4, "dose": VALUE})
-    assert said.context == "1"
+    diagnosis = pipeline.patient("p1", {"x": 0.2, "y": 0.3, "z": 0.4, "dose": VALUE})
+    assert diagnosis.context == "1"
     (sent,) = pipeline.published[pipeline.topics.contexts]
     assert repr(VALUE).encode() not in sent.values[0]
     assert read(sent.values[0].decode().split('"')[9]).key == "old"

@@ -11,9 +11,9 @@ STATE = {"counts": np.arange(6).reshape(2, 3), "names": np.array(["a", "bc"]), "
 
 
 def test_arrays_come_back():
-    found = unpack_state(pack_state(STATE))
-    assert all(np.array_equal(found[name], array) for name, array in STATE.items())
-    assert [each.dtype for each in found.values()] == [each.dtype for each in STATE.values()]
+    state = unpack_state(pack_state(STATE))
+    assert all(np.array_equal(state[name], array) for name, array in STATE.items())
+    assert [array.dtype for array in state.values()] == [array.dtype for array in STATE.values()]
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def test_a_subject_changes_no_decision(tmp_path):
     settings = configured(tmp_path)
     named, nameless = Pipeline(settings), Pipeline(settings)
     for k in range(30):
-        one = named.patient(f"v{k}", ROW | {"x": k / 30}, subject=f"s{k % 3}")
-        other = nameless.patient(f"v{k}", ROW | {"x": k / 30})
-        assert (one.label, one.weights, one.chance) == (other.label, other.weights, other.chance)
+        visit = named.patient(f"v{k}", ROW | {"x": k / 30}, subject=f"s{k % 3}")
+        case = nameless.patient(f"v{k}", ROW | {"x": k / 30})
+        assert (visit.label, visit.weights, visit.chance) == (case.label, case.weights, case.chance)
         for pipeline in (named, nameless):
             pipeline.label(f"v{k}", "ill" if k % 2 else "well")
 
@@ -50,8 +50,8 @@ async def test_a_file_says_whose_visits_its_rows_are(tmp_path, name):
     assert source.grouped
     (piece,) = Production(settings, source, Trial())._pieces()
     split = Splitter(settings, texts=source.texts).many(piece.ids, piece.columns, 5, piece.subjects)
-    found = [json.loads(value) for value in split.values["t.instances.a"]]
-    assert [(row["id"], row.get("subject")) for row in found] == [("v1", "s5"), ("v2", None)]
+    records = [json.loads(value) for value in split.values["t.instances.a"]]
+    assert [(row["id"], row.get("subject")) for row in records] == [("v1", "s5"), ("v2", None)]
 
 
 def test_a_subject_that_cannot_be_used_is_named_as_such(tmp_path):

@@ -27,11 +27,11 @@ from tests.unit.agents.toy import SETTINGS
 def test_the_ensembles_row_has_all_of_it():
     counts = {name: i for i, name in enumerate(COUNTERS)}
     sizes = {name: 100 + i for i, name in enumerate(WAITING)} | {"over": 7}
-    made = EnsembleTotals.of(counts, sizes, np.array([5, 6, 7]))
-    assert made.row.shape == (EnsembleTotals.width(SETTINGS),)
-    assert made.counts == counts
-    assert made.waiting == {name: sizes[name] for name in WAITING}
-    assert (made.disagreements, made.predicted.tolist()) == (5, [6, 7])
+    totals = EnsembleTotals.of(counts, sizes, np.array([5, 6, 7]))
+    assert totals.row.shape == (EnsembleTotals.width(SETTINGS),)
+    assert totals.counts == counts
+    assert totals.waiting == {name: sizes[name] for name in WAITING}
+    assert (totals.disagreements, totals.predicted.tolist()) == (5, [6, 7])
 
 
 @pytest.mark.parametrize(("rows", "expected"), [([], [0, 0]), ([[1, 2], [3, 4]], [4, 6])])
@@ -50,11 +50,13 @@ def test_decisions_are_counted(table):
         1, np.arange(3), np.zeros(3, np.int64), np.array([True, False, False]),
         np.array([0, 9, 10]), np.zeros(3, np.int64),
     )  # fmt: skip
-    said = Predictions(choices, np.array([1, 1, 0]), np.zeros((3, 1), np.int64), np.zeros((3, 2)))
+    predictions = Predictions(
+        choices, np.array([1, 1, 0]), np.zeros((3, 1), np.int64), np.zeros((3, 2))
+    )
     for _ in range(2):
-        totals.decided(said)
-    found = [totals.read(column) for column in (INSTANCES, EXPLORED, THIN)]
-    assert found == [6, 2, 4]
+        totals.decided(predictions)
+    counts = [totals.read(column) for column in (INSTANCES, EXPLORED, THIN)]
+    assert counts == [6, 2, 4]
     assert [totals.read(PREDICTED), totals.read(PREDICTED + 1)] == [2, 4]
     assert len(table.drain()) == 1
 

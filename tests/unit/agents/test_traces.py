@@ -31,9 +31,9 @@ def pipeline(tmp_path):
     return Pipeline(configured(tmp_path))
 
 
-def show(pipeline, learner, *values, other=()):
+def show(pipeline, learner, *values, headers=()):
     """Publish what one learner sees of the patient, with headers."""
-    headers = [*other, *((HEADER, value) for value in values)]
+    headers = [*headers, *((HEADER, value) for value in values)]
     value = X if learner == "a" else Z
     pipeline.publish(pipeline.topics.instances(learner), b"p", value, headers=headers)
 
@@ -43,7 +43,7 @@ def headers(pipeline, topic):
 
 
 def test_it_is_carried_by_the_predictions_and_the_diagnosis(pipeline):
-    show(pipeline, "a", GIVEN, other=[("name", b"Anna")])
+    show(pipeline, "a", GIVEN, headers=[("name", b"Anna")])
     pipeline.restart()
     show(pipeline, "b", GIVEN)
     assert headers(pipeline, pipeline.topics.predictions) == [((HEADER, GIVEN),)] * 2

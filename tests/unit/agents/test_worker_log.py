@@ -14,8 +14,8 @@ def record(name, message, *values):
 def test_the_client_is_heard_once_per_kind_and_while():
     now = 100.0
     calm = Calm(30.0, lambda: now)
-    said = [calm.filter(record("aiokafka", "no node %d", n)) for n in range(3)]
-    assert said == [True, False, False]
+    verdicts = [calm.filter(record("aiokafka", "no node %d", n)) for n in range(3)]
+    assert verdicts == [True, False, False]
     assert calm.filter(record("aiokafka", "no metadata")), "another kind"
     assert calm.filter(record("aiokafka.consumer", "no node %d", 1)), "another part"
     now += 31

@@ -78,13 +78,13 @@ def test_what_joint_learners_are_told_is_recomputed(tmp_path):
     findings = examine(live.observed())
     assert findings.clean, findings.list()
     assert findings.tables["local.a model sgd"].values > 0
-    told = live.observed().logs.feedback["a"].columns["others"]
-    assert np.isfinite(told).all()
-    assert (told[5:] != 0).any()
+    log_odds = live.observed().logs.feedback["a"].columns["others"]
+    assert np.isfinite(log_odds).all()
+    assert (log_odds[5:] != 0).any()
     altered = live.observed()
     altered.logs.feedback["a"].columns["others"][7] += 0.25
-    found = {finding.what for finding in examine(altered).list()}
-    assert found == {"what feedback says of the others", "values of table local.a model sgd"}
+    texts = {finding.what for finding in examine(altered).list()}
+    assert texts == {"what feedback says of the others", "values of table local.a model sgd"}
 
 
 def test_late_opinions_are_corrected_alike_live_and_in_the_audit(tmp_path):
@@ -92,12 +92,12 @@ def test_late_opinions_are_corrected_alike_live_and_in_the_audit(tmp_path):
     live = lived(settings, N, lag=8)
     findings = examine(live.observed())
     assert findings.clean, findings.list()
-    said = live.observed().logs.feedback["a"].columns["odds"]
-    assert np.isfinite(said[20:]).all()
+    log_odds = live.observed().logs.feedback["a"].columns["odds"]
+    assert np.isfinite(log_odds[20:]).all()
     altered = live.observed()
     altered.logs.feedback["a"].columns["odds"][30] += 0.25
-    found = {finding.what for finding in examine(altered).list()}
-    assert found == {"contents of feedback", "values of table local.a model sgd"}
+    texts = {finding.what for finding in examine(altered).list()}
+    assert texts == {"contents of feedback", "values of table local.a model sgd"}
 
 
 EXPLAINED = ("learners.b.reasons=true",)
@@ -126,20 +126,20 @@ def test_reasons_are_expected_from_the_first_of_them_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "extra"),
     [
         (lambda why: {"log_odds": (why.log_odds[0] + 1e-9,)}, {"reasons of other log-odds"}),
         (lambda why: {"rest": (why.rest[0] + 1e-12,)}, set()),
         (lambda why: {"parts": {}}, set()),
     ],
 )
-def test_altered_reasons_are_found(tmp_path, change, found):
+def test_altered_reasons_are_found(tmp_path, change, extra):
     live = lived(configured(tmp_path, *EXPLAINED), N)
     batch = live.published[live.topics.reasons("b")][9]
     why = live.reasons("b")[9]
     batch.values[0] = encode(msgspec.structs.replace(why, **change(why)))
     findings = examine(live.observed())
-    assert {each.what for each in findings.list()} == {"sums of reasons", *found}
+    assert {finding.what for finding in findings.list()} == {"sums of reasons", *extra}
 
 
 def test_contexts_are_recomputed(tmp_path):
@@ -192,10 +192,10 @@ def test_every_altered_count_is_found(stream, agent):
                 observed = Observed(logs, stream.states())
                 changed = observed.states[agent].counts[name]
                 changed.bump(changed.claim(np.array([cell])), column, 1)
-                found = kinds(examine(observed))
+                counts = kinds(examine(observed))
                 # A counter of the join may be part of several sums.
-                found["differing"] = min(found["differing"], 1)
-                assert found == {"lost": 0, "double": 0, "differing": 1}, (name, column)
+                counts["differing"] = min(counts["differing"], 1)
+                assert counts == {"lost": 0, "double": 0, "differing": 1}, (name, column)
                 tried += 1
     assert tried > 5
 

@@ -70,17 +70,17 @@ def test_an_audit_finds_a_correction_that_is_lost_or_counted_twice(tmp_path):
 def test_an_audit_finds_a_label_of_the_state_that_is_not_the_last_word(tmp_path):
     live = corrected(configured(tmp_path))
     labels = live.published[live.topics.labels]
-    last = max(
+    position = max(
         k for k, b in enumerate(labels) if b'"amends"' in b.values[0] and b"p5" in b.values[0]
     )
-    findings, _ = recompute(live.observed(without=(live.topics.labels, last)))
+    findings, _ = recompute(live.observed(without=(live.topics.labels, position)))
     assert not findings.clean
 
 
 def test_a_replay_follows_corrections(tmp_path):
     live = corrected(configured(tmp_path))
-    found = replayed([live.logs()], live.settings)
-    assert found.replayed.labelled == found.live.labelled
-    for name, matrix in found.live.confusion.items():
-        np.testing.assert_array_equal(matrix, found.replayed.confusion[name])
-    assert found.live.bound is None, "the theorem does not cover labels that were corrected"
+    replay = replayed([live.logs()], live.settings)
+    assert replay.replayed.labelled == replay.live.labelled
+    for name, matrix in replay.live.confusion.items():
+        np.testing.assert_array_equal(matrix, replay.replayed.confusion[name])
+    assert replay.live.bound is None, "the theorem does not cover labels that were corrected"

@@ -29,25 +29,31 @@ def scores_of(observed):
 
 def test_what_is_learned_and_decided_is_the_same_with_and_without_the_mark(settings, taught):
     plain = lived(settings, ALL)
-    assert [said.label for said in taught.diagnoses] == [said.label for said in plain.diagnoses]
-    assert [said.chance for said in taught.diagnoses] == [said.chance for said in plain.diagnoses]
-    assert [said.history for said in taught.diagnoses] == [True] * PAST + [False] * (ALL - PAST)
+    assert [diagnosis.label for diagnosis in taught.diagnoses] == [
+        diagnosis.label for diagnosis in plain.diagnoses
+    ]
+    assert [diagnosis.chance for diagnosis in taught.diagnoses] == [
+        diagnosis.chance for diagnosis in plain.diagnoses
+    ]
+    assert [diagnosis.history for diagnosis in taught.diagnoses] == [True] * PAST + [False] * (
+        ALL - PAST
+    )
     assert taught.diagnoses[-1].learned == ALL - 1, "history is experience"
-    one, other = scores_of(taught.observed()), scores_of(plain.observed())
-    assert one.regret == other.regret
-    assert one.learned == other.learned
+    marked, unmarked = scores_of(taught.observed()), scores_of(plain.observed())
+    assert marked.regret == unmarked.regret
+    assert marked.learned == unmarked.learned
 
 
 def test_rates_of_history_stay_apart(settings, taught):
     """Added up, both are what there would be without the mark; the window holds the present."""
     plain, first = lived(settings, ALL), lived(settings, PAST)
-    both, whole = scores_of(taught.observed()), scores_of(plain.observed())
+    marked, whole = scores_of(taught.observed()), scores_of(plain.observed())
     past = scores_of(first.observed())
-    assert (both.labelled, both.taught) == (ALL - PAST, PAST)
-    assert both.history == past.rates
-    for name, counts in both.confusion.items():
+    assert (marked.labelled, marked.taught) == (ALL - PAST, PAST)
+    assert marked.history == past.rates
+    for name, counts in marked.confusion.items():
         assert (counts + past.confusion[name] == whole.confusion[name]).all()
-    assert both.recent == both.rates, "fewer than a thousand"
+    assert marked.recent == marked.rates, "fewer than a thousand"
     assert whole.history == {}
 
 
@@ -79,9 +85,9 @@ def test_a_restart_keeps_both(settings):
 
 
 def test_a_replay_scores_the_present_alone(taught):
-    found = replayed([taught.logs()], taught.settings)
-    assert found.agreement == 1.0
-    assert found.live.labelled == found.unchanged.labelled == ALL - PAST
-    assert found.live.confusion["ensemble"].tolist() == (
-        found.unchanged.confusion["ensemble"].tolist()
+    replay = replayed([taught.logs()], taught.settings)
+    assert replay.agreement == 1.0
+    assert replay.live.labelled == replay.unchanged.labelled == ALL - PAST
+    assert replay.live.confusion["ensemble"].tolist() == (
+        replay.unchanged.confusion["ensemble"].tolist()
     )

@@ -23,8 +23,8 @@ def test_nothing_is_refused_and_everything_is_recomputed(tmp_path, name):
     for k in range(PATIENTS):
         live.now = 1_000_000 + 10 * k
         row = {column: _value(values[k]) for column, values in patients.columns.items()}
-        said = live.patient(f"p{k}", row)
-        assert said is not None
+        diagnosis = live.patient(f"p{k}", row)
+        assert diagnosis is not None
         if patients.labels[k]:
             live.label(f"p{k}", patients.labels[k])
     assert live.dead_letters == []

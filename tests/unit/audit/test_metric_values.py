@@ -24,10 +24,10 @@ def observed(tmp_path_factory):
 
 
 def compared(observed, pages=()):
-    found = Findings()
+    findings = Findings()
     _, again = recompute(observed)
-    audit_metrics(observed.settings, [again], [live_tables(observed)], found, pages)
-    return found
+    audit_metrics(observed.settings, [again], [live_tables(observed)], findings, pages)
+    return findings
 
 
 def served(observed):
@@ -39,9 +39,9 @@ def served(observed):
 
 
 def test_every_figure_is_compared(observed):
-    found = compared(observed())
-    assert found.clean, found.list()
-    assert found.tables[STATE].values == len(served(observed())) > 60
+    findings = compared(observed())
+    assert findings.clean, findings.list()
+    assert findings.tables[STATE].values == len(served(observed())) > 60
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_a_figure_that_is_not_that_of_the_topics_is_found(observed, agent, table
     row = counts.rows(cell)
     row[0, column] += 10_000_000
     counts.put(cell, row)
-    found = compared(state)
-    assert found.tables[STATE].differing >= 1
-    assert any(metric in finding.where for finding in found.list())
+    findings = compared(state)
+    assert findings.tables[STATE].differing >= 1
+    assert any(metric in finding.where for finding in findings.list())
 
 
 @pytest.mark.parametrize(
@@ -83,24 +83,24 @@ def test_a_figure_that_is_not_that_of_the_topics_is_found(observed, agent, table
 )
 def test_what_a_worker_serves(observed, change, differing, note):
     state = observed()
-    said = dict(served(state))
+    metrics = dict(served(state))
     for name, value in change.items():
-        said[name, frozenset({("ensemble", state.settings.name)})] = value
-    said = {key: value for key, value in said.items() if value is not None}
-    page = Page("http://here", said, 0.0)
-    found = compared(state, [(page, page)])
-    check = found.tables["metrics at http://here"]
+        metrics[name, frozenset({("ensemble", state.settings.name)})] = value
+    metrics = {key: value for key, value in metrics.items() if value is not None}
+    page = Page("http://here", metrics, 0.0)
+    findings = compared(state, [(page, page)])
+    check = findings.tables["metrics at http://here"]
     assert (check.differing, bool(check.note)) == (differing, note)
-    assert found.clean == (not differing)
+    assert findings.clean == (not differing)
 
 
 def test_a_stream_that_moves_is_not_judged(observed):
     state = observed()
     page = Page("http://here", served(state), 0.0)
     before = Page("http://here", {}, 0.0)
-    found = compared(state, [(before, page)])
-    assert found.clean
-    assert "moved" in found.tables["metrics at http://here"].note
+    findings = compared(state, [(before, page)])
+    assert findings.clean
+    assert "moved" in findings.tables["metrics at http://here"].note
 
 
 def test_what_retention_removed_is_not_judged(observed):
@@ -108,10 +108,10 @@ def test_what_retention_removed_is_not_judged(observed):
     _, again = recompute(state)
     again.whole = False
     again.totals["a"] = np.zeros_like(again.totals["a"])
-    found = Findings()
-    audit_metrics(state.settings, [again], [live_tables(state)], found)
-    assert found.clean
-    assert "gone" in found.tables[STATE].note
+    findings = Findings()
+    audit_metrics(state.settings, [again], [live_tables(state)], findings)
+    assert findings.clean
+    assert "gone" in findings.tables[STATE].note
 
 
 @pytest.mark.parametrize("url", ["ftp://here", "http://", "file:///etc/hosts"])

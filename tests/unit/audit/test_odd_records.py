@@ -69,10 +69,10 @@ def states(live, changed=lambda _agent, records: records):
 def report(live, observed):
     """Audit as the command does, from the observed on."""
     findings, again = recompute(observed)
-    seen = _live(observed, findings)
-    if again is not None and seen is not None:
+    tables = _live(observed, findings)
+    if again is not None and tables is not None:
         with findings.reporting("metrics of the state", "all partitions"):
-            audit_metrics(live.settings, [again], [seen], findings)
+            audit_metrics(live.settings, [again], [tables], findings)
     assert all(finding.times > 0 for finding in findings.list())
     return findings
 
@@ -135,7 +135,7 @@ def test_state_that_is_odd_in_any_row_is_reported(stream):
                 return records
             at = rng.randrange(len(records))
             key, value = records[at]
-            other = rng.choice(
+            odd = rng.choice(
                 [
                     (key, odd_bytes(rng, value)),
                     (odd_bytes(rng, key), value),
@@ -146,7 +146,7 @@ def test_state_that_is_odd_in_any_row_is_reported(stream):
                     (META_KEY, odd_bytes(rng, records[-1][1])),
                 ]
             )
-            return [*records[:at], other, *records[at + 1 :]]
+            return [*records[:at], odd, *records[at + 1 :]]
 
         return changed
 
@@ -177,16 +177,16 @@ def test_what_the_state_says_of_itself_is_held_against_the_settings(stream, chan
 
 
 def test_a_topic_of_nothing_but_odd_records_leaves_the_others_audited(stream):
-    kept = dict(stream.published)
+    published = dict(stream.published)
     try:
         for topic in (stream.topics.predictions, stream.topics.feedback("a")):
-            odd = [replace(batch, values=[b"\xff\x00"]) for batch in kept[topic]]
+            odd = [replace(batch, values=[b"\xff\x00"]) for batch in published[topic]]
             stream.published[topic] = odd
         findings = report(stream, Observed(stream.logs(), states(stream)))
         assert findings.tables["local.b counts"].values
         assert report(stream, Observed(stream.logs(), states(stream))).found == findings.found
     finally:
-        stream.published.update(kept)
+        stream.published.update(published)
 
 
 def test_findings_hold_no_value(stream):

@@ -41,12 +41,12 @@ def test_an_audit_finds_a_scale_that_was_moved(settings):
 
 def test_a_restart_changes_nothing(settings):
     """A learner without rules that learn keeps its scales as well."""
-    one, other = lived(settings, 40), lived(settings, 25)
-    other.restart()
-    more = lived(settings, 40)
-    assert [d.label for d in one.diagnoses] == [d.label for d in more.diagnoses]
+    whole, restarted = lived(settings, 40), lived(settings, 25)
+    restarted.restart()
+    unbroken = lived(settings, 40)
+    assert [d.label for d in whole.diagnoses] == [d.label for d in unbroken.diagnoses]
     for name in ("a", "b"):
-        space = other.agents[f"local.{name}"].processor.learner.space
+        space = restarted.agents[f"local.{name}"].processor.learner.space
         again = lived(settings, 25).agents[f"local.{name}"].processor.learner.space
         assert [(s.mean, s.std) for s in space.online.values()] == [
             (s.mean, s.std) for s in again.online.values()
@@ -55,8 +55,8 @@ def test_a_restart_changes_nothing(settings):
 
 
 def test_a_replay_reproduces_the_live_diagnoses(settings):
-    found = replayed([with_gaps(settings, 60, lag=3).logs()], settings)
-    assert found.agreement == 1.0
+    replay = replayed([with_gaps(settings, 60, lag=3).logs()], settings)
+    assert replay.agreement == 1.0
 
 
 def test_nothing_is_promised_of_cubes_that_move(settings):

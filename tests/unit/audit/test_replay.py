@@ -29,11 +29,11 @@ def lived(settings, n=N, lag=0):
 def test_the_same_settings_give_the_same_diagnoses(configured, mode, lag):
     mode, _, joint = mode.partition(", ")
     settings = configured(f"ensemble.mode={mode}", *(inline_pipeline.JOINT if joint else ()))
-    found = replayed([lived(settings, lag=lag)], settings)
-    assert found.agreement == 1.0
-    assert found.differences.compared == found.patients == N
-    assert found.live.labelled == N
-    live, again = found.live.report(1), found.replayed.report(1)
+    replay = replayed([lived(settings, lag=lag)], settings)
+    assert replay.agreement == 1.0
+    assert replay.differences.compared == replay.patients == N
+    assert replay.live.labelled == N
+    live, again = replay.live.report(1), replay.replayed.report(1)
     assert live == again
     assert live["rates"]["ensemble"]["per"] < 0.4
 
@@ -55,7 +55,7 @@ class Unhurried(inline_pipeline.Inline):
         waiting = self.published[topic][self.taken[topic] :]
         some = waiting[: self.rng.integers(1, 6)]
         self.taken[topic] += len(some)
-        columns = [[one[0] for one in part] for part in zip(*map(_single, some), strict=True)]
+        columns = [[single[0] for single in part] for part in zip(*map(_single, some), strict=True)]
         batch = replace(some[0], **dict(zip(_COLUMNS, columns, strict=True)), next=some[-1].next)
         self._publish_all(self._readers[topic].process(batch, self.topics.deadletter))
 
@@ -106,32 +106,32 @@ def test_it_follows_the_record_whatever_was_late(configured, mode):
     recorded = unhurried(settings, 4)
     assert not recorded.diagnoses.columns["complete"].all()
     assert np.concatenate([log.columns["amends"] for log in recorded.feedback.values()]).any()
-    found = replayed([recorded], settings)
-    figures = found.report()["figures"]
+    replay = replayed([recorded], settings)
+    figures = replay.report()["figures"]
     assert figures["followed"]
     assert (figures["differing"], figures["only_live"], figures["causes"]) == (0, 0, {})
-    assert found.live.confusion["ensemble"].sum() > N / 4
-    for name, counts in found.live.confusion.items():
-        assert (counts == found.replayed.confusion[name]).all()
+    assert replay.live.confusion["ensemble"].sum() > N / 4
+    for name, counts in replay.live.confusion.items():
+        assert (counts == replay.replayed.confusion[name]).all()
 
 
 def test_without_the_record_of_what_was_learned_each_difference_has_its_cause(configured):
     settings = configured("ensemble.mode=stack", *inline_pipeline.JOINT)
     recorded = unhurried(settings, 1, n=3 * N)
     recorded.predictions.columns["learned"][:] = -1
-    found = replayed([recorded], settings)
-    figures = found.report()["figures"]
+    replay = replayed([recorded], settings)
+    figures = replay.report()["figures"]
     assert not figures["followed"]
     assert figures["differing"] == sum(figures["causes"].values()) > 0
     assert set(figures["causes"]) <= {"heard", "labels", "waiting", "corrected"}
     assert "labels" in figures["causes"]
-    assert any("other labels had been learned by then" in line for line in found.caveats)
+    assert any("other labels had been learned by then" in line for line in replay.caveats)
 
 
 def test_of_several_partitions_it_says_that_they_heard_of_each_other_later(configured):
     settings = configured()
-    found = replayed([unhurried(settings, 1), unhurried(settings, 2)], settings)
-    figures = found.report()["figures"]
+    replay = replayed([unhurried(settings, 1), unhurried(settings, 2)], settings)
+    figures = replay.report()["figures"]
     assert not figures["followed"]
     assert figures["causes"].get("partitions", 0) > 0
     assert set(figures["causes"]) <= {"heard", "partitions"}
@@ -140,10 +140,10 @@ def test_of_several_partitions_it_says_that_they_heard_of_each_other_later(confi
 def test_other_settings_give_what_they_would_have_given(configured):
     recorded = lived(configured())
     changed = configured("ensemble.mode=ah", "defaults.exploration=0.5")
-    found = replayed([recorded], changed)
+    replay = replayed([recorded], changed)
     direct = replayed([lived(changed)], changed)
-    assert found.replayed.report(1) == direct.live.report(1)
-    assert found.live.report(1) == replayed([recorded], configured()).live.report(1)
+    assert replay.replayed.report(1) == direct.live.report(1)
+    assert replay.live.report(1) == replayed([recorded], configured()).live.report(1)
 
 
 def test_features_can_be_taken_from_other_learners(configured):
@@ -159,24 +159,24 @@ def test_features_can_be_taken_from_other_learners(configured):
 
 def test_what_was_not_recorded_cannot_be_replayed(configured):
     recorded = lived(configured(), n=3)
-    other = 'learners.b.features=[{name="weight", low=0.0, high=1.0}]'
+    unrecorded = 'learners.b.features=[{name="weight", low=0.0, high=1.0}]'
     with pytest.raises(InputError, match="not recorded"):
-        replayed([recorded], configured(other))
+        replayed([recorded], configured(unrecorded))
 
 
 def test_a_shorter_time_to_live_loses_labels(configured):
     recorded = lived(configured(), lag=20)
-    found = replayed(
+    replay = replayed(
         [recorded], configured("ensemble.label_ttl=100ms", "ensemble.fusion_timeout=50ms")
     )
-    assert found.live.labelled == N
-    assert found.replayed.labelled == 0
+    assert replay.live.labelled == N
+    assert replay.replayed.labelled == 0
 
 
 def test_an_empty_record(configured):
-    found = replayed([lived(configured(), n=0)], configured()).report()
-    assert found["figures"]["agreement"] is None
-    assert found["figures"]["live"]["rates"]["ensemble"]["per"] is None
+    report = replayed([lived(configured(), n=0)], configured()).report()
+    assert report["figures"]["agreement"] is None
+    assert report["figures"]["live"]["rates"]["ensemble"]["per"] is None
 
 
 def test_a_batch_is_cut_at_an_offset():

@@ -30,7 +30,7 @@ def test_every_diagnosis_comes_out_again(tmp_path, changes):
 
 def damage(live, **changes):
     """Change the last diagnosis that is an answer."""
-    number = max(k for k, one in enumerate(live.diagnoses) if one.answer != "refer")
+    number = max(k for k, diagnosis in enumerate(live.diagnoses) if diagnosis.answer != "refer")
     batch = live.published[live.topics.diagnoses][number]
     record = json.loads(batch.values[0]) | changes
     live.published[live.topics.diagnoses][number] = replace(

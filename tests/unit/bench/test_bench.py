@@ -43,14 +43,14 @@ def test_a_report_names_the_cost():
 
 def test_the_patients_of_the_job_can_be_read_and_differ_with_the_seed(tmp_path):
     settings = write_settings(tmp_path, "localhost:9", "t")
-    one, other = (patients(settings, 50, seed, 1_000) for seed in (1, 2))
-    assert one.keys != other.keys
-    assert not LabelReader(settings.labels).read(one.labels).errors
-    for topic, values in one.instances.items():
+    job, reseeded = (patients(settings, 50, seed, 1_000) for seed in (1, 2))
+    assert job.keys != reseeded.keys
+    assert not LabelReader(settings.labels).read(job.labels).errors
+    for topic, values in job.instances.items():
         learner = settings.learners[topic.rsplit(".", 1)[1]]
         reader = RowReader([Feature(feature.name) for feature in learner.features])
         assert not reader.read(values).errors
-    assert len(set(one.labels)) == 50
+    assert len(set(job.labels)) == 50
 
 
 class Producer:
@@ -94,14 +94,14 @@ async def test_the_relay_moves_what_the_pipeline_moves(tmp_path):
 def test_the_faust_agents_decide_as_the_paper_does():
     assert choose([0, 5, 0, 5]) == (0, True)  # never tried: explored first
     assert choose([10, 10, 9, 2]) == (0, False)
-    said = {
+    predictions = {
         name: {"id": "a", "label": label, "at": 1}
         for name, label in zip(
             ("imaging", "cytology", "history"), ("benign", "benign", "malignant"), strict=True
         )
     }
-    assert diagnosis(said, [0, 0, 0, 0]).label == "benign"
-    assert diagnosis(said, [500, 200, 200, 0]).label == "malignant"
+    assert diagnosis(predictions, [0, 0, 0, 0]).label == "benign"
+    assert diagnosis(predictions, [500, 200, 200, 0]).label == "malignant"
 
 
 def test_who_takes_part():

@@ -16,8 +16,8 @@ SECONDS = 1.0
 
 @pytest.fixture(scope="module")
 def every():
-    with all_targets() as found, limited_memory():
-        yield found
+    with all_targets() as targets, limited_memory():
+        yield targets
 
 
 def test_every_decoder_takes_or_refuses_what_it_gets(every):
@@ -28,8 +28,8 @@ def test_every_decoder_takes_or_refuses_what_it_gets(every):
             assert tried(name, target, data) is None
         for _ in range(MOST):
             data = mutated(draw, target.corpus)
-            found = tried(name, target, data)
-            assert found is None, (found.target, found.what, found.where, data)
+            failure = tried(name, target, data)
+            assert failure is None, (failure.target, failure.what, failure.where, data)
             if time.monotonic() > end:
                 break
 
@@ -43,17 +43,19 @@ def test_what_is_neither_taken_nor_refused_is_found():
     target = Target([b"taken"], run, (LookupError,))
     assert tried("t", target, b"taken") is None
     assert tried("t", target, b"refused") is None
-    found = tried("t", Target([], int), b"x")
-    assert (found.target, found.what) == ("t", "ValueError")
+    failure = tried("t", Target([], int), b"x")
+    assert (failure.target, failure.what) == ("t", "ValueError")
 
 
 def test_a_seed_repeats_its_inputs():
     corpus = [b'{"id": "a", "x": [0.5, 1]}', b"b" * 40]
-    one, two, other = ([mutated(random.Random(s), corpus) for _ in range(9)] for s in (1, 1, 2))
-    assert one == two != other
+    inputs, repeated, reseeded = (
+        [mutated(random.Random(s), corpus) for _ in range(9)] for s in (1, 1, 2)
+    )
+    assert inputs == repeated != reseeded
 
 
 def test_what_would_fill_the_memory_is_found():
     with limited_memory():
-        found = tried("t", Target([], lambda data: bytes(1 << 40)), b"x")
-    assert found.what == "MemoryError"
+        failure = tried("t", Target([], lambda data: bytes(1 << 40)), b"x")
+    assert failure.what == "MemoryError"

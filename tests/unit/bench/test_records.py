@@ -27,9 +27,9 @@ def test_the_report_has_rates_and_their_ratios():
     assert report["settings"]["batch"] == 100
     assert len(report["ratios"]) == 12
     for name, ratio in report["ratios"].items():
-        what, rival = name.split(".")
-        ours = report["figures"][f"{what}.ours_records_per_s"]
-        assert ratio == pytest.approx(ours / report["figures"][f"{what}.{rival}_records_per_s"])
+        step, rival = name.split(".")
+        ours = report["figures"][f"{step}.ours_records_per_s"]
+        assert ratio == pytest.approx(ours / report["figures"][f"{step}.{rival}_records_per_s"])
 
 
 def test_the_command_prints_one_object():

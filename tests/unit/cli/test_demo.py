@@ -18,7 +18,7 @@ PLAIN = SETTINGS.model_copy(
 
 
 def diagnosis(number, label, left, right, weight=0.5):
-    said = {"left": left, "right": right}
+    opinions = {"left": left, "right": right}
     return Diagnosis(
         f"p{number}",
         label,
@@ -26,7 +26,10 @@ def diagnosis(number, label, left, right, weight=0.5):
         (),
         "wm",
         {"left": weight, "right": 1 - weight},
-        {name: Opinion(one, "rule", number % 2 == 0, 1) for name, one in said.items()},
+        {
+            name: Opinion(predicted, "rule", number % 2 == 0, 1)
+            for name, predicted in opinions.items()
+        },
         5,
     )
 
@@ -36,14 +39,14 @@ def progressed(rows):
     progress = Progress(total=len(rows))
     scores = {scope: np.zeros((2, 2), np.int64) for scope in range(3)}
     regret = np.zeros(6, np.int64)
-    for number, (truth, *said) in enumerate(rows):
+    for number, (truth, *labels) in enumerate(rows):
         progress.truth[f"p{number}"] = truth
-        made = diagnosis(number, *said)
-        progress.take(made)
+        decided = diagnosis(number, *labels)
+        progress.take(decided)
         index = ["no", "yes"].index
-        for scope, label in enumerate(said):
+        for scope, label in enumerate(labels):
             scores[scope][index(truth), index(label)] += 1
-        wrong = [label != truth for label in said[1:]]
+        wrong = [label != truth for label in labels[1:]]
         loss = sum(wrong) * UNIT // 2
         regret += [1, loss, *wrong, loss, loss]
     progress.published.patients = len(rows)
@@ -60,25 +63,30 @@ FINE = ("no", "no", "no", "no")
 
 
 def test_figures_are_in_percent():
-    found = figures(progressed([GOOD, MISSED, ALARM, FINE]))
-    assert found["patients"] == 4
-    assert (found["PER"], found["FPR"], found["FNR"]) == (50.0, 50.0, 50.0)
-    assert found["weights"] == {"left": 0.5, "right": 0.5}
-    assert found["learner_PER"] == {"left": 50.0, "right": 50.0}
-    assert found["regret"] == 0.0
+    percentages = figures(progressed([GOOD, MISSED, ALARM, FINE]))
+    assert percentages["patients"] == 4
+    assert (percentages["PER"], percentages["FPR"], percentages["FNR"]) == (50.0, 50.0, 50.0)
+    assert percentages["weights"] == {"left": 0.5, "right": 0.5}
+    assert percentages["learner_PER"] == {"left": 50.0, "right": 50.0}
+    assert percentages["regret"] == 0.0
 
 
 def test_the_story_tells_of_the_beginning_of_gaps_and_of_the_crash():
     progress = progressed([GOOD, MISSED, ALARM, FINE])
     progress.diagnoses[:] = [
-        msgspec.structs.replace(each, answer="refer" if number < 2 else "no")
-        for number, each in enumerate(progress.diagnoses)
+        msgspec.structs.replace(decided, answer="refer" if number < 2 else "no")
+        for number, decided in enumerate(progress.diagnoses)
     ]
     progress.gaps, progress.away = frozenset(["p1"]), 4.4
-    told = story(PLAIN, progress)
-    assert "It began untaught and said so: the first 2 patients were referred to a person." in told
-    assert "1 patient came without one of their values and got a diagnosis all the same." in told
-    assert any("Another took over 4 s later: no patient was lost" in each for each in told)
+    sentences = story(PLAIN, progress)
+    assert (
+        "It began untaught and said so: the first 2 patients were referred to a person."
+        in sentences
+    )
+    assert (
+        "1 patient came without one of their values and got a diagnosis all the same." in sentences
+    )
+    assert any("Another took over 4 s later: no patient was lost" in line for line in sentences)
     assert figures(progress)["referred_at_first"] == 2
     assert figures(progress)["with_missing_values"] == 1
 
@@ -87,8 +95,8 @@ def test_each_event_is_reported_once():
     progress = Progress(total=3, gaps=frozenset(["p2"]))
     for number, answer in enumerate(("refer", "refer", "no", "refer")):
         progress.truth[f"p{number}"] = "no"
-        made = diagnosis(number, "no", "no", "no")
-        progress.take(msgspec.structs.replace(made, answer=answer))
+        decided = diagnosis(number, "no", "no", "no")
+        progress.take(msgspec.structs.replace(decided, answer=answer))
     assert progress.told == [
         "it is untaught: no label is known yet, so patients are referred",
         "after 2 patients it has learned enough to answer",
@@ -114,9 +122,9 @@ def test_a_recount_agrees_with_a_true_board():
 
 def test_a_recount_finds_what_is_wrong():
     rows = [GOOD, MISSED, ALARM, FINE]
-    other = progressed([GOOD, GOOD, ALARM, FINE])
+    differing = progressed([GOOD, GOOD, ALARM, FINE])
     altered = progressed(rows)
-    altered.board = other.board
+    altered.board = differing.board
     with pytest.raises(DemoError, match="error rates of ensemble"):
         recount(PLAIN, altered)
     lost = progressed(rows)
@@ -130,23 +138,23 @@ def test_a_recount_finds_what_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "sentence"),
     [
         ([GOOD] * 4 + [MISSED], "misdiagnosed 1: the ensemble did as well"),
         ([("no", "no", "yes", "yes"), FINE], "the ensemble made 100% fewer errors"),
         ([("no", "yes", "no", "yes"), FINE], "following it would have been better this time"),
     ],
 )
-def test_the_comparison_is_reported_as_it_is(rows, said):
-    assert said in " ".join(story(PLAIN, progressed(rows)))
+def test_the_comparison_is_reported_as_it_is(rows, sentence):
+    assert sentence in " ".join(story(PLAIN, progressed(rows)))
 
 
 def test_the_story_counts_right():
-    told = " ".join(story(PLAIN, progressed([GOOD, MISSED, ALARM, FINE])))
-    assert "4 patients went to 2 learners" in told
-    assert "misdiagnosed 2 of 4 (error rate 50.0 %): it missed 1 of 2 yes ones" in told
-    assert "1 false alarms among 2 others" in told
-    assert "little to learn from" in told
+    text = " ".join(story(PLAIN, progressed([GOOD, MISSED, ALARM, FINE])))
+    assert "4 patients went to 2 learners" in text
+    assert "misdiagnosed 2 of 4 (error rate 50.0 %): it missed 1 of 2 yes ones" in text
+    assert "1 false alarms among 2 others" in text
+    assert "little to learn from" in text
 
 
 def test_exploration_is_counted_from_opinions():

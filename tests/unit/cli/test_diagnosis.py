@@ -11,28 +11,30 @@ MADE = EXAMPLES[Diagnosis]
 
 
 def test_a_referral_says_what_it_may_be_and_why():
-    said = list(diagnosis.described(Patient(MADE)))
-    assert said[0] == "refer; cannot be excluded: benign, malignant (best guess: malignant)"
-    assert said[1] == "chance: benign 32.1%, malignant 67.9%"
-    assert said[2] == "track record: of 312 diagnosed like this before, 209 were right (59 to 75 %)"
-    assert said[3] == "to know: several possible, learner missing, new cube"
-    assert said[-2:] == ["  missing: history", "label: not known yet"]
+    lines = list(diagnosis.described(Patient(MADE)))
+    assert lines[0] == "refer; cannot be excluded: benign, malignant (best guess: malignant)"
+    assert lines[1] == "chance: benign 32.1%, malignant 67.9%"
+    assert (
+        lines[2] == "track record: of 312 diagnosed like this before, 209 were right (59 to 75 %)"
+    )
+    assert lines[3] == "to know: several possible, learner missing, new cube"
+    assert lines[-2:] == ["  missing: history", "label: not known yet"]
 
 
 def test_an_answer_says_so_and_a_label_follows():
     answered = msgspec.structs.replace(
         MADE, answer="malignant", cannot_exclude=(), why=(), track_record=TrackRecord(0, 0, 0, 1)
     )
-    said = list(diagnosis.described(Patient(answered, "benign")))
-    assert said[0] == "answer: malignant"
-    assert not any("track record" in line for line in said), "none are like it yet"
-    assert said[-1] == "label: benign"
+    lines = list(diagnosis.described(Patient(answered, "benign")))
+    assert lines[0] == "answer: malignant"
+    assert not any("track record" in line for line in lines), "none are like it yet"
+    assert lines[-1] == "label: benign"
 
 
 def test_reasons_stand_below_their_learner_the_strongest_first():
-    said = list(diagnosis.described(Patient(MADE, None, {"imaging": EXAMPLES[Reasons]})))
-    at = next(k for k, line in enumerate(said) if line.startswith("  imaging: "))
-    assert said[at + 1 : at + 6] == [
+    lines = list(diagnosis.described(Patient(MADE, None, {"imaging": EXAMPLES[Reasons]})))
+    at = next(k for k, line in enumerate(lines) if line.startswith("  imaging: "))
+    assert lines[at + 1 : at + 6] == [
         "    log-odds +2.25, of which",
         "      radius +1.50",
         "      texture +0.88",
@@ -42,8 +44,8 @@ def test_reasons_stand_below_their_learner_the_strongest_first():
 
 
 def test_what_this_user_may_not_read_is_named():
-    said = list(diagnosis.described(Patient(MADE, denied=("t.labels", "t.reasons.a"))))
-    assert said[-1] == "not shown, because this user may not read it: t.labels, t.reasons.a"
+    lines = list(diagnosis.described(Patient(MADE, denied=("t.labels", "t.reasons.a"))))
+    assert lines[-1] == "not shown, because this user may not read it: t.labels, t.reasons.a"
 
 
 def test_nothing_is_rounded_to_certainty_and_intervals_are_rounded_outwards():
@@ -52,23 +54,23 @@ def test_nothing_is_rounded_to_certainty_and_intervals_are_rounded_outwards():
         chance={"benign": 0.0003, "malignant": 0.9997},
         track_record=TrackRecord(4000, 3999, 0.9961, 0.9999),
     )
-    said = list(diagnosis.described(Patient(sure)))
-    assert said[1] == "chance: benign below 0.1%, malignant above 99.9%"
-    assert said[2].endswith("of 4,000 diagnosed like this before, 3,999 were right (99 to 100 %)")
+    lines = list(diagnosis.described(Patient(sure)))
+    assert lines[1] == "chance: benign below 0.1%, malignant above 99.9%"
+    assert lines[2].endswith("of 4,000 diagnosed like this before, 3,999 were right (99 to 100 %)")
 
 
 def test_a_learner_has_a_weight_only_where_it_is_an_expert():
     committee = msgspec.structs.replace(MADE, weights={"stack": 0.5, "hedge": 0.5})
-    said = [
+    lines = [
         line for line in diagnosis.described(Patient(committee)) if line.startswith("  imaging")
     ]
-    assert len(said) == 1
-    assert "weight" not in said[0]
+    assert len(lines) == 1
+    assert "weight" not in lines[0]
 
 
 def test_the_label_is_the_last_word():
-    def word(*said):
-        return last_word(Label("a", label, 0, amends) for label, amends in said)
+    def word(*words):
+        return last_word(Label("a", label, 0, amends) for label, amends in words)
 
     assert word() is None
     assert word(("benign", False), ("malignant", False)) == "benign", "a conflict changes nothing"

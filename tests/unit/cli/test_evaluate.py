@@ -62,16 +62,16 @@ def test_labels_that_come_later_are_known_later(tmp_path):
     """No pass may peek: what is said of a patient does not depend on labels that are not due."""
     rng = np.random.default_rng(3)
     rows, truth = rng.random((60, 2)), rng.integers(0, 2, 60)
-    other = truth.copy()
-    other[30:] = 1 - other[30:]
+    flipped = truth.copy()
+    flipped[30:] = 1 - flipped[30:]
     for delay in (0, 7):
-        said = []
-        for labels in (truth, other):
+        answers = []
+        for labels in (truth, flipped):
             cases = Cases({"a": unit_cube(2)}, {"a": rows}, labels, 0)
-            said.append((majority_pass(cases, 2, delay), logistic_pass(cases, 2, delay, silent)))
-        for one, two in zip(*said, strict=True):
-            assert (one[: 31 + delay] == two[: 31 + delay]).all()
-        assert (said[0][1] != said[1][1]).any()
+            answers.append((majority_pass(cases, 2, delay), logistic_pass(cases, 2, delay, silent)))
+        for first, second in zip(*answers, strict=True):
+            assert (first[: 31 + delay] == second[: 31 + delay]).all()
+        assert (answers[0][1] != answers[1][1]).any()
 
 
 def test_useful_means_ahead_of_the_majority_beyond_chance_and_for_good():
@@ -102,7 +102,7 @@ def test_nobody_is_on_both_sides(hb, tmp_path):
     """Of people who come again only the first visit is scored; the column is not a feature."""
     rng = np.random.default_rng(4)
     people = [(k % 40, rng.random(), "ill" if k % 40 % 2 else "well") for k in range(120)]
-    lines = ["person,x,class", *(f"{who},{x:.3f},{label}" for who, x, label in people)]
+    lines = ["person,x,class", *(f"{person},{x:.3f},{label}" for person, x, label in people)]
     file = tmp_path / "visits.csv"
     file.write_text("\n".join(lines) + "\n")
     run = hb("evaluate", file, "--label", "class", "--subject", "person", "--json")

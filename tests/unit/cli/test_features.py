@@ -49,18 +49,18 @@ def test_fit_as_json(hb):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ("age,mass,dose\n1,2,3\n", "data.csv: no column 'sex'; the file has: age, mass, dose"),
         ("age,mass,dose,sex\n1,oops,3,f\n", "data.csv:2: column 'mass': not a finite number"),
         ("", "data.csv: the file is empty"),
     ],
 )
-def test_bad_data_is_one_line(hb, tmp_path, data, said):
+def test_bad_data_is_one_line(hb, tmp_path, data, message):
     (tmp_path / "data.csv").write_text(data)
     run = hb("features", "fit", "data.csv")
     assert (run.code, run.out) == (3, "")
-    assert said in run.err
+    assert message in run.err
     assert "oops" not in run.err
     assert len(run.err.splitlines()) == 1
     assert (tmp_path / "ensemble.toml").read_text() == GOOD

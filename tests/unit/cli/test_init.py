@@ -18,18 +18,18 @@ def csv(tmp_path):
     return file
 
 
-@pytest.mark.parametrize("given", [[], ["--bound"], ["--paper"]])
-def test_wdbc(hb, tmp_path, given):
-    run = hb("init", *given)
+@pytest.mark.parametrize("options", [[], ["--bound"], ["--paper"]])
+def test_wdbc(hb, tmp_path, options):
+    run = hb("init", *options)
     assert run.code == 0
     assert "wrote ensemble.toml" in run.out
     assert hb("settings", "check").code == 0
     settings = load_settings(tmp_path / "ensemble.toml")
     data = load_breast_cancer()
-    seen = [f for learner in settings.learners.values() for f in learner.features]
+    features = [f for learner in settings.learners.values() for f in learner.features]
     assert [len(learner.features) for learner in settings.learners.values()] == [10, 10, 10]
-    assert sorted(f.name for f in seen) == sorted(map(str, data.feature_names))
-    for feature in seen:
+    assert sorted(f.name for f in features) == sorted(map(str, data.feature_names))
+    for feature in features:
         column = data.data[:, list(data.feature_names).index(feature.name)]
         assert feature.mean == pytest.approx(column.mean(), rel=1e-6)
         assert feature.std == pytest.approx(column.std(), rel=1e-6)
@@ -68,7 +68,7 @@ def test_a_csv_file(hb, tmp_path, csv):
     options = ("--csv", csv, "--label", "diag", "--positive", "yes", "--learners", 2)
     assert hb("init", *options, "--out", "online.toml").code == 0
     online = load_settings(tmp_path / "online.toml")
-    scales = {f.scaling for each in online.learners.values() for f in each.features}
+    scales = {f.scaling for learner in online.learners.values() for f in learner.features}
     assert scales == {"online"}, "learned, and not taken from the file"
     run = hb("init", *options, "--scale", "zlog")
     assert run.code == 0
@@ -89,9 +89,9 @@ def test_a_csv_file(hb, tmp_path, csv):
 
 def test_json_says_what_was_found(hb, csv):
     run = hb("init", "--csv", csv, "--label", "diag", "--positive", "yes", "--json")
-    told = {key: run.json[key] for key in run.json if key not in {"data", "split"}}
+    report = {key: run.json[key] for key in run.json if key not in {"data", "split"}}
     assert run.json["data"]["rows"] == 3
-    assert told == {
+    assert report == {
         "warnings": [],
         "guessed": {},
         "file": "ensemble.toml",
@@ -104,7 +104,7 @@ def test_json_says_what_was_found(hb, csv):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["--csv", "none.csv", "--label", "x"], 3, "there is no such file"),
         (["numbers.csv"], 3, "--label must name the column of the labels"),
@@ -121,12 +121,12 @@ def test_json_says_what_was_found(hb, csv):
         (["--out", "no/such/folder.toml"], 3, "cannot write it"),
     ],
 )
-def test_what_cannot_be_done(hb, csv, tmp_path, arguments, code, said):
+def test_what_cannot_be_done(hb, csv, tmp_path, arguments, code, message):
     numbers = "".join(f"{k},{k * k}\n" for k in range(20))
     (tmp_path / "numbers.csv").write_text(f"a,b\n{numbers}")
     run = hb("init", *arguments)
     assert run.code == code
-    assert said in run.err
+    assert message in run.err
     assert "Traceback" not in run.err
 
 
@@ -169,12 +169,12 @@ def test_learners_can_be_named(hb, csv, tmp_path):
     )  # fmt: skip
     assert run.code == 0
     settings = load_settings(tmp_path / "ensemble.toml")
-    features = {n: [f.name for f in each.features] for n, each in settings.learners.items()}
+    features = {n: [f.name for f in learner.features] for n, learner in settings.learners.items()}
     assert features == {"history": ["age", "sex"], "imaging": ["mass"]}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("argument", "message"),
     [
         ("history", "expected NAME=COLUMN"),
         ("History=age", "expected NAME=COLUMN"),
@@ -182,8 +182,8 @@ def test_learners_can_be_named(hb, csv, tmp_path):
         ("history=weight", "there is no feature 'weight'; the features are age, sex, mass"),
     ],
 )
-def test_a_learner_that_cannot_be_is_explained(hb, csv, given, message):
-    run = hb("init", csv, "--label", "diag", "--positive", "yes", "--learner", given)
+def test_a_learner_that_cannot_be_is_explained(hb, csv, argument, message):
+    run = hb("init", csv, "--label", "diag", "--positive", "yes", "--learner", argument)
     assert run.code == 3
     assert message in run.err
 

@@ -15,9 +15,9 @@ from tests.toys import TOY, toy, toy_file
 
 
 def test_the_plan_holds_the_theorems_figures(tmp_path):
-    made = plan(toy(tmp_path), T=None, eps=0.1, delta=0.05)
-    a, b = made.learners
-    assert made.T == 100_000
+    planned = plan(toy(tmp_path), T=None, eps=0.1, delta=0.05)
+    a, b = planned.learners
+    assert planned.T == 100_000
     assert (a.m, a.cubes, a.rules) == (1, 1, 2)
     expected = bounds.local_regret(100_000, d=2, m=1, cubes=1, rules=2, L=0.01, alpha=1.65)
     assert a.regret_bound == pytest.approx(expected)
@@ -31,13 +31,13 @@ def test_the_plan_holds_the_theorems_figures(tmp_path):
     single = local_learner(toy(tmp_path, text=text), "b")
     assert b.regret_bound == pytest.approx(sum(planned_local_bound(single, t) for t in phases))
     assert planned_local_bound(learner, 100_000) == b.regret_bound
-    whole = made.ensemble.regret_bound_against_best_expert
+    whole = planned.ensemble.regret_bound_against_best_expert
     assert whole == pytest.approx(2 * math.sqrt(100_000 * math.log(2)))
     # Which oracle is the best is not known, so that the largest bound counts.
-    assert made.ensemble.regret_bound_against_best_local_oracle == pytest.approx(
+    assert planned.ensemble.regret_bound_against_best_local_oracle == pytest.approx(
         max(a.regret_bound, b.regret_bound) + whole
     )
-    late = list(made.ensemble.by_delay.values())
+    late = list(planned.ensemble.by_delay.values())
     assert late[0] == whole
     assert late == sorted(late)
 
@@ -62,12 +62,12 @@ def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
     ],
 )
 def test_it_says_what_the_theorems_do_not_cover(tmp_path, override, word):
-    made = plan(toy(tmp_path, override), T=None, eps=0.1, delta=0.05)
-    a = made.learners[0]
+    planned = plan(toy(tmp_path, override), T=None, eps=0.1, delta=0.05)
+    a = planned.learners[0]
     assert any(word in caveat for caveat in a.caveats)
     assert (a.regret_bound, a.useful_from, a.decisions) == (None, None, None)
-    assert made.ensemble.regret_bound_against_best_local_oracle is None
-    assert "a" not in made.curves
+    assert planned.ensemble.regret_bound_against_best_local_oracle is None
+    assert "a" not in planned.curves
     assert plan(toy(tmp_path), T=None, eps=0.1, delta=0.05).learners[0].caveats == []
 
 
@@ -95,13 +95,13 @@ def test_on_what_hb_init_writes_it_says_what_would_have_to_change(tmp_path):
     assert "as hb init --bound proposes" in shown
     assert shown.count("a rule learns") == 1, "what holds for several learners is said once"
     assert "no label has a miss target; with" in shown
-    made = plan(toy(tmp_path, learned, "ensemble.mode=stack"), T=None, eps=0.1, delta=0.05)
-    assert made.curves == {}
-    assert made.ensemble.by_delay == {}
+    planned = plan(toy(tmp_path, learned, "ensemble.mode=stack"), T=None, eps=0.1, delta=0.05)
+    assert planned.curves == {}
+    assert planned.ensemble.by_delay == {}
     # A rate near one half is the hardest to know.
-    known = made.labels_to_know_the_error
-    assert list(known.values()) == sorted(known.values())
-    assert 10_000 < known[0.5] < 100_000
+    needed = planned.labels_to_know_the_error
+    assert list(needed.values()) == sorted(needed.values())
+    assert 10_000 < needed[0.5] < 100_000
 
 
 def test_the_planner_speaks_of_decisions_below_the_confidence(tmp_path):
@@ -116,18 +116,18 @@ def test_it_says_how_closely_miss_targets_are_kept(tmp_path):
     assert (
         "held at 0.05: on any stream with labels on time it is at most 0.097 points above" in shown
     )
-    made = plan(toy(tmp_path, "ensemble.miss_target=0.05"), T=None, eps=0.1, delta=0.05)
-    (below, above), *_ = [(m.below, m.above) for m in made.miss_rates.values()]
+    planned = plan(toy(tmp_path, "ensemble.miss_target=0.05"), T=None, eps=0.1, delta=0.05)
+    (below, above), *_ = [(m.below, m.above) for m in planned.miss_rates.values()]
     assert (below, above) == furthest(0.05, 2000)
 
 
 def test_under_the_doubling_trick_each_phase_has_decisions_below_the_confidence(tmp_path):
     whole = plan(toy(tmp_path), T=127_000, eps=0.9, delta=0.05).learners[1]
     single = toy(tmp_path, text=TOY.replace("doubling = 1000", "horizon = 64000"))
-    last = plan(single, T=64_000, eps=0.9, delta=0.05 / 7).learners[1]
-    assert whole.trials == last.trials
+    longest = plan(single, T=64_000, eps=0.9, delta=0.05 / 7).learners[1]
+    assert whole.trials == longest.trials
     phases = [1000 * 2**j for j in range(7)]
-    assert last.decisions < whole.decisions < sum(phases)
+    assert longest.decisions < whole.decisions < sum(phases)
 
 
 def test_no_confidence_above_that_of_the_index_is_promised(tmp_path):
@@ -137,9 +137,9 @@ def test_no_confidence_above_that_of_the_index_is_promised(tmp_path):
 
 
 def test_theorem_3_is_not_promised_where_learners_are_not_always_heard(tmp_path):
-    made = plan(toy(tmp_path, "ensemble.active=true"), T=None, eps=0.1, delta=0.05)
-    assert made.ensemble.regret_bound_against_best_expert is not None
-    assert made.ensemble.regret_bound_against_best_local_oracle is None
+    planned = plan(toy(tmp_path, "ensemble.active=true"), T=None, eps=0.1, delta=0.05)
+    assert planned.ensemble.regret_bound_against_best_expert is not None
+    assert planned.ensemble.regret_bound_against_best_local_oracle is None
 
 
 def test_json_is_one_object_and_a_plot_is_an_image(tmp_path):

@@ -34,33 +34,33 @@ def drawn(shown, width=100):
 
 def diagnosis(name="0123456789abcdef", complete=True, **learners):
     weights = dict.fromkeys(learners, 1 / len(learners))
-    missing = tuple(each for each in PLAIN.learners if each not in learners)
+    missing = tuple(learner for learner in PLAIN.learners if learner not in learners)
     return Diagnosis(name, "yes", complete, missing, "wm", weights, learners, 1_700_000_000_000)
 
 
 def test_a_diagnosis_says_who_was_how_sure():
-    made = diagnosis(
+    decided = diagnosis(
         left=Opinion("yes", "r", False, 40, 0.914, 0.8, 0.97),
         right=Opinion("no", "r", True, 3, 0.5, 0.1, 0.9),
     )
-    shown = drawn(View(PLAIN).table([made]))
+    shown = drawn(View(PLAIN).table([decided]))
     for text in ("01234…9abcdef", "yes", "50%", "91% (80-97)", "no 50% (10-90)?"):
         assert text in shown
     assert "0123456789" not in shown
-    assert "0123456789abcdef" in drawn(View(PLAIN, full_ids=True).table([made]))
-    assert "left: 91% (80-97)" in View(PLAIN).line(made)
+    assert "0123456789abcdef" in drawn(View(PLAIN, full_ids=True).table([decided]))
+    assert "left: 91% (80-97)" in View(PLAIN).line(decided)
 
 
 def test_generated_ids_are_shown_in_full_for_hb_diagnosis():
     ids = [f"8877d5d6-{n}" for n in (9_998, 9_999)]
-    made = [diagnosis(each, left=Opinion("yes", "r", False, 40, 0.9)) for each in ids]
-    shown = drawn(View(PLAIN).table(made), width=80)
-    assert all(each in shown for each in ids)
+    decided = [diagnosis(name, left=Opinion("yes", "r", False, 40, 0.9)) for name in ids]
+    shown = drawn(View(PLAIN).table(decided), width=80)
+    assert all(name in shown for name in ids)
 
 
 def test_learners_that_were_not_heard_or_know_nothing():
-    made = diagnosis("[red]a[/red]", complete=False, left=Opinion("yes", "r", False, 0, 0.5))
-    shown = drawn(View(PLAIN).table([made]))
+    decided = diagnosis("[red]a[/red]", complete=False, left=Opinion("yes", "r", False, 0, 0.5))
+    shown = drawn(View(PLAIN).table([decided]))
     for text in ("[red]a[/red]", "(incomplete)", "missing", "new", "100%"):
         assert text in shown
     assert View(PLAIN).table([]) == "no diagnoses yet"
@@ -69,9 +69,9 @@ def test_learners_that_were_not_heard_or_know_nothing():
 def test_many_learners_share_a_column():
     learner = PLAIN.learners["left"]
     many = PLAIN.model_copy(update={"learners": {f"l{i}": learner for i in range(7)}})
-    said = {f"l{i}": Opinion("yes" if i < 5 else "no", "r", False, 1) for i in range(7)}
-    made = diagnosis(**said)
-    assert "5 of 7 agree" in drawn(View(many).table([made]))
+    opinions = {f"l{i}": Opinion("yes" if i < 5 else "no", "r", False, 1) for i in range(7)}
+    decided = diagnosis(**opinions)
+    assert "5 of 7 agree" in drawn(View(many).table([decided]))
 
 
 def overview(partitions=1, holder="here 1"):
@@ -110,12 +110,12 @@ def test_one_screen_tells_it_all():
 
 
 def test_a_late_prediction_is_not_taken_for_a_reused_id():
-    seen = overview()
-    late = replace(seen, counts={**seen.counts, "prediction_settled": 7})
+    state = overview()
+    late = replace(state, counts={**state.counts, "prediction_settled": 7})
     shown = " ".join(drawn(screen(PLAIN, late)).split())
     assert "7 predictions came when their patient's label had been learned" in shown
     assert "second ones" not in shown
-    twice = replace(seen, counts={**seen.counts, "prediction_conflict": 3})
+    twice = replace(state, counts={**state.counts, "prediction_conflict": 3})
     shown = " ".join(drawn(screen(PLAIN, twice)).split())
     assert "3 predictions were second ones for their patient: are ids reused?" in shown
 
@@ -127,28 +127,28 @@ def test_many_tasks_share_rows():
 
 
 def test_the_report_holds_every_figure():
-    found = report(PLAIN, overview(partitions=2))
-    assert found["lag"] == 30
-    assert (found["waiting"], found["parked"]) == (11, 2)
-    assert found["rates"]["ensemble"]["per"] == 0.1
-    assert found["regret_bound"] == pytest.approx(18.24, abs=0.01)
+    figures = report(PLAIN, overview(partitions=2))
+    assert figures["lag"] == 30
+    assert (figures["waiting"], figures["parked"]) == (11, 2)
+    assert figures["rates"]["ensemble"]["per"] == 0.1
+    assert figures["regret_bound"] == pytest.approx(18.24, abs=0.01)
 
 
 @pytest.fixture
 def progress():
-    made = Progress(total=50, step="patients are coming", page="http://127.0.0.1:6066")
+    state = Progress(total=50, step="patients are coming", page="http://127.0.0.1:6066")
     for i in range(40):
-        made.truth[f"p{i}"] = "no"
+        state.truth[f"p{i}"] = "no"
         wrong = Opinion("yes", "r", i < 4, 1)
         right = Opinion("no", "r", False, 1)
         label = "yes" if i < 10 else "no"
         weights = {"left": 0.75, "right": 0.25}
         learners = {"left": right, "right": wrong}
-        made.take(Diagnosis(f"p{i}", label, True, (), "wm", weights, learners, 5))
-    made.published.patients = 41
+        state.take(Diagnosis(f"p{i}", label, True, (), "wm", weights, learners, 5))
+    state.published.patients = 41
     weights = np.array([3 * UNIT // 4, UNIT // 4])
-    made.board = score(PLAIN, Sums(SCORES, {0: ROW}, weights=weights, delays=ON_TIME))
-    return made
+    state.board = score(PLAIN, Sums(SCORES, {0: ROW}, weights=weights, delays=ON_TIME))
+    return state
 
 
 def test_the_picture_of_a_demo(progress):
@@ -172,9 +172,9 @@ def test_the_lines_of_a_demo(progress, capsys):
     lines = Lines(progress)
     lines()
     lines()
-    console, said = capsys.readouterr().err.splitlines(keepends=True)  # nothing new, nothing said
+    console, line = capsys.readouterr().err.splitlines(keepends=True)  # nothing new, nothing said
     assert console == "hb: console at http://127.0.0.1:6066\n"
-    assert "error rate 10.0 %, miss rate 10.0 %, false alarms 10.0 %" in said
-    assert "weights left 0.75 right 0.25 · regret 12.0 of 18.2" in said
+    assert "error rate 10.0 %, miss rate 10.0 %, false alarms 10.0 %" in line
+    assert "weights left 0.75 right 0.25 · regret 12.0 of 18.2" in line
     lines(last=True)
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == line

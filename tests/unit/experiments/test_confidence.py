@@ -93,9 +93,9 @@ FIGURES = (
 
 def test_the_command_prints_the_figures_that_scripts_read(monkeypatch):
     monkeypatch.setenv("HB_JOBS", "1")
-    made = CliRunner().invoke(app, ["experiments", "confidence", "--quick", "--json"])
-    assert made.exit_code == 0, made.output
-    figures = json.loads(made.stdout)["figures"]
+    run = CliRunner().invoke(app, ["experiments", "confidence", "--quick", "--json"])
+    assert run.exit_code == 0, run.output
+    figures = json.loads(run.stdout)["figures"]
     assert all(np.isfinite(figures[name]) for name in FIGURES)
     assert figures["coverage_worst"] >= 0.95
     # A miss rate moves in steps of one patient, and with 80 of them the bound is far wider.

@@ -31,9 +31,9 @@ def alone(monkeypatch):
 
 def short(name):
     module, function = CATALOGUE[name].function.split(":")
-    made = getattr(import_module(module), function)
-    more = {"steps": 120} if CATALOGUE[name].steps else {"quick": True}
-    return made(2, seed=5, **more)
+    experiment = getattr(import_module(module), function)
+    options = {"steps": 120} if CATALOGUE[name].steps else {"quick": True}
+    return experiment(2, seed=5, **options)
 
 
 @pytest.mark.parametrize("name", CHEAP)
@@ -99,9 +99,9 @@ def test_results_survive_storage(tmp_path):
 
 
 def test_the_digest_covers_what_an_experiment_leads_to():
-    one, two = code_digest("experiments.paper.table1"), code_digest("experiments.theory")
-    assert one != two
-    assert code_digest("experiments.paper.table1") == one
+    table1, theory = code_digest("experiments.paper.table1"), code_digest("experiments.theory")
+    assert table1 != theory
+    assert code_digest("experiments.paper.table1") == table1
 
 
 def test_the_report_is_one_page_that_needs_nothing_else(tmp_path):
@@ -132,9 +132,9 @@ def test_images_are_the_same_each_time(tmp_path):
 
 
 def test_the_command_prints_one_json_object(alone):
-    made = runner.invoke(app, ["experiments", "past", "--quick", "--runs", "2", "--json"])
-    assert made.exit_code == 0, made.output
-    assert "WM.PER after 1000" in json.loads(made.stdout)["figures"]
+    run = runner.invoke(app, ["experiments", "past", "--quick", "--runs", "2", "--json"])
+    assert run.exit_code == 0, run.output
+    assert "WM.PER after 1000" in json.loads(run.stdout)["figures"]
 
 
 def test_all_continues_where_it_stopped(tmp_path, alone, monkeypatch):
@@ -150,9 +150,9 @@ def test_all_continues_where_it_stopped(tmp_path, alone, monkeypatch):
 
 def test_side_by_side_is_the_same_as_one_after_the_other():
     options, names = Options(2, 5, quick=True), ["past", "drift"]
-    found, ticks = {}, []
-    run_each(names, options, ticked=ticks.append, done=found.__setitem__, jobs=2)
-    assert {name: one.figures for name, one in found.items()} == {
+    results, ticks = {}, []
+    run_each(names, options, ticked=ticks.append, done=results.__setitem__, jobs=2)
+    assert {name: result.figures for name, result in results.items()} == {
         name: run_one(name, options).figures for name in names
     }
     assert set(ticks) == set(names)
@@ -172,13 +172,13 @@ def test_a_failure_beside_others_is_reported(monkeypatch):
 
 
 def test_unknown_names_are_refused(tmp_path):
-    made = runner.invoke(app, ["experiments", "all", "--only", "nonsense", "--out", str(tmp_path)])
-    assert isinstance(made.exception, InputError)
-    assert "table1" in str(made.exception)
+    run = runner.invoke(app, ["experiments", "all", "--only", "nonsense", "--out", str(tmp_path)])
+    assert isinstance(run.exception, InputError)
+    assert "table1" in str(run.exception)
 
 
 def test_the_list_names_them_all():
-    made = runner.invoke(app, ["experiments", "list", "--json"])
-    assert set(json.loads(made.stdout)["experiments"]) == set(CATALOGUE)
+    run = runner.invoke(app, ["experiments", "list", "--json"])
+    assert set(json.loads(run.stdout)["experiments"]) == set(CATALOGUE)
     assert Options(quick=True).steps < Options().steps
-    assert np.isfinite([one.seconds for one in CATALOGUE.values()]).all()
+    assert np.isfinite([entry.seconds for entry in CATALOGUE.values()]).all()

@@ -34,8 +34,8 @@ def test_negatives_and_silence_do_not_count(issued, truth):
 def test_the_threshold_is_minus_log_h():
     control = FnrControl(1, prior=1.0)
     p = 1.0 / (1.0 + np.exp(1.0))
-    said = control.decide(np.array([0, 0, -1]), supports(p + 1e-9, p - 1e-9, 1.0))
-    assert said.tolist() == [1, 0, -1]
+    labels = control.decide(np.array([0, 0, -1]), supports(p + 1e-9, p - 1e-9, 1.0))
+    assert labels.tolist() == [1, 0, -1]
 
 
 def test_beyond_the_limits_all_or_none_are_positive():
@@ -50,15 +50,15 @@ def test_each_context_cube_has_its_own_h():
     control = FnrControl(1, target=0.5, step=1.0, cubes=4)
     control.learn(np.array([0, 1]), np.array([1, 1]), np.array([2, 3]))
     assert control.log_h(np.arange(4)).tolist() == [0.0, 0.0, 0.5, -0.5]
-    said = control.decide(np.zeros(4, int), supports(0.45, 0.5, 0.45, 0.5), np.arange(4))
-    assert said.tolist() == [0, 1, 1, 0]
+    labels = control.decide(np.zeros(4, int), supports(0.45, 0.5, 0.45, 0.5), np.arange(4))
+    assert labels.tolist() == [0, 1, 1, 0]
     assert (control.caught, control.missed) == (1, 1)
 
 
 def test_of_other_labels_the_best_is_said():
     control = FnrControl(2, prior=-1.0)
-    said = control.decide(np.array([2, 2]), np.array([[0.1, 0.4, 0.5], [0.05, 0.05, 0.9]]))
-    assert said.tolist() == [1, 2]
+    labels = control.decide(np.array([2, 2]), np.array([[0.1, 0.4, 0.5], [0.05, 0.05, 0.9]]))
+    assert labels.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

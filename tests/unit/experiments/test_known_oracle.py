@@ -22,9 +22,9 @@ def test_copies_equal_one_learner_with_its_own_clock(clock, c, d):
         iup = Iup(unit_cube(d), IupConfig(rules=2, clock=clock, exploration=c))
         picked = []
         for t in range(STEPS):
-            made = iup.decide(x[t : t + 1], ties[t : t + 1].astype(np.uint64))
-            picked.append(int(made.rules[0]))
-            iup.learn(made.phase, made.cubes, made.rules, right[t : t + 1])
+            decision = iup.decide(x[t : t + 1], ties[t : t + 1].astype(np.uint64))
+            picked.append(int(decision.rules[0]))
+            iup.learn(decision.phase, decision.cubes, decision.rules, right[t : t + 1])
         chance = Known(d).accuracies(x)
         gap = chance.max(axis=1) - chance[np.arange(STEPS), picked]
         assert together.regret[r].tolist() == np.cumsum(gap).tolist()
@@ -44,7 +44,7 @@ def test_cell_means_are_those_of_many_points():
 
 
 def test_promises_hold_where_they_should():
-    found = run_iup(1, 1000, Horizon(1000), 1.0, [[1, 1, r] for r in range(5)])
-    assert found.epsilon_fails <= 1 / 1000
-    assert found.interval_misses <= 0.05
-    assert (np.diff(found.regret, axis=1) >= 0).all()
+    run = run_iup(1, 1000, Horizon(1000), 1.0, [[1, 1, r] for r in range(5)])
+    assert run.epsilon_fails <= 1 / 1000
+    assert run.interval_misses <= 0.05
+    assert (np.diff(run.regret, axis=1) >= 0).all()

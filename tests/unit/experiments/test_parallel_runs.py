@@ -72,9 +72,9 @@ def test_probes_are_what_the_next_patient_would_be_told():
         # The probed patient as the 61st, with the seed that the probe had.
         draws = np.concatenate([runs.draws, runs.test[:, k : k + 1]], axis=1)
         seeds = np.concatenate([runs.seeds, runs.seeds[:, :1] + np.uint64(k + 1)], axis=1)
-        told = np.concatenate([runs.told, runs.told[:, :1]], axis=1)
-        silent = np.zeros_like(told, bool)
-        longer = replace(runs, draws=draws, seeds=seeds, told=told, silent=silent)
+        labels = np.concatenate([runs.told, runs.told[:, :1]], axis=1)
+        silent = np.zeros_like(labels, bool)
+        longer = replace(runs, draws=draws, seeds=seeds, told=labels, silent=silent)
         for run in range(2):
             fusion = make_fusion("wm", 3, 2, prefer=1)
             alone = simulate_scalar(longer, run, LocalSettings(), 1.0, fusion)

@@ -37,19 +37,19 @@ def test_spoilt_labels_come_at_their_rates_and_leave_the_truth_alone():
     assert (spoilt.told != spoilt.truth).mean() == pytest.approx(0.1, abs=0.02)
     assert (spoilt.truth == runs.truth).all()
     # A higher rate spoils the same labels and more.
-    more = runs.with_labels(missing=0.5)
-    assert (spoilt.silent <= more.silent).all()
-    both = stacked([runs, spoilt])
-    assert both.count == 8
-    assert (both.silent[4:] == spoilt.silent).all()
+    sparser = runs.with_labels(missing=0.5)
+    assert (spoilt.silent <= sparser.silent).all()
+    together = stacked([runs, spoilt])
+    assert together.count == 8
+    assert (together.silent[4:] == spoilt.silent).all()
 
 
 def test_first_visits_are_the_first():
     runs = make_runs(1, steps=400)
-    first, seen = runs.first_visits[0], set()
+    first, patients = runs.first_visits[0], set()
     for t, patient in enumerate(runs.draws[0]):
-        assert first[t] == (patient not in seen)
-        seen.add(patient)
+        assert first[t] == (patient not in patients)
+        patients.add(patient)
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -73,10 +73,10 @@ def test_hindsight_ranks_by_each_runs_own_errors():
     right, wrong = truth.T, 1 - truth.T
     labels = np.stack([right, wrong], axis=2).astype(np.int8)
     labels[:, 1] = labels[:, 1, ::-1]
-    found = hindsight(labels, truth)
-    assert found["Best LL"].mean[0] == 0
-    assert found["Worst LL"].mean[0] == 100
-    assert found["Average LL"].mean[0] == 50
+    scores = hindsight(labels, truth)
+    assert scores["Best LL"].mean[0] == 0
+    assert scores["Worst LL"].mean[0] == 100
+    assert scores["Average LL"].mean[0] == 50
 
 
 def fixed(per, fnr):
@@ -95,12 +95,12 @@ def test_the_search_takes_the_lowest_per_below_the_limit():
 def test_the_search_refines_where_the_limit_is_crossed():
     def evaluate(values):
         # FNR falls as 6/h, PER rises with h: the optimum is h = 2.
-        return {name: [fixed(h, 6.0 / h) for h in each] for name, each in values.items()}
+        return {name: [fixed(h, 6.0 / h) for h in limits] for name, limits in values.items()}
 
     grid = np.array([0.5, 1.0, 4.0, 8.0])
-    found = tune(["a"], evaluate, grid)["a"]
-    assert 2.0 <= found.h < 2.7
-    assert set(grid) < set(found.tried)
+    tuned = tune(["a"], evaluate, grid)["a"]
+    assert 2.0 <= tuned.h < 2.7
+    assert set(grid) < set(tuned.tried)
     assert tune(["a"], evaluate, FINE, refine=0)["a"].h in FINE
 
 
@@ -111,19 +111,21 @@ def test_offline_scores_are_weighed_by_draws():
     everybody_ill = weighed(runs, np.ones(counts.shape, bool))
     assert everybody_ill.mean[2] == 0
     assert everybody_ill.mean[1] == 100
-    said = np.random.default_rng(0).random(counts.shape) < 0.5
+    labels = np.random.default_rng(0).random(counts.shape) < 0.5
     by_patient = np.zeros((3, 569), bool)
-    np.put_along_axis(by_patient, runs.test, said, axis=1)
+    np.put_along_axis(by_patient, runs.test, labels, axis=1)
     drawn = np.take_along_axis(by_patient, runs.draws, axis=1)
-    assert np.allclose(weighed(runs, said).per_run, rates(drawn.T.astype(int), runs.truth).per_run)
+    assert np.allclose(
+        weighed(runs, labels).per_run, rates(drawn.T.astype(int), runs.truth).per_run
+    )
 
 
 def test_logistic_regression_beats_guessing_at_the_limit():
     runs = make_runs(3, steps=2000)
-    found = tuned_boundary(runs, centralised(runs, "lr"))
-    assert found.reached
-    assert found.rates.mean[2] <= 3
-    assert found.rates.mean[0] < 8
+    tuned = tuned_boundary(runs, centralised(runs, "lr"))
+    assert tuned.reached
+    assert tuned.rates.mean[2] <= 3
+    assert tuned.rates.mean[0] < 8
 
 
 def test_comparison_is_in_standard_errors():

@@ -17,31 +17,31 @@ def rated(per, fnr):
 
 
 def test_h_is_chosen_just_below_the_limit_not_for_the_lowest_error():
-    found = {0.5: rated(2.0, 4.0), 1.0: rated(3.0, 2.9), 2.0: rated(2.5, 1.0)}
-    assert just_below(found).h == 1.0
-    assert choose(found).h == 2.0
+    tried = {0.5: rated(2.0, 4.0), 1.0: rated(3.0, 2.9), 2.0: rated(2.5, 1.0)}
+    assert just_below(tried).h == 1.0
+    assert choose(tried).h == 2.0
     assert not just_below({1.0: rated(2.0, 4.0)}).reached
 
 
 def test_a_figure_is_left_out_only_where_the_limit_is_not_reached():
-    found = measured((FULL, 2, 5, 400))
-    assert {"WM.PER", "Average LL.PER", "Exploring.share"} <= set(found) & set(printed())
-    assert all(0.0 <= value <= 100.0 for value in found.values())
-    assert all(value <= 3.0 for key, value in found.items() if key.endswith(".FNR"))
+    figures = measured((FULL, 2, 5, 400))
+    assert {"WM.PER", "Average LL.PER", "Exploring.share"} <= set(figures) & set(printed())
+    assert all(0.0 <= value <= 100.0 for value in figures.values())
+    assert all(value <= 3.0 for key, value in figures.items() if key.endswith(".FNR"))
 
 
 def test_under_full_feedback_a_rule_is_untried_on_the_first_visit_to_its_cube():
     runs = make_runs(2, steps=300, split=False)
-    found = exploring(runs, FULL.settings)
+    figures = exploring(runs, FULL.settings)
     above = runs.data.rows > runs.data.rows.mean(axis=0)
     cubes = [
         len(np.unique(above[runs.draws[r]][:, columns[r]], axis=0))
         for columns in runs.columns(3)
         for r in range(2)
     ]
-    assert found["Exploring.share"] == pytest.approx(100.0 * sum(cubes) / (2 * 3 * 300))
+    assert figures["Exploring.share"] == pytest.approx(100.0 * sum(cubes) / (2 * 3 * 300))
     # With equal counts the chosen rule always has the highest mean.
-    assert found["Exploring as defined.share"] == 0.0
+    assert figures["Exploring as defined.share"] == 0.0
 
 
 def test_under_bandit_feedback_each_rule_is_tried_once_in_every_cube():

@@ -40,22 +40,28 @@ def test_a_run_streamed_through_the_agents_gives_the_simulated_predictions(
     file = tmp_path / "ensemble.toml"
     file.write_text(settings_text(runs, 1, settings, H, mode))
     live = Inline(load_settings(file))
-    told = {label.id: label for label in labels(runs, SEED, 1)}
-    assert len(told) < STEPS
+    known_labels = {label.id: label for label in labels(runs, SEED, 1)}
+    assert len(known_labels) < STEPS
     for t, sent in enumerate(instances(runs, SEED, 1)):
         time = 1_000_000 + 10 * t
         for name, record in sent.items():
             live.publish(live.topics.instances(name), b"", encode(record), at=time)
-        label = told.get(sent[learner_name(0)].id)
+        label = known_labels.get(sent[learner_name(0)].id)
         if label is not None:
             live.publish(live.topics.labels, b"", encode(label), at=time + 5)
     names = list(runs.data.labels)
-    said = records(live, live.topics.predictions, Prediction)
+    predictions = records(live, live.topics.predictions, Prediction)
     for i in range(3):
-        mine = [names.index(one.label) for one in said if one.learner == learner_name(i)]
+        mine = [
+            names.index(prediction.label)
+            for prediction in predictions
+            if prediction.learner == learner_name(i)
+        ]
         assert mine == votes.labels[:, 0, 1, i].tolist()
     diagnoses = records(live, live.topics.diagnoses, Diagnosis)
-    assert [names.index(one.label) for one in diagnoses] == fused.labels[:, 0, 1].tolist()
+    assert [names.index(diagnosis.label) for diagnosis in diagnoses] == fused.labels[
+        :, 0, 1
+    ].tolist()
 
 
 @pytest.mark.parametrize("target", ["0.2", "{ ill = 0.2 }"])
@@ -63,13 +69,17 @@ def test_miss_targets_run_in_the_agents_and_are_audited(tmp_path, target):
     live = lived(configured(tmp_path, f"ensemble.miss_target={target}"), 120)
     findings, _ = recompute(live.observed())
     assert findings.clean, findings.list()
-    known = counts_of(live.agents["ensemble"].tables["assessment"].rows(np.arange(2)))
-    said = {one.id: one for one in records(live, live.topics.diagnoses, Diagnosis)}
-    truth = {one.id: one.label for one in records(live, live.topics.labels, Label)}
-    ill = [said[key] for key, label in truth.items() if label == "ill"]
-    missed = [one for one in ill if "ill" not in (*one.cannot_exclude, one.answer)]
-    assert (known.cases[1], known.missed[1]) == (len(ill), len(missed))
-    assert known.missed[1] > 0
-    referred = sum(one.answer == "refer" for one in said.values())
-    assert known.referred.sum() == referred
-    assert known.answered.sum() == len(said) - referred > 0
+    counts = counts_of(live.agents["ensemble"].tables["assessment"].rows(np.arange(2)))
+    diagnoses = {
+        diagnosis.id: diagnosis for diagnosis in records(live, live.topics.diagnoses, Diagnosis)
+    }
+    truth = {label.id: label.label for label in records(live, live.topics.labels, Label)}
+    ill = [diagnoses[key] for key, label in truth.items() if label == "ill"]
+    missed = [
+        diagnosis for diagnosis in ill if "ill" not in (*diagnosis.cannot_exclude, diagnosis.answer)
+    ]
+    assert (counts.cases[1], counts.missed[1]) == (len(ill), len(missed))
+    assert counts.missed[1] > 0
+    referred = sum(diagnosis.answer == "refer" for diagnosis in diagnoses.values())
+    assert counts.referred.sum() == referred
+    assert counts.answered.sum() == len(diagnoses) - referred > 0

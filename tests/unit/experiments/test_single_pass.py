@@ -58,15 +58,15 @@ def test_each_patient_is_predicted_before_its_label():
 
 def test_a_label_changes_only_what_is_said_after_it():
     order = make_order("wdbc", 1, 0)
-    told = order.told.copy()
-    told[50] = 1 - told[50]
+    labels = order.told.copy()
+    labels[50] = 1 - labels[50]
     columns = order.columns[0]
-    said = [
-        _pass(LOGISTIC.learner(order, columns), one, columns).log_odds
-        for one in (order, replace(order, told=told))
+    log_odds = [
+        _pass(LOGISTIC.learner(order, columns), sequence, columns).log_odds
+        for sequence in (order, replace(order, told=labels))
     ]
-    np.testing.assert_array_equal(said[0][:51], said[1][:51])
-    assert (said[0][51:] != said[1][51:]).any()
+    np.testing.assert_array_equal(log_odds[0][:51], log_odds[1][:51])
+    assert (log_odds[0][51:] != log_odds[1][51:]).any()
 
 
 def test_passes_in_one_batch_equal_passes_alone():
@@ -76,21 +76,21 @@ def test_passes_in_one_batch_equal_passes_alone():
     for name in ("kdi, stack", "kdi, odds", "kdi, WM"):
         maker = OURS[name].maker(3, 2, 1)
         together = fuse(maker, heard, orders)
-        for r, (one, order) in enumerate(zip(heard, orders, strict=True)):
+        for r, (opinions, order) in enumerate(zip(heard, orders, strict=True)):
             fusion = maker(1)
             for t in range(569):
                 at = slice(t, t + 1)
                 ballot = Ballot.of(
-                    one.labels[at],
+                    opinions.labels[at],
                     order.seeds[at],
                     classes=2,
-                    accuracy=one.accuracy[at],
-                    log_odds=one.log_odds[at],
+                    accuracy=opinions.accuracy[at],
+                    log_odds=opinions.log_odds[at],
                 )
                 verdict = fusion.decide(ballot)
                 # Of the first patient nobody has an opinion: the preferred label is the guess.
-                said = verdict.labels[0] if ballot.heard[0] else fusion.prefer
-                assert said == together.labels[t, r]
+                label = verdict.labels[0] if ballot.heard[0] else fusion.prefer
+                assert label == together.labels[t, r]
                 fusion.learn(ballot, verdict, order.told[at])
 
 
@@ -135,8 +135,8 @@ def test_rivers_models_learn(name):
     for t in range(150):
         x = {"a": float(rng.normal()), "b": float(rng.normal())}
         y = int(x["a"] > 0)
-        said = model.predict_proba_one(x)
-        right += int(t >= 75 and said.get(y, 0.0) > 0.5)
+        chances = model.predict_proba_one(x)
+        right += int(t >= 75 and chances.get(y, 0.0) > 0.5)
         model.learn_one(x, y)
     assert right > 50
 
@@ -158,11 +158,11 @@ def test_the_papers_learners_run_in_single_passes():
 
 def test_the_limit_is_kept_with_the_lowest_per():
     truth = np.array([[1], [1], [0], [0]])
-    one = Pass(np.zeros((4, 1), int), np.array([[2.0], [-1.0], [-2.0], [0.0]]))
-    found = at_limit(one, truth)
-    assert found is not None
-    assert found[0].mean[2] == 0
-    assert found[0].mean[1] == 50
+    scored = Pass(np.zeros((4, 1), int), np.array([[2.0], [-1.0], [-2.0], [0.0]]))
+    best = at_limit(scored, truth)
+    assert best is not None
+    assert best[0].mean[2] == 0
+    assert best[0].mean[1] == 50
 
 
 def test_proposed_recipe_is_the_products_preset():
@@ -179,9 +179,9 @@ def test_live_control_keeps_the_bound_on_real_scores():
     plain = fuse(OURS["kdi, stack"].maker(3, 2, 1), [listen(task)], [order])
     setting = Setting(1.0, 2.5)
     twice = np.repeat(plain.odds, 2, axis=1), np.repeat(order.truth[:, None], 2, axis=1)
-    said = controlled(*twice, setting)
-    assert (said[:, 0] == said[:, 1]).all(), "streams side by side do not concern each other"
-    fnr = rates(said[:, :1], order.truth[None]).mean[2] / 100
+    labels = controlled(*twice, setting)
+    assert (labels[:, 0] == labels[:, 1]).all(), "streams side by side do not concern each other"
+    fnr = rates(labels[:, :1], order.truth[None]).mean[2] / 100
     assert abs(fnr - 0.03) <= setting.made().bound(212)
 
 
@@ -190,11 +190,11 @@ def test_the_bootstrap_over_patients_sees_what_the_orders_hide():
     patients."""
     ours, theirs = np.zeros((100, 5)), np.zeros((100, 5))
     theirs[:10] = 100.0
-    one = gap(ours, theirs)
-    assert one.mean == -10.0
-    assert one.orders_se == 0.0
-    assert one.patients_se == pytest.approx(3.0, abs=0.2)
-    assert one.ahead
+    lead = gap(ours, theirs)
+    assert lead.mean == -10.0
+    assert lead.orders_se == 0.0
+    assert lead.patients_se == pytest.approx(3.0, abs=0.2)
+    assert lead.ahead
     assert gap(theirs, ours).ahead is False
     theirs[:10, 0], ours[10:22] = 0.0, 100.0
     assert gap(ours, theirs).ahead is None

@@ -13,19 +13,19 @@ from learners.fusion.base import Ballot
 @pytest.mark.parametrize("kind", [AdaNormalHedge, Squint])
 def test_silence_changes_no_weight_and_being_right_raises_it(kind):
     fusion = kind(2, 2)
-    both = Ballot.of(np.array([[0, 1]]), seeds_of(["a"]), classes=2)
-    one = Ballot.of(np.array([[0, MISSING]]), seeds_of(["a"]), classes=2)
+    pair = Ballot.of(np.array([[0, 1]]), seeds_of(["a"]), classes=2)
+    single = Ballot.of(np.array([[0, MISSING]]), seeds_of(["a"]), classes=2)
     for _ in range(20):
-        fusion.learn(one, fusion.decide(one), np.array([1]))
-    even = fusion.decide(both).parts[0]
+        fusion.learn(single, fusion.decide(single), np.array([1]))
+    even = fusion.decide(pair).parts[0]
     assert abs(int(even[0] - even[1])) <= 1, "alone, an expert is the ensemble: no regret"
     for _ in range(20):
-        fusion.learn(both, fusion.decide(both), np.array([0]))
-    parts = fusion.decide(both).parts[0]
+        fusion.learn(pair, fusion.decide(pair), np.array([0]))
+    parts = fusion.decide(pair).parts[0]
     assert parts[0] > 0.9 * parts.sum()
 
 
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_a_rare_specialist_that_is_right_is_found(name):
-    found = play(lambda cubes: CONTENDERS[name](2, cubes), Duel(150, gifted=True), runs=3)
-    assert (found.regret < 10).all()
+    duel = play(lambda cubes: CONTENDERS[name](2, cubes), Duel(150, gifted=True), runs=3)
+    assert (duel.regret < 10).all()

@@ -54,8 +54,8 @@ def test_the_latest_shares_are_those_of_the_last_diagnosis(learner):
 def test_expected_loss_is_summed_where_each_expert_was_heard(learner):
     learner.take([*said("a", 0, 1, 1), *said("b", 0, 1, None)], now=500)
     learner.take([Label(600, "a", 1), Label(600, "b", 1)])
-    labelled, expected, *rest = learner.regret.rows(ONLY)[0].tolist()
-    wrong, heard = rest[:3], rest[3:]
+    labelled, expected, *losses = learner.regret.rows(ONLY)[0].tolist()
+    wrong, heard = losses[:3], losses[3:]
     assert (labelled, wrong) == (2, [2, 0, 0])
     third, half = UNIT // 3, UNIT // 2
     assert expected == pytest.approx(third + half, abs=2)

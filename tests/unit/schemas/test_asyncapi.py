@@ -37,9 +37,9 @@ def references(node):
 
 
 def test_every_reference_leads_somewhere():
-    found = set(references(DOCUMENT))
-    assert "#/components/schemas/diagnosis" in found
-    for reference in found:
+    pointers = set(references(DOCUMENT))
+    assert "#/components/schemas/diagnosis" in pointers
+    for reference in pointers:
         node = DOCUMENT
         for part in reference.removeprefix("#/").split("/"):
             node = node[part]

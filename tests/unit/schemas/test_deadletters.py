@@ -44,8 +44,13 @@ def test_headers_are_text_under_one_prefix():
 
 
 def test_other_headers_and_later_reasons_are_let_be():
-    made = {**dict(headers(LETTER)), "hb-reason": b"invented_later", "hb-new": b"1", "trace": None}
-    letter = from_message(list(made.items()), b"a", b"\xff{")
+    altered = {
+        **dict(headers(LETTER)),
+        "hb-reason": b"invented_later",
+        "hb-new": b"1",
+        "trace": None,
+    }
+    letter = from_message(list(altered.items()), b"a", b"\xff{")
     assert letter.reason == "invented_later"
     assert letter.value == b"\xff{"
 

@@ -35,9 +35,9 @@ def test_every_setting_reaches_the_learner(tmp_path):
 def test_a_built_learner_decides_and_learns(tmp_path):
     learner = local_learner(toy(tmp_path, "learners.b.cuts=2"), "b")
     rows = np.array([[-1.0, 0.0], [1.0, 1.0]])
-    said = learner.decide(rows, seeds_of(["p", "q"]))
-    assert said.choices.cubes.tolist() == [0, 3]
-    learner.learn(Labelled.of(said, truth=np.array([0, 1])))
+    predictions = learner.decide(rows, seeds_of(["p", "q"]))
+    assert predictions.choices.cubes.tolist() == [0, 3]
+    learner.learn(Labelled.of(predictions, truth=np.array([0, 1])))
     assert learner.iup.labelled == 2
 
 
@@ -53,15 +53,15 @@ def test_unfitted_features_say_what_to_run(tmp_path):
 
 def test_a_miss_target_is_for_every_label_or_for_those_named(tmp_path):
     assert not assessment(toy(tmp_path)).controlled
-    made = assessment(toy(tmp_path, "ensemble.miss_target=0.05", "ensemble.min_labels=3"))
-    assert (made.targets, made.min_labels) == ((0.05, 0.05), 3)
-    one = assessment(toy(tmp_path, "ensemble.miss_target={ malignant = 0.03 }"))
-    assert np.isnan(one.targets[0])
-    assert one.targets[1] == 0.03
+    assessed = assessment(toy(tmp_path, "ensemble.miss_target=0.05", "ensemble.min_labels=3"))
+    assert (assessed.targets, assessed.min_labels) == ((0.05, 0.05), 3)
+    single = assessment(toy(tmp_path, "ensemble.miss_target={ malignant = 0.03 }"))
+    assert np.isnan(single.targets[0])
+    assert single.targets[1] == 0.03
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("override", "says"),
     [
         ("ensemble.miss_target={ other = 0.1 }", "must be one of labels"),
         ("ensemble.miss_target=1.5", "between 0 and 1"),
@@ -70,9 +70,9 @@ def test_a_miss_target_is_for_every_label_or_for_those_named(tmp_path):
         ('labels=["refer", "malignant"]', "must not contain 'refer'"),
     ],
 )
-def test_what_cannot_be_a_target_is_told(tmp_path, given, says):
+def test_what_cannot_be_a_target_is_told(tmp_path, override, says):
     with pytest.raises(SettingsError, match=says):
-        toy(tmp_path, given)
+        toy(tmp_path, override)
 
 
 def test_learners_know_how_many_others_learn_jointly(tmp_path):

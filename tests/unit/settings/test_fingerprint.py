@@ -151,7 +151,8 @@ def changed(before, after):
 
 
 @pytest.mark.parametrize(
-    ("key", "override"), [(key, change) for key, found in REFUSED.items() for change in found]
+    ("key", "override"),
+    [(key, change) for key, overrides in REFUSED.items() for change in overrides],
 )
 def test_what_gives_state_its_meaning_is_told_apart(tmp_path, key, override):
     assert key in changed(meaning(tmp_path), meaning(tmp_path, override))

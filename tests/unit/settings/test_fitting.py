@@ -98,7 +98,7 @@ def test_rounding_is_far_below_the_spread(value, spread):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "the file is empty"),
         ("\n", "the file is empty"),
@@ -112,13 +112,13 @@ def test_rounding_is_far_below_the_spread(value, spread):
         ('"age,mass,sex\n1,2,f\n', "no column 'age', 'mass', 'sex'"),
     ],
 )
-def test_bad_data_leaves_the_settings_alone(tmp_path, text, said):
+def test_bad_data_leaves_the_settings_alone(tmp_path, text, message):
     file = write(tmp_path, SETTINGS)
     data = tmp_path / "data.csv"
     data.write_text(text)
     with pytest.raises(InputError) as raised:
         refit(file, CsvFile(data))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "secret" not in str(raised.value)
     assert file.read_text() == SETTINGS
 

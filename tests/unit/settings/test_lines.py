@@ -44,10 +44,10 @@ def test_lines_are_those_of_the_keys(pairs):
         for key, v in pairs
     ]
     text = "\n".join(lines)
-    found = lines_of(text)
+    numbers = lines_of(text)
     for key, _ in pairs:
         # The item follows a comment and a blank line; its own text may span several.
-        line = text.split("\n")[found[key,] - 1]
+        line = text.split("\n")[numbers[key,] - 1]
         assert line.startswith(f"{tomlkit.key(key).as_string()} = ")
 
 

@@ -49,7 +49,7 @@ def test_the_shortest_file_is_enough(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("version = 1", "version = 2", "ensemble.toml:2: version: must be 1 (is 2)"),
         ("version = 1\n", "", "ensemble.toml: version: is missing"),
@@ -164,10 +164,10 @@ def test_the_shortest_file_is_enough(tmp_path):
         ),
     ],
 )
-def test_a_problem_is_named_at_its_line(tmp_path, old, new, said):
+def test_a_problem_is_named_at_its_line(tmp_path, old, new, message):
     assert old in GOOD
-    found = problems(tmp_path, GOOD.replace(old, new))
-    assert any(said in line for line in found), found
+    lines = problems(tmp_path, GOOD.replace(old, new))
+    assert any(message in line for line in lines), lines
 
 
 def test_all_problems_are_listed_once_and_in_order(tmp_path):
@@ -191,7 +191,7 @@ def test_every_wrong_option_of_a_rule_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         # Nobody has these rules: both learners have their own.
         ('learners.left.rules={a={kind="constant", label="no"}}', "defaults.rules.b.rate: must be"),
@@ -203,14 +203,14 @@ def test_every_wrong_option_of_a_rule_is_named(tmp_path):
         ('learners.left.rules={c={kind="constant"}}', "left.rules.c: label is missing; it is one"),
     ],
 )
-def test_rules_are_checked_whoever_has_them(tmp_path, option, said):
+def test_rules_are_checked_whoever_has_them(tmp_path, option, message):
     wrong = '[defaults.rules.b]\nkind = "logistic"\nrate = 0\n\n[defaults.rules.always]'
     text = GOOD.replace("[defaults.rules.always]", wrong)
-    assert any(said in line for line in problems(tmp_path, text, option))
+    assert any(message in line for line in problems(tmp_path, text, option))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = 1\nmode = wm\n", "ensemble.toml:2: not valid TOML: invalid value (text needs quotes"),
         ("a = 1\n\na = 2\n", "ensemble.toml:3: not valid TOML: cannot overwrite a value"),
@@ -219,15 +219,15 @@ def test_rules_are_checked_whoever_has_them(tmp_path, option, said):
         ("", "ensemble.toml: version: is missing"),
     ],
 )
-def test_broken_toml_is_named_at_its_line(tmp_path, text, said):
-    assert any(line.startswith(said) for line in problems(tmp_path, text))
+def test_broken_toml_is_named_at_its_line(tmp_path, text, message):
+    assert any(line.startswith(message) for line in problems(tmp_path, text))
 
 
 WIDE = ", ".join(f'{{name = "f{i}", low = 0, high = 1}}' for i in range(70))
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         (f"learners.left={{features = [{WIDE}], cuts = 2}}", "learners.left: 70 features cut 2"),
         (f"ensemble.context={{features = [{WIDE}]}}", "ensemble.context: 70 features cut 2 ways"),
@@ -240,14 +240,14 @@ WIDE = ", ".join(f'{{name = "f{i}", low = 0, high = 1}}' for i in range(70))
         ("topics=3", "topics: must be a table"),
     ],
 )
-def test_whole_sections_that_cannot_be(tmp_path, option, said):
-    assert any(said in line for line in problems(tmp_path, GOOD, option))
+def test_whole_sections_that_cannot_be(tmp_path, option, message):
+    assert any(message in line for line in problems(tmp_path, GOOD, option))
 
 
 def test_an_option_of_the_wrong_type(tmp_path):
     text = GOOD.replace('mode = "ah"', 'mode = "stack"')
-    (found,) = problems(tmp_path, text, 'ensemble.options.clip="x"')
-    assert "ensemble.options" in found
+    (problem,) = problems(tmp_path, text, 'ensemble.options.clip="x"')
+    assert "ensemble.options" in problem
 
 
 def test_a_file_of_a_dictionary_is_demanded():
@@ -304,7 +304,7 @@ def test_overrides_reach_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("ensemble.mode=x", "--set ensemble.mode: is not a fusion mode"),
         ("ensemble.moed=wm", "--set ensemble.moed: unknown key; did you mean mode?"),
@@ -315,15 +315,15 @@ def test_overrides_reach_everywhere(tmp_path):
         ("learners.left.features.7.low=1", "--set learners.left.features.7.low: the list has no"),
     ],
 )
-def test_a_wrong_override_is_named(tmp_path, option, said):
-    assert problems(tmp_path, GOOD, option)[0].startswith(said)
+def test_a_wrong_override_is_named(tmp_path, option, message):
+    assert problems(tmp_path, GOOD, option)[0].startswith(message)
 
 
 def test_a_wrong_variable_is_named(tmp_path):
-    found = problems(tmp_path, environ={"HB_SET__TOPICS__PARTITIONS": "many"})
-    assert found == ["HB_SET__TOPICS__PARTITIONS: topics.partitions: must be a whole number"]
-    found = problems(tmp_path, environ={"HB_SET____X": "1"})
-    assert found == ["HB_SET____X: a part of the key is empty"]
+    lines = problems(tmp_path, environ={"HB_SET__TOPICS__PARTITIONS": "many"})
+    assert lines == ["HB_SET__TOPICS__PARTITIONS: topics.partitions: must be a whole number"]
+    lines = problems(tmp_path, environ={"HB_SET____X": "1"})
+    assert lines == ["HB_SET____X: a part of the key is empty"]
 
 
 @pytest.mark.parametrize(
@@ -340,8 +340,8 @@ def test_a_wrong_variable_is_named(tmp_path):
     ],
 )
 def test_the_environment_cannot_name_code(tmp_path, variable, value):
-    (found,) = problems(tmp_path, environ={f"HB_SET__{variable}": value})
-    assert found.startswith(f"HB_SET__{variable}: the environment cannot name code")
+    (problem,) = problems(tmp_path, environ={f"HB_SET__{variable}": value})
+    assert problem.startswith(f"HB_SET__{variable}: the environment cannot name code")
 
 
 def test_the_command_line_can_name_code(tmp_path):
@@ -356,9 +356,9 @@ def test_the_command_line_can_name_code(tmp_path):
 def test_a_secret_written_by_mistake_is_refused_and_not_repeated(tmp_path):
     security = '[broker.security]\nprotocol = "sasl_ssl"\nusername = "u"\npassword = "hunter2"\n'
     for text, options in [(GOOD + security, []), (GOOD, ["broker.security.password=hunter2"])]:
-        found = "\n".join(problems(tmp_path, text, *options))
-        assert "a secret is never written into the settings" in found
-        assert "hunter2" not in found
+        message = "\n".join(problems(tmp_path, text, *options))
+        assert "a secret is never written into the settings" in message
+        assert "hunter2" not in message
 
 
 def test_relative_paths_start_at_the_settings_file(tmp_path, monkeypatch):
@@ -421,11 +421,11 @@ def test_no_value_anywhere_breaks_more_than_the_settings(data, tmp_path_factory)
     try:
         validate(source_of(text, tmp_path_factory.getbasetemp() / "odd.toml"))
     except SettingsError as error:
-        found = error.problems
+        named = error.problems
     else:
         return
-    assert found
-    assert all(problem.key and problem.message for problem in found)
+    assert named
+    assert all(problem.key and problem.message for problem in named)
 
 
 def test_another_mode_drops_the_options_of_the_old_one_and_says_so(tmp_path):
@@ -444,19 +444,19 @@ def test_another_mode_drops_the_options_of_the_old_one_and_says_so(tmp_path):
 
 
 def test_reasons_need_a_rule_that_has_some(tmp_path):
-    (found,) = problems(tmp_path, GOOD, "learners.left.reasons=true")
-    assert "learners.left.reasons: no rule of this learner is additive" in found
+    (problem,) = problems(tmp_path, GOOD, "learners.left.reasons=true")
+    assert "learners.left.reasons: no rule of this learner is additive" in problem
 
 
 def test_encrypted_features_are_not_shown_by_reasons(tmp_path):
-    (found,) = problems(
+    (problem,) = problems(
         tmp_path,
         GOOD,
         'learners.left.rules={lr={kind="logistic"}}',
         "learners.left.reasons=true",
         'privacy.keys.left=[{id="k1", env="KEY"}]',
     )
-    assert "privacy.keys.left: its features are encrypted" in found
+    assert "privacy.keys.left: its features are encrypted" in problem
 
 
 def test_state_is_signed_by_agents_that_exist(tmp_path):

@@ -31,14 +31,14 @@ def test_columns_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(profiles, "MAX_GUESSED_CATEGORIES", 2)
     online = profile(csv_file(tmp_path), "truth").features
     assert online == [{"name": "age"}, {"name": "sex", "categories": ["f", "m"]}]
-    found = profile(csv_file(tmp_path), "truth", scale="zlog")
-    assert found.id == "patient_id"
-    assert list(found.labels) == ["no", "yes"]
-    assert found.features == [
+    profiled = profile(csv_file(tmp_path), "truth", scale="zlog")
+    assert profiled.id == "patient_id"
+    assert list(profiled.labels) == ["no", "yes"]
+    assert profiled.features == [
         {"name": "age", "scale": "zlog", "mean": 40.0, "std": pytest.approx(16.32993)},
         {"name": "sex", "categories": ["f", "m"]},
     ]
-    assert found.left_out == {
+    assert profiled.left_out == {
         "note": "text with more than 2 different values (line 2 is the first that is not a number)",
         "constant": "the same value in every row",
         "empty": "nothing but missing values",
@@ -49,9 +49,9 @@ def test_columns_are_told_apart(tmp_path, monkeypatch):
 
 
 def test_an_id_column_can_be_named(tmp_path):
-    found = profile(csv_file(tmp_path), "truth", id_column="note")
-    assert found.id == "note"
-    assert found.left_out["patient_id"] == "it only numbers the rows"
+    profiled = profile(csv_file(tmp_path), "truth", id_column="note")
+    assert profiled.id == "note"
+    assert profiled.left_out["patient_id"] == "it only numbers the rows"
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_every_proposal_is_sound(labels, features, left_out, id_column, kind, tm
         bound=kind == "bound",
     )
     folder = tmp_path_factory.getbasetemp()
-    made = validate(source_of(proposed_text(proposal), folder / "ensemble.toml"))
-    assert made.labels == tuple(labels)
-    assert [f.name for ll in made.learners.values() for f in ll.features] == features
-    assert made.columns.id == id_column
-    assert made.ensemble.mode == {"use": "stack", "bound": "committee", "paper": "wm"}[kind]
-    assert all(learner.joint == (kind != "paper") for learner in made.learners.values())
+    validated = validate(source_of(proposed_text(proposal), folder / "ensemble.toml"))
+    assert validated.labels == tuple(labels)
+    assert [f.name for ll in validated.learners.values() for f in ll.features] == features
+    assert validated.columns.id == id_column
+    assert validated.ensemble.mode == {"use": "stack", "bound": "committee", "paper": "wm"}[kind]
+    assert all(learner.joint == (kind != "paper") for learner in validated.learners.values())
 
 
 def test_very_many_features_are_not_cut():

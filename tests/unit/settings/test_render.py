@@ -50,11 +50,11 @@ def test_shown_values_say_where_they_came_from(tmp_path):
 
 def test_origins_name_only_what_is_not_in_the_file(tmp_path):
     source = read_source(write(tmp_path), ["ensemble.mode=wm"], environ={})
-    found = origins(validate(source), source)
-    assert found["ensemble.mode"] == "--set ensemble.mode"
-    assert found["topics.replication"] == "default"
-    assert "topics.partitions" not in found
-    assert "learners.left.features" not in found
+    sources = origins(validate(source), source)
+    assert sources["ensemble.mode"] == "--set ensemble.mode"
+    assert sources["topics.replication"] == "default"
+    assert "topics.partitions" not in sources
+    assert "learners.left.features" not in sources
 
 
 def test_the_reference_page_is_in_step():

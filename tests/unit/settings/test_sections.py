@@ -39,21 +39,21 @@ def test_what_is_no_duration(text):
 
 
 def test_retention_may_have_no_end():
-    kept = RetentionSettings.model_validate({"labels": "forever"})
-    assert kept.labels == FOREVER
-    assert milliseconds(kept.labels) == -1
-    assert kept.model_dump(mode="json")["labels"] == "forever"
-    topics = TopicSettings(retention=kept)
+    retention = RetentionSettings.model_validate({"labels": "forever"})
+    assert retention.labels == FOREVER
+    assert milliseconds(retention.labels) == -1
+    assert retention.model_dump(mode="json")["labels"] == "forever"
+    topics = TopicSettings(retention=retention)
     assert topics.retention_of("labels") == FOREVER
     assert topics.retention_of("instances") == timedelta(days=7)
 
 
 @pytest.mark.parametrize(
-    ("given", "copies"),
+    ("options", "copies"),
     [({}, 1), ({"replication": 3}, 2), ({"replication": 3, "min_in_sync": 1}, 1)],
 )
-def test_copies_in_sync_follow_the_replication(given, copies):
-    assert TopicSettings.model_validate(given).min_in_sync == copies
+def test_copies_in_sync_follow_the_replication(options, copies):
+    assert TopicSettings.model_validate(options).min_in_sync == copies
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_security_that_does_not_fit_together(security, blamed):
     ],
 )
 def test_security_that_fits(security):
-    made = SecuritySettings.model_validate(security)
-    assert made.encrypted == ("ssl" in made.protocol.removeprefix("sasl_"))
-    assert made.logs_in == (made.username is not None)
+    settings = SecuritySettings.model_validate(security)
+    assert settings.encrypted == ("ssl" in settings.protocol.removeprefix("sasl_"))
+    assert settings.logs_in == (settings.username is not None)
 
 
 def test_secrets_are_read_when_needed(tmp_path, monkeypatch):

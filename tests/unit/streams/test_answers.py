@@ -90,6 +90,6 @@ async def test_joining_a_group_may_take_long():
 
 
 async def end(asked):
-    for one in asked:
-        one.cancel()
+    for task in asked:
+        task.cancel()
     await asyncio.gather(*asked, return_exceptions=True)

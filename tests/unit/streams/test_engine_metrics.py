@@ -23,17 +23,17 @@ class Heard(Observer):
     def __init__(self):
         self.calls = []
 
-    def opened(self, *said):
-        self.calls.append(said)
+    def opened(self, *events):
+        self.calls.append(events)
 
-    def committed(self, *said):
-        self.calls.append(said)
+    def committed(self, *events):
+        self.calls.append(events)
 
-    def interrupted(self, *said):
-        self.calls.append(said)
+    def interrupted(self, *events):
+        self.calls.append(events)
 
-    def closed(self, *said):
-        self.calls.append(said)
+    def closed(self, *events):
+        self.calls.append(events)
 
 
 def samples(registry, name):
@@ -46,17 +46,17 @@ def samples(registry, name):
 
 
 def commit(**changes):
-    given = {
+    fields = {
         "agent": "count", "partition": 1, "records": 20, "outputs": 20, "changes": {},
         "dead": {"malformed": 2}, "seconds": 0.03, "waited": 0.2, **changes,
     }  # fmt: skip
-    return Committed(**given)
+    return Committed(**fields)
 
 
 def test_what_tasks_tell_is_counted_and_all_who_listen_hear_it():
     registry, then = CollectorRegistry(), Heard()
     observer = Observers(EngineObserver(registry), then)
-    told = [
+    events = [
         ("opened", (Opened("count", 1, 0.5, 300),)),
         ("committed", (commit(),)),
         ("committed", (commit(records=5, dead={}, notes=Notes()),)),
@@ -64,16 +64,16 @@ def test_what_tasks_tell_is_counted_and_all_who_listen_hear_it():
         ("interrupted", ("count", 1, "why", True)),
         ("closed", ("count", 1)),
     ]
-    for name, arguments in told:
+    for name, arguments in events:
         getattr(observer, name)(*arguments)
-    assert then.calls == [arguments for _, arguments in told]
+    assert then.calls == [arguments for _, arguments in events]
     expected = {
         "hb_commits_total": {("count", "1"): 2},
         "hb_reopenings_total": {("count", "1"): 1},
         "hb_restored_records_total": {("count",): 300},
         "hb_restore_seconds_sum": {("count",): 0.5},
         "hb_dead_letters_total": {
-            ("count", each.value): 2 if each is Reason.MALFORMED else 0 for each in Reason
+            ("count", reason.value): 2 if reason is Reason.MALFORMED else 0 for reason in Reason
         },
         "hb_batch_records_sum": {("count",): 25},
         "hb_batch_records_count": {("count",): 2},
@@ -122,8 +122,8 @@ def collector(monkeypatch):
 )
 def test_lag(monkeypatch, looks, records, seconds):
     at = collector(monkeypatch)
-    for when, found in looks:
-        registry = at(when, found)
+    for when, reading in looks:
+        registry = at(when, reading)
         place = ("count", "in", "1")
         lag = samples(registry, "hb_lag_records"), samples(registry, "hb_lag_seconds")
     assert lag == ({place: records}, {place: pytest.approx(seconds)})

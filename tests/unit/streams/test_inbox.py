@@ -35,10 +35,10 @@ def inbox(leader=None, topics=("a", "b"), **ends):
 
 def taken(box, now=0.0, wall=WALL):
     """Take all that may go, as (topic, times)."""
-    found = []
+    pieces = []
     while (piece := box.take(now, wall)) is not None:
-        found.append((piece.topic, piece.timestamps))
-    return found
+        pieces.append((piece.topic, piece.timestamps))
+    return pieces
 
 
 def test_the_oldest_goes_first_and_nobody_gets_far_ahead():
@@ -150,11 +150,11 @@ def test_every_record_leaves_once_in_its_order_and_near_the_others_in_time(a, b,
         box.put(batch(topic, *[OLD + t for t in column]), 0.0)
     left = {"a": [OLD + t for t in a], "b": [OLD + t for t in b]}
     for topic, column in taken(box, now=100.0):
-        other = left["b" if topic == "a" else "a"]
+        opposite = left["b" if topic == "a" else "a"]
         assert left[topic][: len(column)] == column
         slack = 0 if leader not in (None, topic) else PACE.slack
-        if column and other:
-            assert max(column) <= other[0] + slack
+        if column and opposite:
+            assert max(column) <= opposite[0] + slack
         del left[topic][: len(column)]
     assert left == {"a": [], "b": []}
 

@@ -50,18 +50,18 @@ def counts(collector):
 
 
 def test_a_sum_is_kept():
-    made = Histogram(SPEC)
-    made.observe_all(np.array([0.5, 2.0]), "a")
-    made.observe(0.25, "a")
-    assert 'x_seconds_sum{agent="a"} 2.75' in text(made)
+    histogram = Histogram(SPEC)
+    histogram.observe_all(np.array([0.5, 2.0]), "a")
+    histogram.observe(0.25, "a")
+    assert 'x_seconds_sum{agent="a"} 2.75' in text(histogram)
 
 
 def test_counts_by_label():
-    made = Counter(Spec("x_total", "counter", "Something.", ("a", "b")))
-    made.add(2, "one", "two")
-    made.add(3, "one", "two")
-    made.add(0, "one", "three")
-    assert text(made).splitlines()[2:] == [
+    counter = Counter(Spec("x_total", "counter", "Something.", ("a", "b")))
+    counter.add(2, "one", "two")
+    counter.add(3, "one", "two")
+    counter.add(0, "one", "three")
+    assert text(counter).splitlines()[2:] == [
         'x_total{a="one",b="two"} 5.0',
         'x_total{a="one",b="three"} 0.0',
     ]
@@ -70,5 +70,5 @@ def test_counts_by_label():
 @pytest.mark.parametrize("kind", ["counter", "gauge"])
 def test_values_of_a_scrape(kind):
     name = {"counter": "x_total", "gauge": "x"}[kind]
-    found = filled(Spec(name, kind, "Something.", ("a",)), [(("1",), 2.0)])
-    assert [(s.name, s.labels, s.value) for s in found.samples] == [(name, {"a": "1"}, 2.0)]
+    family = filled(Spec(name, kind, "Something.", ("a",)), [(("1",), 2.0)])
+    assert [(s.name, s.labels, s.value) for s in family.samples] == [(name, {"a": "1"}, 2.0)]

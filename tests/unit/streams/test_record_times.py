@@ -42,8 +42,8 @@ def test_no_time_and_one_far_ahead_take_that_of_the_record_before():
 
 @given(st.lists(st.integers(-(2**62), 2**62), max_size=20), st.integers(0, 2**43))
 def test_no_time_is_negative_or_ahead(stamps, now):
-    found = RecordTimes().corrected(batch(*stamps), now).timestamps
-    assert len(found) == len(stamps)
-    assert all(0 <= at <= now for at in found)
-    believed = [(s, f) for s, f in zip(stamps, found, strict=True) if 0 <= s <= now]
+    corrected = RecordTimes().corrected(batch(*stamps), now).timestamps
+    assert len(corrected) == len(stamps)
+    assert all(0 <= at <= now for at in corrected)
+    believed = [(s, f) for s, f in zip(stamps, corrected, strict=True) if 0 <= s <= now]
     assert all(stamp == at for stamp, at in believed)

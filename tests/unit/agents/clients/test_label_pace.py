@@ -22,14 +22,14 @@ def ids(start, count):
 
 def sent_and_learned(pace, clock, rounds, seconds):
     """Fill the room again and again; everything comes back after a while."""
-    known, widths = 0, []
+    labels, widths = 0, []
     for _ in range(rounds):
-        names = ids(known, pace.room())
+        names = ids(labels, pace.room())
         pace.note(names, ["ill"] * len(names))
         assert pace.room() == 0
         clock[0] += seconds(len(names))
         assert pace.see({name.encode() for name in names}) == len(names)
-        known += len(names)
+        labels += len(names)
         widths.append(len(names))
     return widths
 
@@ -38,10 +38,10 @@ def test_patients_under_way_grow_with_what_is_known(tmp_path, clock):
     pace = LabelPace(configured(tmp_path))
     widths = sent_and_learned(pace, clock, 120, lambda _: 0.1)
     assert widths[:40] == [1] * 40, "one by one at first"
-    known = 0
+    labels = 0
     for width in widths:
-        assert width <= max(1, known // 20)
-        known += width
+        assert width <= max(1, labels // 20)
+        labels += width
     assert widths[-1] > 10, "and faster and faster"
 
 

@@ -35,14 +35,14 @@ def pieces(source, **options):
     return list(Production(SETTINGS, source, Trial(**options))._pieces())
 
 
-def ages(found):
-    return [age for piece in found for age in piece.columns["age"]]
+def ages(parts):
+    return [age for piece in parts for age in piece.columns["age"]]
 
 
 def test_everything_comes_once_in_order():
-    found = pieces(table())
-    assert ages(found) == list(range(COUNT))
-    assert len({name for piece in found for name in piece.ids}) == COUNT
+    parts = pieces(table())
+    assert ages(parts) == list(range(COUNT))
+    assert len({name for piece in parts for name in piece.ids}) == COUNT
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_everything_comes_once_in_order():
     [({"limit": 7}, 7), ({"repeat": 3}, 300), ({"repeat": 3, "limit": 250}, 250), ({}, 100)],
 )
 def test_limits_and_repeats(options, count):
-    found = pieces(table(100, ids=True), **options)
-    names = [name for piece in found for name in piece.ids]
+    parts = pieces(table(100, ids=True), **options)
+    names = [name for piece in parts for name in piece.ids]
     assert len(names) == len(set(names)) == count
-    shares = [piece.share for piece in found]
+    shares = [piece.share for piece in parts]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
     assert all(0 < share <= 1 for share in shares)
@@ -84,14 +84,14 @@ async def test_labels_are_due_later_and_some_are_lost_or_wrong():
     for piece in production._pieces():
         await production._send(sender, piece)
         await production._send_labels(sender)
-    done = production.done
-    assert done.patients == COUNT
-    assert done.labels == 0, "none is due yet"
-    assert done.waiting + done.withheld == COUNT
-    assert done.withheld == pytest.approx(0.3 * COUNT, rel=0.1)
-    assert done.wrong == pytest.approx(0.7 * 0.2 * COUNT, rel=0.2)
-    said = Counter(label for _, _, _, label in production._due)
-    assert said["yes"] + said["no"] == done.waiting
+    summary = production.done
+    assert summary.patients == COUNT
+    assert summary.labels == 0, "none is due yet"
+    assert summary.waiting + summary.withheld == COUNT
+    assert summary.withheld == pytest.approx(0.3 * COUNT, rel=0.1)
+    assert summary.wrong == pytest.approx(0.7 * 0.2 * COUNT, rel=0.2)
+    labels = Counter(label for _, _, _, label in production._due)
+    assert labels["yes"] + labels["no"] == summary.waiting
     assert {topic for _, values in sender.sent for topic in values} == {
         "toy.instances.left",
         "toy.instances.right",
@@ -149,10 +149,10 @@ def test_files_are_known_by_their_ending(tmp_path):
     assert isinstance(json, JsonPatients)
     assert not csv.labelled
     assert next(iter(csv.chunks())).ids is None, "columns.id is not set"
-    (found,) = json.chunks()
-    assert found.ids == ["7"]
-    assert found.columns["age"] == [1]
-    assert (found.lines, found.share) == ([1], pytest.approx(1.0, abs=0.1))
+    (batch,) = json.chunks()
+    assert batch.ids == ["7"]
+    assert batch.columns["age"] == [1]
+    assert (batch.lines, batch.share) == ([1], pytest.approx(1.0, abs=0.1))
     (tmp_path / "b.jsonl").write_text("\n")
     with pytest.raises(InputError, match="the file is empty"):
         file_patients(tmp_path / "b.jsonl", SETTINGS)

@@ -21,11 +21,11 @@ def test_without_a_key_everything_stays_as_it_is():
 
 
 def test_the_same_id_gives_the_same_pseudonym_and_only_with_the_same_key(monkeypatch):
-    one, other = (Pseudonyms(with_key(monkeypatch, key)) for key in ("one", "other"))
-    assert one.id("a17") == one.id("a17") != one.id("a18")
-    assert one.id("a17") != other.id("a17")
-    assert one.id("a17") != one.subject("a17")
-    assert len(one.id("a17")) == 32
+    ours, theirs = (Pseudonyms(with_key(monkeypatch, key)) for key in ("one", "other"))
+    assert ours.id("a17") == ours.id("a17") != ours.id("a18")
+    assert ours.id("a17") != theirs.id("a17")
+    assert ours.id("a17") != ours.subject("a17")
+    assert len(ours.id("a17")) == 32
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\n17"])

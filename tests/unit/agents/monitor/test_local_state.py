@@ -42,9 +42,9 @@ def own():
 
 def rows_of(view):
     return {
-        table: {number: {c: r.tolist() for c, r in rows.items()} for number, rows in found}
+        table: {number: {c: r.tolist() for c, r in rows.items()} for number, rows in parts}
         for table in ("scores", "totals", "regret")
-        if (found := list(view.parts(SHARED, table)))
+        if (parts := list(view.parts(SHARED, table)))
     }
 
 
@@ -107,15 +107,15 @@ def test_a_task_that_is_closed_is_left_to_the_changelogs():
 def test_the_latest_diagnoses_are_kept():
     """However few a commit brings: a slow stream shows as many as a fast one."""
     state, notes = own(), Notes()
-    made = [b"%d" % n for n in range(20)]
-    notes.keep(DIAGNOSED, made[:3])
-    notes.keep(DIAGNOSED, made[3:17])
+    diagnoses = [b"%d" % n for n in range(20)]
+    notes.keep(DIAGNOSED, diagnoses[:3])
+    notes.keep(DIAGNOSED, diagnoses[3:17])
     state.committed(committed({}, At(), 1, notes))
-    assert list(state.diagnoses[1]) == made[17 - FEW : 17]
-    for one in made[17:]:
+    assert list(state.diagnoses[1]) == diagnoses[17 - FEW : 17]
+    for diagnosis in diagnoses[17:]:
         notes = Notes()
-        notes.keep(DIAGNOSED, [one])
+        notes.keep(DIAGNOSED, [diagnosis])
         state.committed(committed({}, At(), 1, notes))
     state.committed(committed({}, At(), 1))
-    assert list(state.diagnoses[1]) == made[-FEW:]
+    assert list(state.diagnoses[1]) == diagnoses[-FEW:]
     assert state.diagnoses.keys() == {1}

@@ -23,11 +23,11 @@ TOKEN = "correct-horse"
 PAGES = ("/", "/metrics", "/healthz", "/readyz", "/no-such-page")
 
 
-def worker(folder=None, **given):
+def worker(folder=None, **options):
     if folder is not None:
         (folder / "token").write_text(f"{TOKEN}\n")
-        given["web_token"] = {"file": str(folder / "token")}
-    return WorkerSettings.model_validate(given)
+        options["web_token"] = {"file": str(folder / "token")}
+    return WorkerSettings.model_validate(options)
 
 
 @contextlib.asynccontextmanager
@@ -46,14 +46,14 @@ async def served(settings):
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_foreign_name_is_refused_on_every_page(path):
-    for given, host, status in [
+    for options, host, status in [
         ({}, "rebound.example", 403),
         ({}, "10.1.2.3", 403),
         ({"web_host": EVERYWHERE, "insecure": True}, "rebound.example", 403),
         ({"web_host": EVERYWHERE, "insecure": True}, "10.1.2.3:6066", None),
         ({"web_host": EVERYWHERE, "insecure": True, "web_names": ["worker-1"]}, "worker-1", None),
     ]:
-        async with served(worker(**given)) as client:
+        async with served(worker(**options)) as client:
             answer = await client.get(path, headers={"Host": host})
             assert answer.status == (status or {"/readyz": 503, PAGES[-1]: 404}.get(path, 200))
 
@@ -70,10 +70,10 @@ async def test_the_token_is_asked_for_and_probes_get_their_status_only(tmp_path)
         for path, status in (("/healthz", 200), ("/readyz", 503)):
             answer = await client.get(path)
             assert (answer.status, await answer.text()) == (status, "")
-        for given in (f"Bearer {TOKEN}", encode_basic_auth("anybody", TOKEN)):
-            answer = await client.get("/readyz", headers={"Authorization": given})
+        for authorization in (f"Bearer {TOKEN}", encode_basic_auth("anybody", TOKEN)):
+            answer = await client.get("/readyz", headers={"Authorization": authorization})
             assert (answer.status, await answer.text()) == (503, "details")
-            assert (await client.get("/", headers={"Authorization": given})).status == 200
+            assert (await client.get("/", headers={"Authorization": authorization})).status == 200
 
 
 @pytest.mark.parametrize(
@@ -156,15 +156,15 @@ async def test_refusals_are_budgeted_like_answers(at_once, tmp_path, path, heade
 async def test_many_addresses_together_have_a_budget_too(at_once):
     async with served(worker()) as client:
         page = client.make_url("/metrics")
-        each = int(BURST / 10)
-        asking = [asked(f"127.0.0.{n}", page, each) for n in range(1, 18)]
+        requests = int(BURST / 10)
+        asking = [asked(f"127.0.0.{n}", page, requests) for n in range(1, 18)]
         statuses = sum(await asyncio.gather(*asking), Counter())
         granted = int(TOGETHER * (BURST + 2 * RATE) / 10)
-        assert statuses == {200: granted, 429: 17 * each - granted}, "none has used up its own"
+        assert statuses == {200: granted, 429: 17 * requests - granted}, "none has used up its own"
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"web_host": EVERYWHERE}, "others could read the pages"),
         ({"web_host": "worker.internal"}, "others could read the pages"),
@@ -173,9 +173,9 @@ async def test_many_addresses_together_have_a_budget_too(at_once):
         ({"web_client_ca": "a.pem"}, "needs web_cert and web_key"),
     ],
 )
-def test_pages_are_not_opened_to_everybody_by_mistake(given, message):
+def test_pages_are_not_opened_to_everybody_by_mistake(options, message):
     with pytest.raises(ValueError, match=message):
-        worker(**given)
+        worker(**options)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.0.0.7"])
@@ -185,19 +185,19 @@ def test_this_machine_needs_no_token(host):
 
 
 async def test_mutual_tls_serves_those_who_show_a_certificate(tmp_path):
-    made = SecretFiles(tmp_path)
-    made.make(())
+    files = SecretFiles(tmp_path)
+    files.make(())
     settings = worker(
         web_host=EVERYWHERE,
-        web_cert=str(made.server),
-        web_key=str(made.server),
-        web_client_ca=str(made.authority),
+        web_cert=str(files.server),
+        web_key=str(files.server),
+        web_client_ca=str(files.authority),
     )
-    stranger, known = (ssl.create_default_context(cafile=made.authority) for _ in range(2))
-    known.load_cert_chain(made.client_certificate, made.client_key)
+    stranger, guest = (ssl.create_default_context(cafile=files.authority) for _ in range(2))
+    guest.load_cert_chain(files.client_certificate, files.client_key)
     async with served(settings) as client, ClientSession() as session:
         page = f"https://127.0.0.1:{client.server.port}/metrics"
-        async with session.get(page, ssl=known) as answer:
+        async with session.get(page, ssl=guest) as answer:
             assert (answer.status, await answer.text()) == (200, "details")
         with pytest.raises(ClientError):
             await session.get(page, ssl=stranger)
@@ -205,6 +205,6 @@ async def test_mutual_tls_serves_those_who_show_a_certificate(tmp_path):
 
 def test_certificates_that_cannot_be_used(tmp_path):
     (tmp_path / "no.pem").write_text("no certificate")
-    given = {"web_cert": str(tmp_path / "no.pem"), "web_key": str(tmp_path / "no.pem")}
+    options = {"web_cert": str(tmp_path / "no.pem"), "web_key": str(tmp_path / "no.pem")}
     with pytest.raises(SettingsError, match=r"worker\.web_cert, web_key or web_client_ca cannot"):
-        page_tls(worker(**given))
+        page_tls(worker(**options))

@@ -46,7 +46,9 @@ def mode(settings, name, **changes):
 
 
 def learners(settings, **changes):
-    update = {name: each.model_copy(update=changes) for name, each in settings.learners.items()}
+    update = {
+        name: learner.model_copy(update=changes) for name, learner in settings.learners.items()
+    }
     return settings.model_copy(update={"learners": update})
 
 
@@ -96,8 +98,8 @@ def test_late_labels_and_late_predictions_widen_the_bound():
 
 
 def test_labels_of_which_it_is_not_known_how_late_they_came_have_no_bound():
-    for known in ({}, {0: delays(119)}):
-        board = score(PLAIN, Sums(SCORES, {0: ROW}, delays=known))
+    for columns in ({}, {0: delays(119)}):
+        board = score(PLAIN, Sums(SCORES, {0: ROW}, delays=columns))
         assert (board.bound, board.error_bounds) == (None, {})
 
 
@@ -112,8 +114,8 @@ def test_regret_per_cube_and_the_bound_of_all_cubes():
     # Theorem 2 in each cube; Theorem 4 is what this is at most.
     assert board.bound == pytest.approx(2 * sqrt(100 * log(2)) + 2 * sqrt(20 * log(2)))
     assert board.bound <= 2 * sqrt(120 * 2 * log(2))
-    found = {each.comparator: each.value for each in board.regrets}
-    assert found == {"best_learner_per_context": 27 - 10 - 4, "best_learner": 27 - 15}
+    regrets = {regret.comparator: regret.value for regret in board.regrets}
+    assert regrets == {"best_learner_per_context": 27 - 10 - 4, "best_learner": 27 - 15}
     assert board.error_bounds["best_learner"] == pytest.approx((15 + board.bound) / 120)
     assert board.error_bounds["best_learner_per_context"] == pytest.approx((14 + board.bound) / 120)
 
@@ -158,7 +160,7 @@ def test_regret_against_the_local_oracle_is_estimated():
     # Labels on time for the ensemble may have reached a learner after its next decision.
     settings = learners(PLAIN, exploration=1.0, horizon=1000, cuts=3)
     sums = Sums(regret={0: ROW}, totals=TOTALS, delays=ON_TIME)
-    assert [each.bound for each in score(settings, sums).regrets[1:]] == [None, None]
+    assert [regret.bound for regret in score(settings, sums).regrets[1:]] == [None, None]
 
 
 def test_guesses_on_which_no_learner_spoke_are_errors_beside_the_bound():
@@ -169,8 +171,8 @@ def test_guesses_on_which_no_learner_spoke_are_errors_beside_the_bound():
     board = score(PLAIN, Sums(quiet, {0: ROW}, delays=ON_TIME))
     assert board.error_bounds["best_learner"] == pytest.approx(bound + (120 - heard) / 120)
     late = {0: delays(120, spoken_late=3)}
-    more = score(PLAIN, Sums(quiet, {0: ROW}, delays=late)).error_bounds["best_learner"]
-    assert more == pytest.approx(bound + (120 - heard + 3 + 2 * 6) / 120), (
+    late_bound = score(PLAIN, Sums(quiet, {0: ROW}, delays=late)).error_bounds["best_learner"]
+    assert late_bound == pytest.approx(bound + (120 - heard + 3 + 2 * 6) / 120), (
         "they may have spoken late"
     )
 
@@ -186,16 +188,16 @@ def test_weights_are_those_of_the_latest_diagnosis():
 def test_what_needs_no_label():
     row = np.arange(EnsembleTotals.width(PLAIN))
     board = score(PLAIN, Sums(totals=TOTALS, ensemble=EnsembleTotals(row)))
-    last = len(COUNTERS) + 3
-    assert board.disagreements == last
-    assert board.predicted["ensemble"] == {"no": last + 1, "yes": last + 2}
+    total = len(COUNTERS) + 3
+    assert board.disagreements == total
+    assert board.predicted["ensemble"] == {"no": total + 1, "yes": total + 2}
     assert board.predicted["left"] == {"no": 150, "yes": 50}
     assert (board.thin["left"], board.cubes) == (12, {"left": 4, "right": 2})
 
 
 def test_targets_answers_and_misses():
-    given = {"fnr_target": 0.1, "per_target": 0.2, "miss_target": {"yes": 0.05}}
-    settings = mode(PLAIN, "wm", **given)
+    targets = {"fnr_target": 0.1, "per_target": 0.2, "miss_target": {"yes": 0.05}}
+    settings = mode(PLAIN, "wm", **targets)
     board = score(settings, Sums())
     assert board.targets == {"fnr": 0.1, "per": 0.2}
     assert (board.miss_targets, board.missed) == ({"yes": 0.05}, {})

@@ -35,15 +35,15 @@ def seen(counts=None, *, asked=SETTINGS, **changes) -> Overview:
 
 def test_it_is_untaught_then_learning_then_healthy():
     states = [standing(SETTINGS, seen([[n, 0], [0, n]])) for n in (0, 3, 20, 400)]
-    assert [each.state for each in states] == ["untaught", "untaught", "learning", "healthy"]
-    assert [each.colour for each in states] == ["grey", "grey", "amber", "green"]
+    assert [state.state for state in states] == ["untaught", "untaught", "learning", "healthy"]
+    assert [state.colour for state in states] == ["grey", "grey", "amber", "green"]
     assert states[0].sentence == (
         "Untaught: no label has been learned yet, so every patient is referred."
     )
     assert "6 of 10 labels" in states[1].sentence
     assert states[2].sentence == "Learning (40 labels: do not rely on it yet)."
     assert states[3].sentence == "Healthy: the error rate of the last 800 labels is 0.0 %."
-    assert all(each.cause is None for each in states)
+    assert all(state.cause is None for state in states)
 
 
 def test_history_teaches_until_the_present_is_known():
@@ -77,32 +77,32 @@ def test_answers_from_the_first_patient_on_are_called_guesses():
     ],
 )
 def test_what_breaks_the_system_comes_first(trouble, cause, colour):
-    found = standing(SETTINGS, seen(CALM, refused=("left",)), own=[trouble])
-    assert (found.state, found.cause, found.colour) == ("degraded", cause, colour)
-    assert found.sentence == f"Degraded because {trouble.text}."
-    assert [each.cause for each in found.concerns] == [cause, "dead_letters"]
+    verdict = standing(SETTINGS, seen(CALM, refused=("left",)), own=[trouble])
+    assert (verdict.state, verdict.cause, verdict.colour) == ("degraded", cause, colour)
+    assert verdict.sentence == f"Degraded because {trouble.text}."
+    assert [concern.cause for concern in verdict.concerns] == [cause, "dead_letters"]
 
 
 def test_the_broker_that_is_away_is_named_even_if_nothing_was_ever_seen():
     away = BrokerAwayError("here:9092", "cannot connect")
     for overview in (None, seen(CALM)):
-        found = standing(SETTINGS, overview, away)
-        assert (found.state, found.cause, found.colour) == ("degraded", "broker_away", "red")
+        verdict = standing(SETTINGS, overview, away)
+        assert (verdict.state, verdict.cause, verdict.colour) == ("degraded", "broker_away", "red")
     assert standing(SETTINGS, None, HbError("x")).cause == "state_unreadable"
 
 
 def test_what_passes_is_starting():
     opening = Symptom(Cause.TASK_OPENING, "task ensemble/0 is opening")
-    found = standing(SETTINGS, seen(CALM), own=[opening])
-    assert (found.state, found.colour) == ("starting", "grey")
-    assert found.sentence == "Starting: task ensemble/0 is opening."
+    verdict = standing(SETTINGS, seen(CALM), own=[opening])
+    assert (verdict.state, verdict.colour) == ("starting", "grey")
+    assert verdict.sentence == "Starting: task ensemble/0 is opening."
     assert standing(SETTINGS, None).state == "starting"
 
 
 def test_records_that_cannot_be_used_matter_even_to_who_is_untaught():
-    found = standing(SETTINGS, seen(refused=("left", "the ensemble")))
-    assert (found.cause, found.colour) == ("dead_letters", "amber")
-    assert "sent to left and the ensemble could not be used" in found.sentence
+    verdict = standing(SETTINGS, seen(refused=("left", "the ensemble")))
+    assert (verdict.cause, verdict.colour) == ("dead_letters", "amber")
+    assert "sent to left and the ensemble could not be used" in verdict.sentence
 
 
 def test_a_full_join_is_a_matter_of_concern():
@@ -117,10 +117,10 @@ def test_a_full_join_is_a_matter_of_concern():
 )
 def test_a_broken_target_is_red_unless_chance_may_have_broken_it(target, colour, chance):
     asked = settings(**target)
-    found = standing(asked, seen(CALM, asked=asked))
-    assert (found.cause, found.colour) == ("per_target", colour)
-    assert ("perhaps by chance" in found.sentence) == chance
-    assert "the error rate of the last 1,000 labels is 5.0 %, above the target" in found.sentence
+    verdict = standing(asked, seen(CALM, asked=asked))
+    assert (verdict.cause, verdict.colour) == ("per_target", colour)
+    assert ("perhaps by chance" in verdict.sentence) == chance
+    assert "the error rate of the last 1,000 labels is 5.0 %, above the target" in verdict.sentence
 
 
 def test_a_target_that_is_met_raises_no_concern():
@@ -130,9 +130,9 @@ def test_a_target_that_is_met_raises_no_concern():
 
 def test_missed_patients_are_held_against_their_target():
     asked = settings(fnr_target=0.01)
-    found = standing(asked, seen(CALM, asked=asked))
-    assert (found.cause, found.colour) == ("fnr_target", "red")
-    assert "miss rate of the last 1,000 labels is 5.0 %" in found.sentence
+    verdict = standing(asked, seen(CALM, asked=asked))
+    assert (verdict.cause, verdict.colour) == ("fnr_target", "red")
+    assert "miss rate of the last 1,000 labels is 5.0 %" in verdict.sentence
 
 
 def test_labels_that_are_excluded_wrongly_too_often():
@@ -146,22 +146,22 @@ def test_labels_that_are_excluded_wrongly_too_often():
         missed={"yes": 0.2},
         miss_targets={"yes": 0.05},
     )
-    found = standing(asked, replace(seen(CALM), board=board))
-    assert (found.cause, found.colour) == ("miss_target", "red")
-    assert "yes is wrongly excluded for 20.0 % of its patients" in found.sentence
+    verdict = standing(asked, replace(seen(CALM), board=board))
+    assert (verdict.cause, verdict.colour) == ("miss_target", "red")
+    assert "yes is wrongly excluded for 20.0 % of its patients" in verdict.sentence
 
 
 def test_answers_that_tell_nothing_are_red_however_low_their_error_rate():
-    found = standing(SETTINGS, seen([[960, 0], [40, 0]]))
-    assert (found.cause, found.colour) == ("guessing", "red")
-    assert "miss rate of the last 1,000 labels is 100.0 %" in found.sentence
+    verdict = standing(SETTINGS, seen([[960, 0], [40, 0]]))
+    assert (verdict.cause, verdict.colour) == ("guessing", "red")
+    assert "miss rate of the last 1,000 labels is 100.0 %" in verdict.sentence
 
 
 def test_the_most_frequent_label_must_be_beaten_unless_misses_are_what_counts():
     poor = [[750, 150], [40, 60]]
-    found = standing(SETTINGS, seen(poor))
-    assert (found.cause, found.colour) == ("below_baseline", "amber")
-    assert "19.0 %, and always answering no would give 10.0 %" in found.sentence
+    verdict = standing(SETTINGS, seen(poor))
+    assert (verdict.cause, verdict.colour) == ("below_baseline", "amber")
+    assert "19.0 %, and always answering no would give 10.0 %" in verdict.sentence
     careful = settings(miss_target={"yes": 0.4})
     assert standing(careful, seen(poor, asked=careful)).cause is None
 
@@ -169,24 +169,26 @@ def test_the_most_frequent_label_must_be_beaten_unless_misses_are_what_counts():
 def test_answers_that_are_probably_of_no_use_are_not_called_healthy():
     """As after patients who waited while no worker ran, with an ensemble that knew nothing."""
     flood = [[161, 297], [0, 241]]
-    found = standing(SETTINGS, seen(flood))
-    assert (found.cause, found.colour) == ("below_baseline", "amber")
-    assert "42.5 %, and always answering no would give 34.5 %, perhaps by chance" in found.sentence
+    verdict = standing(SETTINGS, seen(flood))
+    assert (verdict.cause, verdict.colour) == ("below_baseline", "amber")
+    assert (
+        "42.5 %, and always answering no would give 34.5 %, perhaps by chance" in verdict.sentence
+    )
     assert standing(SETTINGS, seen([[10, 18], [0, 12]])).state == "learning"
     assert standing(SETTINGS, seen([[300, 120], [110, 169]])).state == "healthy"
 
 
 def test_a_risen_error_rate_asks_whether_labels_are_wrong():
     before = seen(CALM)
-    found = standing(SETTINGS, replace(before, board=replace(before.board, risen=0.2)))
-    assert (found.cause, found.colour) == ("error_risen", "amber")
-    assert "risen by 20.0 % within the last 1,000 labels: are labels wrong" in found.sentence
+    verdict = standing(SETTINGS, replace(before, board=replace(before.board, risen=0.2)))
+    assert (verdict.cause, verdict.colour) == ("error_risen", "amber")
+    assert "risen by 20.0 % within the last 1,000 labels: are labels wrong" in verdict.sentence
 
 
 def test_what_the_caller_knows_is_among_the_concerns():
     silent = Concern(Colour.AMBER, "silent", "left makes no progress")
-    found = standing(SETTINGS, seen(CALM), also=[silent])
-    assert found.sentence == "Degraded because left makes no progress."
-    assert found.report()["concerns"] == [
+    verdict = standing(SETTINGS, seen(CALM), also=[silent])
+    assert verdict.sentence == "Degraded because left makes no progress."
+    assert verdict.report()["concerns"] == [
         {"colour": "amber", "cause": "silent", "text": "left makes no progress"}
     ]

@@ -33,9 +33,9 @@ class Slow(Watch):
 
 async def test_many_callers_share_one_look():
     watch = Slow()
-    found = await asyncio.gather(*(watch.refresh() for _ in range(100)))
+    looks = await asyncio.gather(*(watch.refresh() for _ in range(100)))
     assert watch.looks == 1
-    assert {id(each) for each in found} == {id(watch.latest)}
+    assert {id(look) for look in looks} == {id(watch.latest)}
     await watch.refresh(max_age=60)
     assert watch.looks == 1
     await watch.refresh(max_age=0)
@@ -53,11 +53,11 @@ async def test_a_look_that_began_before_the_call_is_too_old_for_who_wants_the_pr
 
 async def test_a_caller_that_gives_up_spoils_it_for_nobody():
     watch = Slow()
-    other = asyncio.create_task(watch.refresh())
+    waiter = asyncio.create_task(watch.refresh())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.005):
             await watch.refresh()
-    assert await other is watch.latest
+    assert await waiter is watch.latest
     assert watch.looks == 1
 
 
@@ -79,13 +79,13 @@ async def test_recreated_topics_are_read_again():
 async def test_the_timer_looks_on_tells_and_complains(caplog):
     caplog.set_level(logging.WARNING)
     failures = BrokerError("away"), BrokerError("away"), ZeroDivisionError()
-    watch, told = Slow(*failures, every=0.03), []
-    watch.told.append(told.append)
+    watch, looks_told = Slow(*failures, every=0.03), []
+    watch.told.append(looks_told.append)
     async with watch:
         async with asyncio.timeout(120):
-            while watch.looks <= 4 or not told:  # noqa: ASYNC110 - it tells nobody
+            while watch.looks <= 4 or not looks_told:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.01)
-    assert told[-1] is watch.latest
+    assert looks_told[-1] is watch.latest
     assert ["away" in record.message for record in caplog.records] == [True, False]
     looks = watch.looks
     await asyncio.sleep(0.1)
@@ -98,8 +98,8 @@ class Reader:
     def __init__(self, own):
         self.own, self.known, self.skipped = own, [], {}
 
-    async def look(self, known):
-        self.known.append(set(known))
+    async def look(self, places):
+        self.known.append(set(places))
         self.own.closed(ENSEMBLE, 1)
 
     def skip(self, offsets):
@@ -113,7 +113,7 @@ async def test_own_tasks_are_not_read_unless_they_were_closed_meanwhile():
         watch.own.opened(Opened(ENSEMBLE, number, 0.1, 0, at))
     reader, view = Reader(watch.own), state_view(names)
     await watch._read_others(SimpleNamespace(reader=reader, view=view))
-    assert [{place.partition for place in known} for known in reader.known] == [{0, 1}, {0}]
+    assert [{place.partition for place in places} for places in reader.known] == [{0, 1}, {0}]
     assert {(place.topic, place.partition): at for place, at in reader.skipped.items()} == {
         (names.shared(ENSEMBLE), 0): 9,
         (names.changelog(ENSEMBLE), 0): 8,

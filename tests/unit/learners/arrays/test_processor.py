@@ -33,11 +33,11 @@ print(digest.hexdigest()[:16])
 )
 def test_a_model_is_the_same_bits_on_every_x86_64_processor(preset, digest):
     environment = {key: text for key, text in os.environ.items() if key not in CHOICES}
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", LEARN, preset],
         env=environment, cwd=ROOT, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.stdout.strip() == digest
+    assert run.stdout.strip() == digest
 
 
 def test_what_the_environment_says_is_left_alone(monkeypatch):

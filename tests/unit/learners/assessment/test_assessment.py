@@ -20,8 +20,8 @@ def verdict(*positive):
     return Verdict(support.argmax(axis=1), none, none, support)
 
 
-def learn(assessment, made, truth):
-    assessed = assessment.assess(made)
+def learn(assessment, decision, truth):
+    assessed = assessment.assess(decision)
     assessment.note(assessed.labels, assessed.answered)
     assessment.learn(assessed.labels, np.array(truth), assessed.kept)
     return assessed
@@ -31,11 +31,11 @@ def stream(assessment, n, rng, sharpness=2.0):
     """Let patients come one by one, their support overconfident; return what was said of each."""
     truth = rng.integers(0, 2, n)
     odds = 6.0 * ((2 * truth - 1) * sharpness / 2 + rng.normal(size=n))
-    said = [
+    assessments = [
         learn(assessment, verdict(p), [label])
         for p, label in zip(1.0 / (1.0 + np.exp(-odds)), truth, strict=True)
     ]
-    return said, truth
+    return assessments, truth
 
 
 def test_untaught_it_refers_and_says_so():
@@ -64,9 +64,9 @@ def test_before_any_label_the_chance_is_the_support_but_never_certain():
 
 def test_overconfident_support_becomes_a_chance():
     assessment = Assessment(2)
-    said, truth = stream(assessment, 3000, np.random.default_rng(3))
-    chance = np.array([one.chance[0, 1] for one in said[1000:]])
-    support = np.array([one.support[0, 1] / 1e6 for one in said[1000:]])
+    assessments, truth = stream(assessment, 3000, np.random.default_rng(3))
+    chance = np.array([assessed.chance[0, 1] for assessed in assessments[1000:]])
+    support = np.array([assessed.support[0, 1] / 1e6 for assessed in assessments[1000:]])
     hit = truth[1000:] == 1
 
     def log_loss(p):
@@ -81,8 +81,8 @@ def test_the_track_record_counts_diagnoses_like_it():
     assessment = Assessment(2)
     for truth in ([1] * 9 + [0]) * 10:
         learn(assessment, verdict(0.97), [truth])
-    known = counts_of(assessment.rows)
-    assert (known.track_cases.sum(), known.track_right.sum()) == (100, 90)
+    counts = counts_of(assessment.rows)
+    assert (counts.track_cases.sum(), counts.track_right.sum()) == (100, 90)
     again = assessment.assess(verdict(0.97))
     cases, right, low, high = again.records[again.track[0]]
     assert cases > 0
@@ -91,22 +91,24 @@ def test_the_track_record_counts_diagnoses_like_it():
 
 def test_a_miss_rate_is_held_and_its_price_counted():
     assessment = Assessment(2, BOTH)
-    said, truth = stream(assessment, 4000, np.random.default_rng(1))
-    known = counts_of(assessment.rows)
-    assert (np.abs(known.missed / known.cases - 0.05) < 0.011).all()
-    given = np.array([one.answered[0] for one in said])
-    labels = np.array([one.labels[0] for one in said])
-    assert known.referred.sum() == (~given).sum() > 0
-    wrong = given & (labels != truth)
-    assert known.misdiagnosed.tolist() == [(wrong & (truth == k)).sum() for k in (0, 1)]
-    assert (known.misdiagnosed <= known.missed).all()
+    assessments, truth = stream(assessment, 4000, np.random.default_rng(1))
+    counts = counts_of(assessment.rows)
+    assert (np.abs(counts.missed / counts.cases - 0.05) < 0.011).all()
+    answered = np.array([assessed.answered[0] for assessed in assessments])
+    labels = np.array([assessed.labels[0] for assessed in assessments])
+    assert counts.referred.sum() == (~answered).sum() > 0
+    wrong = answered & (labels != truth)
+    assert counts.misdiagnosed.tolist() == [(wrong & (truth == k)).sum() for k in (0, 1)]
+    assert (counts.misdiagnosed <= counts.missed).all()
 
 
 def test_a_target_on_one_label_is_control_of_its_false_negatives():
     assessment = Assessment(2, (np.nan, 0.03))
-    said, truth = stream(assessment, 4000, np.random.default_rng(2))
-    assert all(one.answered[0] for one in said), "the other label is the answer where it is not"
-    labels = np.array([one.labels[0] for one in said])
+    assessments, truth = stream(assessment, 4000, np.random.default_rng(2))
+    assert all(assessed.answered[0] for assessed in assessments), (
+        "the other label is the answer where it is not"
+    )
+    labels = np.array([assessed.labels[0] for assessed in assessments])
     fnr = (labels != truth)[truth == 1].mean()
     assert abs(fnr - 0.03) < 0.011
     assert counts_of(assessment.rows).missed[1] == (labels != truth)[truth == 1].sum()
@@ -125,10 +127,10 @@ def test_it_follows_every_fusion_rule(mode):
         truth = rng.integers(0, 3, 2)
         labels = np.where(rng.random((2, 3)) < 0.7, truth[:, None], rng.integers(-1, 3, (2, 3)))
         ballot = Ballot.of(labels, seeds_of([f"{t}a", f"{t}b"]), classes=3)
-        made, assessed = fusion.decide(ballot)
-        assert (made.labels == assessed.labels).all()
+        decision, assessed = fusion.decide(ballot)
+        assert (decision.labels == assessed.labels).all()
         np.testing.assert_allclose(assessed.chance.sum(axis=1), 1.0, atol=2e-4)
-        one = assessed.possible.sum(axis=1) == 1
-        assert (assessed.answered == (one & ballot.heard & (t > 2))).all()
-        fusion.learn(ballot, made, assessed, truth)
+        single = assessed.possible.sum(axis=1) == 1
+        assert (assessed.answered == (single & ballot.heard & (t > 2))).all()
+        fusion.learn(ballot, decision, assessed, truth)
     assert counts_of(fusion.assessment.rows).cases.sum() == 120

@@ -44,9 +44,9 @@ def test_an_accuracy_is_spread_over_the_labels_as_chances_that_sum_to_one(accura
 @given(generators, st.sampled_from([0.5, 1.0, CLIP]))
 def test_no_learner_says_more_than_the_cut_off(rng, clip):
     stream = random_stream(rng, 50, 4, 3)
-    said = ballot_log_odds(stream.ballot, clip)
-    assert np.abs(said).max() <= clip
-    assert not said[~stream.ballot.present].any()
+    log_odds = ballot_log_odds(stream.ballot, clip)
+    assert np.abs(log_odds).max() <= clip
+    assert not log_odds[~stream.ballot.present].any()
 
 
 def test_a_sure_learner_outvotes_two_doubtful_ones():
@@ -73,7 +73,7 @@ def test_the_support_is_the_naive_bayes_posterior(accuracy):
     labels = [1, 0, 1]
     verdict = ConfidenceVote(3, 2).decide(ballot_of([labels], accuracy=np.array([accuracy])))
     chances = [
-        np.prod([a if said == y else 1 - a for said, a in zip(labels, accuracy, strict=True)])
+        np.prod([a if vote == y else 1 - a for vote, a in zip(labels, accuracy, strict=True)])
         for y in range(2)
     ]
     assert np.allclose(verdict.support, np.array([chances]) / sum(chances), atol=1e-6)

@@ -21,11 +21,11 @@ def losses(mixture, stream):
     """Return the mixture's own log loss, label by label, and each expert's in the end."""
     own = []
     for t, label in enumerate(stream.truth.tolist()):
-        one = stream.take(np.array([t]))
-        verdict = mixture.decide(one.ballot)
-        if one.ballot.heard[0]:
+        row = stream.take(np.array([t]))
+        verdict = mixture.decide(row.ballot)
+        if row.ballot.heard[0]:
             own.append(-log(verdict.support[0, label]))
-        mixture.learn(one.ballot, verdict, one.truth)
+        mixture.learn(row.ballot, verdict, row.truth)
     return np.array(own), mixture.tables()["mixture"].rows(np.zeros(1, np.int64))[0]
 
 

@@ -48,17 +48,17 @@ def heaviest(weights, votes, classes):
 def test_blum_halves_the_wrong_and_raises_the_right_on_mistakes(rng, learners, classes):
     stream = random_stream(rng, LENGTH, learners, classes)
     blum = Blum(learners, classes)
-    said = decided(run(blum, stream, ONE_BY_ONE))
+    labels = decided(run(blum, stream, ONE_BY_ONE))
     weights = [1.0] * learners
     for t, (votes, label) in enumerate(answers(stream)):
         best = heaviest(weights, votes, classes)
-        assert best is None or best == said[t] or said[t] == MISSING
+        assert best is None or best == labels[t] or labels[t] == MISSING
         for i, vote in enumerate(votes):
             if vote == MISSING:
                 continue
             if vote != label:
                 weights[i] *= 1 / 2
-            elif said[t] != label:
+            elif labels[t] != label:
                 weights[i] *= 3 / 2
     row = state(blum)
     counted = 1.5 ** row[:learners] * 0.5 ** row[learners:]
@@ -83,16 +83,16 @@ def test_blum_never_gains_weight(rng, learners):
 def test_pwm_is_the_perceptron_on_votes_of_plus_and_minus_one(rng, learners):
     stream = random_stream(rng, LENGTH, learners, 2)
     pwm = PerceptronMajority(learners, 2)
-    said = decided(run(pwm, stream, ONE_BY_ONE))
+    labels = decided(run(pwm, stream, ONE_BY_ONE))
     w = np.zeros(learners + 1, np.int64)
     for t, (votes, label) in enumerate(answers(stream)):
-        if said[t] == MISSING:
+        if labels[t] == MISSING:
             continue
         s = np.array([1] + [0 if h == MISSING else 2 * h - 1 for h in votes])
         y = 2 * label - 1
         margin = int(w @ s)
-        assert said[t] == (margin > 0)
-        if said[t] != label:
+        assert labels[t] == (margin > 0)
+        if labels[t] != label:
             w += y * s
     row = state(pwm)
     assert row[2:].tolist() == w[1:].tolist()
@@ -122,11 +122,11 @@ def test_pwm_breaks_ties_as_a_perceptron_does():
 def test_trackexp_is_fixed_share(rng, learners, rate, share):
     stream = random_stream(rng, LENGTH, learners, 3)
     track = TrackExp(learners, 3, rate=rate, share=share)
-    said = decided(run(track, stream, ONE_BY_ONE))
+    labels = decided(run(track, stream, ONE_BY_ONE))
     w = [1 / learners] * learners
     for t, (votes, label) in enumerate(answers(stream)):
         best = heaviest(w, votes, 3)
-        assert best is None or best == said[t] or said[t] == MISSING
+        assert best is None or best == labels[t] or labels[t] == MISSING
         w = [x * exp(-rate * (h not in (MISSING, label))) for x, h in zip(w, votes, strict=True)]
         w = [x / sum(w) for x in w]
         if learners > 1:

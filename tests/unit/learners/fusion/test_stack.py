@@ -58,27 +58,27 @@ def test_the_stack_equals_its_definition(rng, learners, classes):
     stream = random_stream(rng, 40, learners, classes)
     stack = Stack(learners, classes, clip=1.5)
     plain = [PlainStack(learners + 1) for _ in range(1 if classes == 2 else classes)]
-    said = ballot_log_odds(stream.ballot, 1.5)
+    log_odds = ballot_log_odds(stream.ballot, 1.5)
     for t in range(40):
         part = stream.take(np.array([t]))
         verdict = stack.decide(part.ballot)
-        own = [np.append(said[t, :, 1 if classes == 2 else y], 1.0) for y in range(len(plain))]
+        own = [np.append(log_odds[t, :, 1 if classes == 2 else y], 1.0) for y in range(len(plain))]
         if not np.any([x[:-1] for x in own]):
             continue
-        scores = [one.fused(x) for one, x in zip(plain, own, strict=True)]
+        scores = [model.fused(x) for model, x in zip(plain, own, strict=True)]
         scores = [-scores[0], scores[0]] if classes == 2 else scores
         if np.diff(np.sort(scores))[-1] > 1e-6:
             assert verdict.labels[0] == np.argmax(scores)
         stack.learn(part.ballot, verdict, part.truth)
         truth = part.truth[0] == (np.array([1]) if classes == 2 else np.arange(classes))
         posterior = modes(plain, own, truth.astype(float))
-        for one, x, y, p in zip(plain, own, truth.tolist(), posterior, strict=True):
-            one.learn(x, float(y), float(p))
+        for model, x, y, p in zip(plain, own, truth.tolist(), posterior, strict=True):
+            model.learn(x, float(y), float(p))
     row = stack.tables()["stack"].rows(np.array([0]))[0]
     beliefs = row[1:].reshape(len(plain), learners + 2, learners + 1)
-    for belief, one in zip(beliefs, plain, strict=True):
-        assert np.allclose(belief[:-1], one.S, atol=1e-7)
-        assert np.allclose(belief[-1], one.w, atol=1e-7)
+    for belief, model in zip(beliefs, plain, strict=True):
+        assert np.allclose(belief[:-1], model.S, atol=1e-7)
+        assert np.allclose(belief[-1], model.w, atol=1e-7)
 
 
 @given(st.floats(-20, 20), st.floats(0, 400), st.sampled_from([0.0, 1.0]))

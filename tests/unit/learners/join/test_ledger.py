@@ -48,7 +48,9 @@ class Driver:
 
     def __call__(self, *events, now=0, **pace):
         step = self.ledger.apply(events, now, **pace)
-        settled = self.ledger.settle([f"decision on {each.id}" for each in step.diagnoses])
+        settled = self.ledger.settle(
+            [f"decision on {diagnosis.id}" for diagnosis in step.diagnoses]
+        )
         return [*step.diagnoses, *settled, *step.expiries, *step.rejections]
 
     def counted(self):
@@ -88,8 +90,8 @@ def test_a_timeout_is_dated_when_it_was_due_however_late_the_clock_moves():
     drive = Driver()
     drive(said(0))
     late = drive(now=10_000)
-    assert [type(each) for each in late] == [Diagnose, Expire]
-    assert [each.at for each in late] == [10, 110]
+    assert [type(event) for event in late] == [Diagnose, Expire]
+    assert [event.at for event in late] == [10, 110]
 
 
 def test_a_contextual_diagnosis_waits_for_its_context():
@@ -118,7 +120,7 @@ def test_an_event_from_the_past_happens_now():
     drive(now=50)
     drive(said(0, at=3))
     assert drive(now=59) == []
-    assert [each.at for each in drive(now=60)] == [60]
+    assert [event.at for event in drive(now=60)] == [60]
 
 
 # A backlog: what is older than `live`
@@ -129,32 +131,34 @@ BACKLOG = {"live": 1_000_000, "awaited": (0, 1)}
 def test_a_learner_that_is_ahead_makes_nobody_late():
     drive = Driver(label_ttl=10_000)
     times = range(0, 1_000, 5)
-    made = drive(*[said(0, at=at, name=f"p{at}") for at in times], **BACKLOG)
-    assert made == []
+    events = drive(*[said(0, at=at, name=f"p{at}") for at in times], **BACKLOG)
+    assert events == []
     assert drive.ledger.clock == 0
-    made = drive(*[said(1, at=at, name=f"p{at}") for at in times], **BACKLOG)
-    assert [(each.id, each.at, each.complete) for each in made] == [
+    events = drive(*[said(1, at=at, name=f"p{at}") for at in times], **BACKLOG)
+    assert [(diagnosis.id, diagnosis.at, diagnosis.complete) for diagnosis in events] == [
         (f"p{at}", at, True) for at in times
     ]
 
 
 def test_a_learner_that_is_not_waited_for_does_not_hold_the_clock():
     drive = Driver()
-    made = drive(said(0, at=5), said(0, at=50, name="b"), live=1_000_000, awaited=(0,))
-    assert [(each.id, each.at, each.missing) for each in made] == [("a", 15, (1,))]
+    events = drive(said(0, at=5), said(0, at=50, name="b"), live=1_000_000, awaited=(0,))
+    assert [(diagnosis.id, diagnosis.at, diagnosis.missing) for diagnosis in events] == [
+        ("a", 15, (1,))
+    ]
 
 
 def test_what_was_skipped_is_given_up_when_all_have_passed_it():
     drive = Driver()
     drive(said(0, at=5), said(0, at=50, name="b"), **BACKLOG)
-    (made,) = drive(said(1, at=50, name="b"), said(1, at=14, name="c"), **BACKLOG)[:1]
-    assert (made.id, made.at, made.missing) == ("a", 15, (1,))
+    (diagnosis,) = drive(said(1, at=50, name="b"), said(1, at=14, name="c"), **BACKLOG)[:1]
+    assert (diagnosis.id, diagnosis.at, diagnosis.missing) == ("a", 15, (1,))
 
 
 def test_what_is_live_moves_the_clock_alone():
     drive = Driver()
-    (made,) = drive(said(0, at=5), said(0, at=50, name="b"), live=5, awaited=(0, 1))
-    assert (made.id, made.at, made.missing) == ("a", 15, (1,))
+    (diagnosis,) = drive(said(0, at=5), said(0, at=50, name="b"), live=5, awaited=(0, 1))
+    assert (diagnosis.id, diagnosis.at, diagnosis.missing) == ("a", 15, (1,))
 
 
 @pytest.mark.parametrize("clock", [0, 400])
@@ -165,20 +169,20 @@ def test_a_label_that_is_read_before_its_patient_waits_from_its_own_time(clock):
     assert drive.ledger.clock == clock
     again = Driver()
     again.ledger.restore(drive.ledger.dump_head(), dump_all(drive.ledger))
-    made = again(said(0, at=699), said(1, at=699), **BACKLOG)
-    assert settled(at=699, labels=(1, 1), diagnosed_at=699) in made
+    events = again(said(0, at=699), said(1, at=699), **BACKLOG)
+    assert settled(at=699, labels=(1, 1), diagnosed_at=699) in events
     assert again(now=799) == []
-    assert [each.event.id for each in again(now=801)] == ["b"]
-    assert [each.event.id for each in again(now=850)] == ["c"]
+    assert [rejection.event.id for rejection in again(now=801)] == ["b"]
+    assert [rejection.event.id for rejection in again(now=850)] == ["c"]
 
 
 def test_a_label_of_a_backlog_is_late_by_its_own_time():
     drive = Driver()
     drive(*BOTH, said(0, name="b"), said(1, name="b"), **BACKLOG)
     in_time, late = Label(99, "a", 1), Label(100, "b", 1)
-    made = drive(in_time, late, **BACKLOG)
+    events = drive(in_time, late, **BACKLOG)
     assert drive.ledger.clock == 0
-    assert made == [
+    assert events == [
         settled(at=99),
         Expire("b", 0, Reason.EXPIRED),
         Reject(late, Reason.EXPIRED),
@@ -189,17 +193,20 @@ def test_settlements_of_a_backlog_have_times_in_their_order():
     drive = Driver()
     names = "abc"
     drive(*[said(learner, name=name) for name in names for learner in (0, 1)], **BACKLOG)
-    made = drive(Label(9, "b", 1), Label(7, "a", 1), Label(8, "c", 1), **BACKLOG)
-    assert [each.at for each in made] == [9, 9, 9]
+    events = drive(Label(9, "b", 1), Label(7, "a", 1), Label(8, "c", 1), **BACKLOG)
+    assert [event.at for event in events] == [9, 9, 9]
 
 
 def test_a_backlog_goes_on_after_a_restart():
     drive, again = Driver(label_ttl=10_000), Driver(label_ttl=10_000)
     drive(said(1, at=20, name="b"), said(0, at=500), **BACKLOG)
     again.ledger.restore(drive.ledger.dump_head(), dump_all(drive.ledger))
-    for each in (drive, again):
-        made = each(said(1, at=500), **BACKLOG)
-        assert [(one.id, one.complete) for one in made] == [("b", False), ("a", True)]
+    for driver in (drive, again):
+        events = driver(said(1, at=500), **BACKLOG)
+        assert [(diagnosis.id, diagnosis.complete) for diagnosis in events] == [
+            ("b", False),
+            ("a", True),
+        ]
 
 
 # Repeated and late predictions and contexts
@@ -321,9 +328,9 @@ def test_a_parked_label_waits_its_full_time_even_behind_an_older_context():
 
 def test_a_wait_that_begins_again_holds_up_no_other():
     drive = Driver()
-    other = Label(1, "b", 1)
-    drive(Context(0, "a", "x"), other, Label(50, "a", 1))
-    assert drive(now=101) == [Reject(other, Reason.UNKNOWN)]
+    stray = Label(1, "b", 1)
+    drive(Context(0, "a", "x"), stray, Label(50, "a", 1))
+    assert drive(now=101) == [Reject(stray, Reason.UNKNOWN)]
 
 
 @pytest.mark.parametrize("before", [(), BOTH], ids=["parked", "settled"])
@@ -390,7 +397,7 @@ def test_a_tighter_limit_applies_from_the_next_newcomer_on():
     tight = Driver(max_pending=2)
     tight.ledger.restore(wide.ledger.dump_head(), dump_all(wide.ledger))
     gone = tight(said(0, name="d"))
-    assert [(each.id, each.reason) for each in gone] == [("a", "evicted"), ("b", "evicted")]
+    assert [(expiry.id, expiry.reason) for expiry in gone] == [("a", "evicted"), ("b", "evicted")]
 
 
 def test_a_shorter_wait_applies_to_those_that_wait_already_and_time_goes_on():
@@ -521,7 +528,7 @@ def test_more_changes_than_a_stamp_can_number_in_a_millisecond_keep_their_order(
     drive = Driver(learners=1)
     names = [f"p{i}" for i in range(20)]
     drive(*(said(0, name=name) for name in names))
-    assert [each.id for each in drive(now=1000)] == names
+    assert [event.id for event in drive(now=1000)] == names
 
 
 PAGE = (Path(__file__).parents[4] / "docs" / "join.md").read_text()
@@ -616,11 +623,11 @@ def test_a_clock_that_has_run_ahead_is_set_back_and_waits_end_in_time(codec):
     restored.restore(run.ledger.dump_head(), list(dump_all(run.ledger)))
     for ledger in (run.ledger, restored):
         run.ledger = ledger
-        assert [each.id for each in run(now=62)] == ["open"]  # its fusion time-out is 10
+        assert [diagnosis.id for diagnosis in run(now=62)] == ["open"]  # its fusion time-out is 10
         assert run(Label(63, "done", 1), said(0, name="new", at=63))[0].label == 1
-        assert [each.id for each in run(now=80)] == ["new"]
-        found = run(now=200)
-        assert {getattr(each, "id", None) or each.event.id for each in found} == {
+        assert [diagnosis.id for diagnosis in run(now=80)] == ["new"]
+        events = run(now=200)
+        assert {getattr(event, "id", None) or event.event.id for event in events} == {
             "open",
             "parked",
             "new",

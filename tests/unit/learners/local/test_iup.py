@@ -141,8 +141,8 @@ def test_a_restored_learner_decides_like_the_one_that_was_saved():
     iup = Iup(unit_cube(2), config)
     x = rng.random((300, 2))
     seeds = rng.integers(0, 2**64, 300, dtype=np.uint64)
-    made = iup.decide(x, seeds)
-    iup.learn(made.phase, made.cubes, made.rules, rng.random((300, 2)) < 0.7)
+    choices = iup.decide(x, seeds)
+    iup.learn(choices.phase, choices.cubes, choices.rules, rng.random((300, 2)) < 0.7)
     again = Iup(unit_cube(2), config)
     again.labelled = iup.labelled
     for phase, table in iup.tables().items():

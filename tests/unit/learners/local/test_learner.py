@@ -36,16 +36,16 @@ def ids(n):
     return seeds_of(f"p{i}" for i in range(n))
 
 
-def teach(ll, said, x, truth):
-    ll.learn(Labelled.of(said, truth), None if x is None else Lessons(x, truth))
+def teach(ll, predictions, x, truth):
+    ll.learn(Labelled.of(predictions, truth), None if x is None else Lessons(x, truth))
 
 
 def test_the_prediction_is_the_chosen_rules_label():
     ll = learner(*constants(), cuts=2)
-    said = ll.decide(rows(50), ids(50))
-    assert said.labels.tolist() == said.choices.rules.tolist()
-    assert said.votes.tolist() == [[0, 1]] * 50
-    assert np.isnan(said.log_odds).all(), "constant rules have no log-odds"
+    predictions = ll.decide(rows(50), ids(50))
+    assert predictions.labels.tolist() == predictions.choices.rules.tolist()
+    assert predictions.votes.tolist() == [[0, 1]] * 50
+    assert np.isnan(predictions.log_odds).all(), "constant rules have no log-odds"
 
 
 @pytest.mark.parametrize(("features", "numbered"), [(3, True), (40, False)])
@@ -57,9 +57,9 @@ def test_epsilon_needs_cells_whose_points_are_near_each_other(features, numbered
     x[:10, 0] = np.nan
     for _ in range(2):
         teach(ll, ll.decide(x, ids(20)), x, np.zeros(20, np.int64))
-    said = confidence(ll, ll.decide(x, ids(20)).choices)
-    assert np.isnan(said.epsilon[:10]).all() == (not numbered)
-    assert not np.isnan(said.epsilon[10:]).any()
+    sureness = confidence(ll, ll.decide(x, ids(20)).choices)
+    assert np.isnan(sureness.epsilon[:10]).all() == (not numbered)
+    assert not np.isnan(sureness.epsilon[10:]).any()
 
 
 def test_log_odds_are_those_of_the_chosen_rule():
@@ -69,18 +69,18 @@ def test_log_odds_are_those_of_the_chosen_rule():
     truth = (x[:, 0] > 0.5).astype(np.int64)
     for _ in range(2):
         teach(ll, ll.decide(x, ids(200)), x, truth)
-    said = ll.decide(x, ids(200))
-    assert (said.choices.rules == 1).all(), "the rule that learned is better by now"
-    np.testing.assert_array_equal(said.log_odds, lr.log_odds(x))
-    assert (said.labels == truth).mean() > 0.85
+    predictions = ll.decide(x, ids(200))
+    assert (predictions.choices.rules == 1).all(), "the rule that learned is better by now"
+    np.testing.assert_array_equal(predictions.log_odds, lr.log_odds(x))
+    assert (predictions.labels == truth).mean() > 0.85
 
 
 def test_a_rule_that_learns_needs_the_features():
     ll = learner(make_rule({"kind": "bayes"}, SPACE, LABELS))
     assert ll.learns
-    said = ll.decide(rows(3), ids(3))
+    predictions = ll.decide(rows(3), ids(3))
     with pytest.raises(LearnerError, match="needs the features"):
-        teach(ll, said, None, np.zeros(3, np.int64))
+        teach(ll, predictions, None, np.zeros(3, np.int64))
 
 
 def test_a_rule_that_fails_fails_the_batch_and_the_learner_lives_on():
@@ -103,12 +103,12 @@ def test_confidence_grows_with_the_trials():
     truth = np.zeros(400, np.int64)
     widths, epsilons = [], []
     for start in range(0, 400, 100):
-        said = ll.decide(x[start : start + 100], ids(100))
-        sure = confidence(ll, said.choices)
+        predictions = ll.decide(x[start : start + 100], ids(100))
+        sure = confidence(ll, predictions.choices)
         assert ((sure.low <= sure.high) & (sure.low >= 0) & (sure.high <= 1)).all()
         widths.append((sure.high - sure.low).mean())
         epsilons.append(sure.epsilon.min())
-        teach(ll, said, x[start : start + 100], truth[start : start + 100])
+        teach(ll, predictions, x[start : start + 100], truth[start : start + 100])
     assert widths == sorted(widths, reverse=True)
     assert widths[0] == 1.0
     assert epsilons == sorted(epsilons, reverse=True)

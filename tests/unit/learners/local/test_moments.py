@@ -44,8 +44,8 @@ def test_what_is_known_stays_and_what_is_filled_is_a_value_of_the_feature(rng):
     rows, filling = rows_of(rng, 40), Moments(SPACE)
     for filled in (filling.learn(rows), filling.look(rows)):
         SPACE.check(filled)
-        known = ~np.isnan(rows)
-        assert (filled[known] == rows[known]).all()
+        present = ~np.isnan(rows)
+        assert (filled[present] == rows[present]).all()
 
 
 def test_the_mean_and_the_most_frequent_category_of_what_was_seen():
@@ -65,12 +65,12 @@ def test_complete_rows_leave_no_trace():
 def test_partitions_together_know_what_one_would():
     rows = rows_of(np.random.default_rng(2), 60)
     rows[[0, 30], 0] = np.nan
-    one, two, whole = Moments(SPACE), Moments(SPACE), Moments(SPACE)
-    one.learn(rows[:30])
-    two.learn(rows[30:])
+    first, second, whole = Moments(SPACE), Moments(SPACE), Moments(SPACE)
+    first.learn(rows[:30])
+    second.learn(rows[30:])
     whole.learn(rows)
     pooled = Moments(SPACE)
-    pooled.restore(Moments.merged([one.state(), two.state(), {}]))
+    pooled.restore(Moments.merged([first.state(), second.state(), {}]))
     gaps = np.full((1, 3), np.nan)
     assert np.allclose(pooled.look(gaps), whole.look(gaps))
     assert Moments.merged([{}, {}]) == {}

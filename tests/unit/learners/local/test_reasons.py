@@ -42,8 +42,8 @@ def ask(rules, rows, classes=2):
     learner = LocalLearner(
         rules[0].space, rules, IupConfig(rules=len(rules), cuts=1), classes=classes
     )
-    said = learner.decide(rows, seeds_of(map(str, range(len(rows)))))
-    return said, reasons(Pooled(learner.rules, learner.filling), rows, said)
+    predictions = learner.decide(rows, seeds_of(map(str, range(len(rows)))))
+    return predictions, reasons(Pooled(learner.rules, learner.filling), rows, predictions)
 
 
 @every_rule
@@ -51,14 +51,14 @@ def ask(rules, rows, classes=2):
 @given(generators, shapes)
 def test_parts_and_rest_sum_to_the_log_odds_to_the_last_bit(table, generator, shape):
     rule, rows = taught(table, generator, *shape)
-    said, why = ask([rule], rows, shape[1])
-    assert why.at.tolist() == np.flatnonzero(said.labels >= 0).tolist()
-    assert (why.log_odds == said.log_odds[why.at]).all(), "those that were sent"
+    predictions, why = ask([rule], rows, shape[1])
+    assert why.at.tolist() == np.flatnonzero(predictions.labels >= 0).tolist()
+    assert (why.log_odds == predictions.log_odds[why.at]).all(), "those that were sent"
     assert np.isfinite(why.parts).all()
-    for odds, parts, rest in zip(why.log_odds, why.parts, why.rest, strict=True):
+    for odds, parts, remainder in zip(why.log_odds, why.parts, why.rest, strict=True):
         for k in range(shape[1]):
-            off = abs(fsum([*parts[:, k], rest[k]]) - odds[k])
-            assert off <= ulp(max(abs(odds[k]), abs(rest[k])))
+            off = abs(fsum([*parts[:, k], remainder[k]]) - odds[k])
+            assert off <= ulp(max(abs(odds[k]), abs(remainder[k])))
 
 
 EXACT = [name for name in ADDITIVE if "fourier" not in name and "committee" not in name]
@@ -85,8 +85,8 @@ def test_a_linear_rule_adds_weight_times_value_and_categories_are_one_feature():
     table = {"kind": "linear", "weights": {"age": 2.0, "sex=f": -1.0, "sex=m": 0.5}, "bias": 0.25}
     rule = make_rule(table, MIXED, LABELS[2])
     rows = np.array([[1.5, 0.0, 9.0, 2.0], [-0.5, 1.0, 9.0, 0.0]])
-    said, why = ask([rule], rows)
-    assert said.labels.tolist() == [1, 0]
+    predictions, why = ask([rule], rows)
+    assert predictions.labels.tolist() == [1, 0]
     assert why.parts[:, :, 1].tolist() == [[3.0, -1.0, 0.0, 0.0], [-1.0, 0.5, 0.0, 0.0]]
     assert why.rest[:, 1].tolist() == [0.25, 0.25]
     assert (why.parts[:, :, 0] == -why.parts[:, :, 1]).all()
@@ -100,18 +100,19 @@ def test_what_no_feature_brings_alone_is_in_the_rest():
 
 def test_no_opinion_and_rules_that_are_no_sum_have_no_reasons():
     rule = learning_rule({"kind": "logistic"}, REALS)
-    said, why = ask([rule], np.ones((3, REALS.d)))
-    assert (said.labels < 0).all()
+    predictions, why = ask([rule], np.ones((3, REALS.d)))
+    assert (predictions.labels < 0).all()
     assert len(why.at) == len(why.parts) == 0
     cells = learning_rule(LEARNING["cells"], REALS)
     rows, truth = stream(np.random.default_rng(1), ROWS)
-    for one in (rule, cells):
-        one.learn(rows, truth)
+    for member in (rule, cells):
+        member.learn(rows, truth)
     rules = [cells, rule, Constant(1, classes=2)]
-    said, why = ask(rules, rows)
+    predictions, why = ask(rules, rows)
     assert not cells.additive
     assert (
-        why.at.tolist() == np.flatnonzero((said.choices.rules == 1) & (said.labels >= 0)).tolist()
+        why.at.tolist()
+        == np.flatnonzero((predictions.choices.rules == 1) & (predictions.labels >= 0)).tolist()
     )
 
 
@@ -120,7 +121,7 @@ def test_a_missing_value_counts_as_what_stands_in_for_it():
     learner = LocalLearner(REALS, [rule], IupConfig(rules=1, cuts=1), classes=2)
     gap = rows[:1].copy()
     gap[0, 1] = np.nan
-    said = learner.decide(gap, seeds_of(["a"]))
-    why = reasons(Pooled(learner.rules, learner.filling), gap, said)
+    predictions = learner.decide(gap, seeds_of(["a"]))
+    why = reasons(Pooled(learner.rules, learner.filling), gap, predictions)
     filled = Moments(REALS).look(gap)
     assert (why.parts == rule.parts(filled)).all()

@@ -50,9 +50,9 @@ def test_equals_the_formulas(fourier):
     for t in range(len(rows)):
         sent.append(rule.log_odds(rows[t : t + 1])[0, 1])
         rule.learn(rows[t : t + 1], truth[t : t + 1])
-    seen = np.array([rows[: t + 1] for t in range(len(rows))], dtype=object)
-    spread = [np.where(past.std(axis=0) > 0, past.std(axis=0), np.inf) for past in seen]
-    z = [(past[-1] - past.mean(axis=0)) / s for past, s in zip(seen, spread, strict=True)]
+    pasts = np.array([rows[: t + 1] for t in range(len(rows))], dtype=object)
+    spread = [np.where(past.std(axis=0) > 0, past.std(axis=0), np.inf) for past in pasts]
+    z = [(past[-1] - past.mean(axis=0)) / s for past, s in zip(pasts, spread, strict=True)]
     z = np.clip(np.array(z, dtype=np.float64), -4.0, 4.0)
     extra = FourierFeatures(3, fourier, seed=3)
     waves = 0.5 * np.sqrt(3) * np.sqrt(2 / max(fourier, 1)) * np.cos(
@@ -102,11 +102,11 @@ def test_partitions_multiply_their_beliefs():
     whole.learn(x, y)
     left.learn(x[:1000], y[:1000])
     right.learn(x[1000:], y[1000:])
-    both = left.average([left.state(), right.state()], [1000, 3000])
+    merged = left.average([left.state(), right.state()], [1000, 3000])
     deviation = np.sqrt(np.diag(whole.covariance[0]))
-    assert (abs(both["weights"][0] - whole.weights[0]) < 1.5 * deviation).all()
-    np.testing.assert_allclose(both["covariance"], whole.covariance, atol=2e-4)
-    assert (both["covariance"] == both["covariance"].transpose(0, 2, 1)).all()
+    assert (abs(merged["weights"][0] - whole.weights[0]) < 1.5 * deviation).all()
+    np.testing.assert_allclose(merged["covariance"], whole.covariance, atol=2e-4)
+    assert (merged["covariance"] == merged["covariance"].transpose(0, 2, 1)).all()
 
 
 class TestFourierFeatures:

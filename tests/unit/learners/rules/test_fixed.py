@@ -181,7 +181,7 @@ class TestCallable:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("labels", "message"),
     [
         (np.array([0, 2, 0]), "a label outside the set"),
         (np.array([0, -1, 0]), "a label outside the set"),
@@ -190,10 +190,10 @@ class TestCallable:
         (None, "no 3 label indices"),
     ],
 )
-def test_whatever_is_no_label_is_refused(said, message):
+def test_whatever_is_no_label_is_refused(labels, message):
     class Odd(Rule):
         def _predict(self, rows):
-            return said
+            return labels
 
     with pytest.raises(RuleError, match=f"rule odd returned {message}"):
         Odd("odd", 2).predict(ROWS)

@@ -32,18 +32,20 @@ def apart(rng, n, learners=3):
 
 def fitted(rules, rows, truth, *, late=0, partners=0):
     """Let rules decide, and learn `late` rows later, each told what all had said."""
-    said = np.empty((len(truth), len(rules)))
+    log_odds = np.empty((len(truth), len(rules)))
     for t in range(len(truth)):
         now = slice(t, t + 1)
-        said[t] = [rule.log_odds(part[now])[0, 1] for rule, part in zip(rules, rows, strict=True)]
+        log_odds[t] = [
+            rule.log_odds(part[now])[0, 1] for rule, part in zip(rules, rows, strict=True)
+        ]
         if t < late:
             continue
         at = slice(t - late, t - late + 1)
         for i, rule in enumerate(rules):
-            own = both(said[at, i])
-            rest = both(said[at].sum(axis=1)) - own
-            rule.learn(rows[i][at], truth[at], Heard(rest, own, partners))
-    return said
+            own = both(log_odds[at, i])
+            remainder = both(log_odds[at].sum(axis=1)) - own
+            rule.learn(rows[i][at], truth[at], Heard(remainder, own, partners))
+    return log_odds
 
 
 def both(odds):
@@ -54,21 +56,23 @@ def both(odds):
 def test_learners_that_share_only_log_odds_take_the_steps_of_one_logistic_regression():
     rows, truth = apart(np.random.default_rng(0), 200)
     rules = [Logistic("l", unit_cube(2), 2, rate=0.1, joint=True) for _ in rows]
-    said = fitted(rules, rows, truth).sum(axis=1)
+    fused = fitted(rules, rows, truth).sum(axis=1)
     scaled = [Logistic("l", unit_cube(2), 2).scaler.learn(part) for part in rows]
     x = np.concatenate([np.column_stack([z, np.ones(len(z))]) for z in scaled], axis=1)
     w = np.zeros(x.shape[1])
     for t, row in enumerate(x):
-        assert said[t] == pytest.approx(w @ row, abs=1e-9)
+        assert fused[t] == pytest.approx(w @ row, abs=1e-9)
         w += 0.1 * (truth[t] - sigmoid(float(w @ row))) * row
 
 
 def test_together_they_are_better_than_each_alone():
     rows, truth = apart(np.random.default_rng(1), 600)
     for kind in (Logistic, BayesianLogistic):
-        made = [[kind("r", unit_cube(2), 2, joint=joint) for _ in rows] for joint in (True, False)]
-        jointly, alone = (fitted(rules, rows, truth)[200:] for rules in made)
-        wrong = [((said.sum(axis=1) > 0) != truth[200:]).mean() for said in (jointly, alone)]
+        teams = [[kind("r", unit_cube(2), 2, joint=joint) for _ in rows] for joint in (True, False)]
+        jointly, alone = (fitted(rules, rows, truth)[200:] for rules in teams)
+        wrong = [
+            ((log_odds.sum(axis=1) > 0) != truth[200:]).mean() for log_odds in (jointly, alone)
+        ]
         single = ((alone > 0) != truth[200:, None]).mean(axis=0).min()
         assert wrong[0] <= wrong[1] + 0.01
         assert wrong[0] < single - 0.1
@@ -94,14 +98,16 @@ def test_learners_that_are_told_late_do_not_explain_the_same_thing_each(table, l
         return fitted(rules, [rows] * 3, truth, **options)[120:].sum(axis=1)
 
     prompt, blind, aware = total(), total(late=60), total(late=60, partners=2)
-    off = [np.abs(one - prompt).mean() for one in (blind, aware)]
+    off = [np.abs(odds - prompt).mean() for odds in (blind, aware)]
     assert off[1] < left * off[0]
 
 
 def test_labels_that_come_at_once_need_no_correction():
     rows, truth = apart(np.random.default_rng(6), 80)
-    made = [[learning_rule(joint({"kind": "bayes"}), unit_cube(2)) for _ in rows] for _ in range(2)]
-    plain, aware = (fitted(rules, rows, truth, partners=p) for p, rules in enumerate(made))
+    teams = [
+        [learning_rule(joint({"kind": "bayes"}), unit_cube(2)) for _ in rows] for _ in range(2)
+    ]
+    plain, aware = (fitted(rules, rows, truth, partners=p) for p, rules in enumerate(teams))
     assert np.allclose(plain, aware, atol=1e-9)
 
 
@@ -112,12 +118,12 @@ def joint(table):
 def test_a_mixed_committee_measures_how_far_the_others_go_along_with_it():
     rng = np.random.default_rng(8)
     rows, truth = stream(rng, ROWS)
-    said = both(rng.normal(size=ROWS))
+    own = both(rng.normal(size=ROWS))
     slopes = []
-    for others in (2.0 * said, both(rng.normal(size=ROWS))):
+    for theirs in (2.0 * own, both(rng.normal(size=ROWS))):
         rule = learning_rule(MIXED_TABLE)
         assert rule.following.slope(2.0) == 1.0, "half of each, before anything was heard"
-        rule.learn(rows, truth, Heard(others, said, partners=2))
+        rule.learn(rows, truth, Heard(theirs, own, partners=2))
         slopes.append(rule.following.slope(2.0))
     assert slopes[0] == pytest.approx(2.0, abs=0.05)
     assert abs(slopes[1]) < 0.5
@@ -157,7 +163,7 @@ def test_a_mixed_committee_follows_the_member_that_does_best():
     alone = learning_rule({"kind": "committee", "preset": "joint"})
     alone.learn(rows, truth)
     fresh = rng.normal(size=(400, REALS.d))
-    wrong = [((fresh[:, 1] ** 2 > 0.5) != each.predict(fresh)).mean() for each in (rule, alone)]
+    wrong = [((fresh[:, 1] ** 2 > 0.5) != model.predict(fresh)).mean() for model in (rule, alone)]
     assert wrong[0] < wrong[1]
 
 
@@ -174,21 +180,21 @@ def test_what_is_explained_already_teaches_little():
 def test_the_cut_into_batches_makes_no_difference(generator, at, table):
     for classes in (2, 3):
         rows, truth = stream(generator, ROWS, classes=classes)
-        others, said = generator.normal(size=(2, ROWS, classes))
-        said[generator.random(ROWS) < 0.2] = np.nan
+        theirs, own = generator.normal(size=(2, ROWS, classes))
+        own[generator.random(ROWS) < 0.2] = np.nan
         whole, parts = (learning_rule(table, classes=classes) for _ in range(2))
-        whole.learn(rows, truth, Heard(others, said, partners=2))
+        whole.learn(rows, truth, Heard(theirs, own, partners=2))
         for a, b in itertools.pairwise(at):
-            parts.learn(rows[a:b], truth[a:b], Heard(others[a:b], said[a:b], partners=2))
+            parts.learn(rows[a:b], truth[a:b], Heard(theirs[a:b], own[a:b], partners=2))
         assert same(whole.state(), parts.state())
 
 
 def test_others_that_say_nothing_make_no_difference():
     rows, truth = stream(np.random.default_rng(3), ROWS)
-    told, untold = learning_rule(TABLE), learning_rule(TABLE)
-    told.learn(rows, truth, Heard.fresh(np.zeros((ROWS, 2))))
+    listening, untold = learning_rule(TABLE), learning_rule(TABLE)
+    listening.learn(rows, truth, Heard.fresh(np.zeros((ROWS, 2))))
     untold.learn(rows, truth)
-    assert same(told.state(), untold.state())
+    assert same(listening.state(), untold.state())
     alone = learning_rule({"kind": "bayes"})
     deaf = learning_rule({"kind": "bayes"})
     alone.learn(rows, truth)
@@ -196,13 +202,13 @@ def test_others_that_say_nothing_make_no_difference():
     assert same(alone.state(), deaf.state()), "a rule that is not joint does not listen"
 
 
-@pytest.mark.parametrize("others", [np.zeros((ROWS, 3)), np.full((ROWS, 2), np.inf)])
-def test_what_others_said_is_checked(others):
+@pytest.mark.parametrize("log_odds", [np.zeros((ROWS, 3)), np.full((ROWS, 2), np.inf)])
+def test_what_others_said_is_checked(log_odds):
     rows, truth = stream(np.random.default_rng(4), ROWS)
     rule = learning_rule(TABLE)
     before = rule.state()
     with pytest.raises(LearnerError, match="log-odds must be finite"):
-        rule.learn(rows, truth, Heard.fresh(others))
+        rule.learn(rows, truth, Heard.fresh(log_odds))
     assert same(before, rule.state())
 
 
@@ -230,5 +236,5 @@ def test_in_the_joint_preset_constants_are_small_and_nothing_hides_another():
         assert np.abs(inputs).sum() == pytest.approx(SHARED), (
             "of an average row, the constant alone"
         )
-    other = make_rule({"kind": "committee", "preset": "additive"}, REALS, LABELS)
-    assert np.abs(other.members[2]._inputs(average)).sum() > 2
+    additive = make_rule({"kind": "committee", "preset": "additive"}, REALS, LABELS)
+    assert np.abs(additive.members[2]._inputs(average)).sum() > 2

@@ -125,9 +125,9 @@ def test_gaussian_naive_bayes_counts_categories():
     rows = np.array([[0.0, 1.0], [0.0, 2.0], [1.0, 1.0]])
     rule.learn(rows, np.array([0, 0, 1]))
     # label 1: (1+1) share, sex m 2 of 3, ward b 2 of 4; label 0: (2+1), 1 of 4, 2 of 5
-    other = np.log(3) + np.log(1 / 4) + np.log(2 / 5)
+    zero = np.log(3) + np.log(1 / 4) + np.log(2 / 5)
     mine = np.log(2) + np.log(2 / 3) + np.log(2 / 4)
-    np.testing.assert_allclose(rule.log_odds(np.array([[1.0, 1.0]]))[0, 1], mine - other)
+    np.testing.assert_allclose(rule.log_odds(np.array([[1.0, 1.0]]))[0, 1], mine - zero)
 
 
 class TestCommittee:
@@ -135,8 +135,8 @@ class TestCommittee:
         rows, truth = stream(np.random.default_rng(5), 400, outliers=0.0)
         rule = kdi("team", REALS, 2, seed=1)
         rule.learn(rows, truth)
-        each = [np.clip(member.log_odds(rows), -5.0, 5.0) for member in rule.members]
-        np.testing.assert_allclose(rule.log_odds(rows), np.mean(each, axis=0), rtol=1e-12)
+        clipped = [np.clip(member.log_odds(rows), -5.0, 5.0) for member in rule.members]
+        np.testing.assert_allclose(rule.log_odds(rows), np.mean(clipped, axis=0), rtol=1e-12)
         assert [member.name for member in rule.members] == ["team/K", "team/D", "team/I"]
         tight = Committee("tight", REALS, 2, rule.members, clip=0.01)
         assert abs(tight.log_odds(rows)).max() <= 0.01
@@ -209,9 +209,9 @@ class TestPolicy:
 
     @pytest.mark.parametrize("table", LEARNING.values(), ids=LEARNING.keys())
     def test_a_state_that_does_not_fit_is_refused(self, table):
-        rule, other = learning_rule(table), learning_rule(table, MIXED, 3)
+        rule, foreign = learning_rule(table), learning_rule(table, MIXED, 3)
         with pytest.raises(LearnerError, match="a stored rule does not fit its settings"):
-            rule.restore(other.state())
+            rule.restore(foreign.state())
         with pytest.raises(LearnerError, match="a stored rule does not fit its settings"):
             rule.restore({})
 

@@ -41,11 +41,11 @@ def refused(stored):
     ],
 )  # fmt: skip
 def test_data_comes_back(thing):
-    found = again([thing])[0]
-    assert type(found) is type(thing)
-    assert found == thing
+    copy = again([thing])[0]
+    assert type(copy) is type(thing)
+    assert copy == thing
     if not isinstance(thing, set | frozenset):  # their order depends on the process's hash seed
-        assert repr(found) == repr(thing)
+        assert repr(copy) == repr(thing)
 
 
 def test_arrays_generators_and_factories_come_back():
@@ -65,18 +65,18 @@ def test_what_is_shared_stays_shared_and_cycles_stay_cycles():
     shared = [1]
     around: list = [shared, shared]
     around.append(around)
-    left, right, itself = found = again(around)
+    left, right, itself = copy = again(around)
     assert left is right
-    assert itself is found
+    assert itself is copy
 
 
 def test_a_chain_longer_than_the_stack():
     chain: list = []
     for _ in range(5_000):
         chain = [chain]
-    found, depth = again(chain), 0
-    while found:
-        found, depth = found[0], depth + 1
+    copy, depth = again(chain), 0
+    while copy:
+        copy, depth = copy[0], depth + 1
     assert depth == 5_000
 
 
@@ -97,10 +97,10 @@ def test_models_with_methods_partials_and_compiled_parts(model):
     rows = [dict(zip("abc", row, strict=True)) for row in rng.normal(size=(60, 3)).tolist()]
     for row in rows[:40]:
         model.learn_one(row, row["a"] > 0)
-    found = again(model)
+    copy = again(model)
     for row in rows[40:]:
-        assert found.predict_proba_one(row) == model.predict_proba_one(row)
-        found.learn_one(row, row["a"] > 0)
+        assert copy.predict_proba_one(row) == model.predict_proba_one(row)
+        copy.learn_one(row, row["a"] > 0)
         model.learn_one(row, row["a"] > 0)
 
 

@@ -22,9 +22,9 @@ def test_a_row_is_seen_as_if_it_had_just_been_added(scaling, generator, space):
     scaler = make_scaler(scaling, columns)
     for t in range(len(raw)):
         before = scaler.state()
-        seen = scaler.look(raw[t : t + 1])
+        scaled = scaler.look(raw[t : t + 1])
         assert same(before, scaler.state())
-        assert seen.tobytes() == scaler.learn(raw[t : t + 1]).tobytes()
+        assert scaled.tobytes() == scaler.learn(raw[t : t + 1]).tobytes()
 
 
 @every_scaler

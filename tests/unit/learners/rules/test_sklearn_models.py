@@ -128,13 +128,19 @@ def test_a_fitted_model_in_the_pipeline(tmp_path):
     rule = f'{{kind="sklearn", model="{FUNCTIONS}:fitted_to_two"}}'
     own = f"learners.a.rules={{model={rule}}}", 'rules.packages=["tests"]'
     live = lived(configured(tmp_path, *own), 60)
-    rows = {one.id: one.x for one in read(live, Instance, live.topics.instances("a"))}
+    rows = {
+        instance.id: instance.x for instance in read(live, Instance, live.topics.instances("a"))
+    }
     predictions = [
-        one for one in read(live, Prediction, live.topics.predictions) if one.rule == "model"
+        prediction
+        for prediction in read(live, Prediction, live.topics.predictions)
+        if prediction.rule == "model"
     ]
     assert len(predictions) == len(rows) == 60
-    x = np.array([[rows[one.id]["x"], rows[one.id]["y"]] for one in predictions])
-    assert [one.label for one in predictions] == fitted_to_two().predict(x).tolist()
+    x = np.array(
+        [[rows[prediction.id]["x"], rows[prediction.id]["y"]] for prediction in predictions]
+    )
+    assert [prediction.label for prediction in predictions] == fitted_to_two().predict(x).tolist()
     assert recompute(live.observed())[0].clean
 
 

@@ -14,9 +14,9 @@ def errors(rng, *parts):
 def test_a_rate_that_rises_is_noticed_within_a_window():
     rng = np.random.default_rng(0)
     for before, after in ((0.03, 0.3), (0.1, 0.4), (0.25, 0.6)):
-        found = [risen(errors(rng, (800, before), (200, after))) for _ in range(50)]
-        assert np.mean(np.array(found) > 0) > 0.95
-        assert abs(np.mean(found) - (after - before)) < 0.06
+        rises = [risen(errors(rng, (800, before), (200, after))) for _ in range(50)]
+        assert np.mean(np.array(rises) > 0) > 0.95
+        assert abs(np.mean(rises) - (after - before)) < 0.06
 
 
 def test_a_steady_or_falling_rate_is_not():
@@ -36,11 +36,11 @@ def test_a_few_labels_say_nothing():
 def test_the_order_of_labels_of_the_same_time_does_not_matter():
     rng = np.random.default_rng(2)
     at, truth = np.repeat(np.arange(50), 4), rng.integers(0, 2, 200)
-    said = rng.integers(-1, 2, (200, 1))
+    labels = rng.integers(-1, 2, (200, 1))
     windows = []
     for shuffle in (np.arange(200), np.lexsort((rng.random(200), at))):
         window = Window(1, 2)
-        window.push(at[shuffle], truth[shuffle], said[shuffle])
+        window.push(at[shuffle], truth[shuffle], labels[shuffle])
         windows.append(window.wrong())
     assert (windows[0] == windows[1]).all()
-    assert windows[0].sum() == ((said[:, 0] >= 0) & (said[:, 0] != truth)).sum()
+    assert windows[0].sum() == ((labels[:, 0] >= 0) & (labels[:, 0] != truth)).sum()

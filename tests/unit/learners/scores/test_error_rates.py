@@ -25,8 +25,8 @@ RATES = [
 
 @pytest.mark.parametrize(("counts", "positive", "per", "fpr", "fnr"), RATES)
 def test_rates(counts, positive, per, fpr, fnr):
-    found = rates(np.array(counts), positive)
-    for value, expected in ((found.per, per), (found.fpr, fpr), (found.fnr, fnr)):
+    result = rates(np.array(counts), positive)
+    for value, expected in ((result.per, per), (result.fpr, fpr), (result.fnr, fnr)):
         assert np.isnan(value) if expected is None else value == expected, (value, expected)
 
 
@@ -41,27 +41,27 @@ def test_an_empty_batch_counts_nothing():
 
 def test_hindsight_ranks_by_error_rate_and_averages_each_rate():
     counts = np.array([[[8, 2], [0, 10]], [[10, 0], [4, 6]], [[9, 1], [0, 10]]])
-    found = hindsight(counts, positive=1)
-    assert (found.best.per, found.best.fpr, found.best.fnr) == (0.05, 0.1, 0.0)
-    assert (found.worst.per, found.worst.fpr, found.worst.fnr) == (0.2, 0.0, 0.4)
-    assert found.average.per == pytest.approx((2 + 4 + 1) / 60)
-    assert found.average.fpr == pytest.approx(0.1)
-    assert found.average.fnr == pytest.approx(0.4 / 3)
+    result = hindsight(counts, positive=1)
+    assert (result.best.per, result.best.fpr, result.best.fnr) == (0.05, 0.1, 0.0)
+    assert (result.worst.per, result.worst.fpr, result.worst.fnr) == (0.2, 0.0, 0.4)
+    assert result.average.per == pytest.approx((2 + 4 + 1) / 60)
+    assert result.average.fpr == pytest.approx(0.1)
+    assert result.average.fnr == pytest.approx(0.4 / 3)
 
 
 def test_hindsight_leaves_out_who_was_never_heard():
     counts = np.array([np.zeros((2, 2)), [[1, 1], [0, 2]]], np.int64)
-    found = hindsight(counts, positive=1)
-    assert found.best.per == found.worst.per == found.average.per == 0.25
+    result = hindsight(counts, positive=1)
+    assert result.best.per == result.worst.per == result.average.per == 0.25
     nobody = hindsight(np.zeros((2, 2, 2), np.int64), positive=1)
-    assert all(np.isnan(each.per) for each in (nobody.best, nobody.average, nobody.worst))
+    assert all(np.isnan(figures.per) for figures in (nobody.best, nobody.average, nobody.worst))
 
 
 def test_hindsight_takes_independent_runs():
     runs = np.array([[[[8, 2], [0, 10]], [[9, 1], [0, 10]]], [[[5, 5], [5, 5]], [[4, 6], [5, 5]]]])
-    found = hindsight(runs, positive=1)
-    assert found.best.per.tolist() == [0.05, 0.5]
-    assert found.worst.per.tolist() == [0.1, 0.55]
+    result = hindsight(runs, positive=1)
+    assert result.best.per.tolist() == [0.05, 0.5]
+    assert result.worst.per.tolist() == [0.1, 0.55]
 
 
 # The window

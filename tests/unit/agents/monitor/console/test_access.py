@@ -64,9 +64,9 @@ def test_the_page_names_only_files_that_are_there():
     page = assets()[PAGE].body.decode()
     named = set(re.findall(r'(?:src|href)="console/([^"?]+)', page))
     modules = {
-        found
+        file
         for asset in assets().values()
-        for found in re.findall(r'from "\./([^"]+)"', asset.body.decode())
+        for file in re.findall(r'from "\./([^"]+)"', asset.body.decode())
     }
     assert named | modules <= {*assets(), CHARTS}
     assert {*assets()} == named - {CHARTS} | modules | {PAGE}, "and no file is left over"
@@ -74,7 +74,7 @@ def test_the_page_names_only_files_that_are_there():
 
 
 def test_the_chart_library_comes_from_its_wheel():
-    found = charts()
-    assert found.body.startswith(b"/**\n* plotly.js")
-    assert len(found.packed) < 0.4 * len(found.body)
-    assert "immutable" in found.cache
+    asset = charts()
+    assert asset.body.startswith(b"/**\n* plotly.js")
+    assert len(asset.packed) < 0.4 * len(asset.body)
+    assert "immutable" in asset.cache

@@ -12,14 +12,14 @@ NAMES = Topics.of(SETTINGS)
 
 def pulse(*looks):
     """Return the pulse after looks of one second each."""
-    made = Activity(NAMES)
+    activity = Activity(NAMES)
     for at, look in enumerate(looks):
-        made.take(look, float(at))
-    return made
+        activity.take(look, float(at))
+    return activity
 
 
-def states(made):
-    return [health.state for health in made.health().values()]
+def states(activity):
+    return [health.state for health in activity.health().values()]
 
 
 def test_before_the_first_look_nothing_is_known():
@@ -27,16 +27,16 @@ def test_before_the_first_look_nothing_is_known():
 
 
 def test_rates_are_over_the_last_seconds():
-    made = pulse(
+    activity = pulse(
         *[overview(left=10 * s, right=20 * s, learned=s, diagnosed=5 * s) for s in range(20)]
     )
-    rates = made.rates()
+    rates = activity.rates()
     assert rates["instances.left"] == pytest.approx(10)
     assert rates["instances.right"] == pytest.approx(20)
     assert rates["feedback.left"] == rates["labels"] == pytest.approx(1)
     assert rates["diagnoses"] == pytest.approx(5)
     assert rates["contexts"] == 0
-    assert made.passed["instances.right"] == 380
+    assert activity.passed["instances.right"] == 380
 
 
 def test_a_burst_is_forgotten_after_the_window():
@@ -47,8 +47,8 @@ def test_a_burst_is_forgotten_after_the_window():
 
 def test_idle_and_at_work():
     assert states(pulse(overview())) == ["idle"] * 3
-    made = pulse(overview(), overview(left=5, right=5, predictions=10, behind=(3, 0, 0)))
-    assert states(made) == ["working"] * 3
+    activity = pulse(overview(), overview(left=5, right=5, predictions=10, behind=(3, 0, 0)))
+    assert states(activity) == ["working"] * 3
     assert states(pulse(overview(), overview(left=5, right=5, behind=(5000, 0, 0))))[0] == "behind"
 
 
@@ -58,23 +58,23 @@ def test_a_learner_with_work_that_does_not_move_is_silent_within_seconds():
         for s in range(6)
     ]
     assert states(pulse(*looks[:3])) == ["idle", "working", "working"]
-    made = pulse(*looks)
-    assert states(made) == ["silent", "working", "working"]
-    health = made.health()["local.left"]
+    activity = pulse(*looks)
+    assert states(activity) == ["silent", "working", "working"]
+    health = activity.health()["local.left"]
     assert not health.well
     assert health.text == "no progress for 5 s; 50 records waiting"
-    made.take(overview(left=6, right=70, behind=(60, 0, 0)), 6.0)
-    assert states(made)[0] == "working"
+    activity.take(overview(left=6, right=70, behind=(60, 0, 0)), 6.0)
+    assert states(activity)[0] == "working"
 
 
 def test_a_learner_without_instances_is_told_apart_from_a_silent_one():
     looks = [overview(left=5, right=10 * s, predictions=20 * s) for s in range(8)]
-    made = pulse(*looks)
-    assert states(made) == ["unfed", "working", "working"]
+    activity = pulse(*looks)
+    assert states(activity) == ["unfed", "working", "working"]
     assert states(pulse(*[overview(left=5, right=5)] * 8)) == ["idle"] * 3, "then nobody is fed"
 
 
 def test_an_agent_that_no_worker_holds():
-    made = pulse(overview(holders="-ww", behind=(1, 0, 0)))
-    assert states(made)[0] == "unheld"
-    assert made.health()["local.left"].text == "partition 0 has no worker; 1 record waiting"
+    activity = pulse(overview(holders="-ww", behind=(1, 0, 0)))
+    assert states(activity)[0] == "unheld"
+    assert activity.health()["local.left"].text == "partition 0 has no worker; 1 record waiting"

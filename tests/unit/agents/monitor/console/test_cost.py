@@ -80,8 +80,8 @@ class Counting(Watch):
         self._seen, self._by = view, Scorer(settings)
 
     async def _read(self, at):
-        found = figures(self._settings, self._by, sums(self._settings, self._seen))
-        return replace(found, at=at)
+        reading = figures(self._settings, self._by, sums(self._settings, self._seen))
+        return replace(reading, at=at)
 
 
 def times(view, names, factor):

@@ -79,11 +79,11 @@ def test_it_is_bounded_and_written_only_if_something_moved(settings, tmp_path):
         history.mark(n, "workers", "1 worker left")
     file = CurvesFile(settings)
     file.save(history)
-    kept = tmp_path / "console" / "curves.json"
-    assert kept.stat().st_size < 400 * (MOST + MARKS)
-    kept.unlink()
+    path = tmp_path / "console" / "curves.json"
+    assert path.stat().st_size < 400 * (MOST + MARKS)
+    path.unlink()
     file.save(history)
-    assert not kept.exists()
+    assert not path.exists()
     history.mark(1, "workers", "1 worker joined")
     file.save(history)
-    assert [each.name for each in kept.parent.iterdir()] == [kept.name]
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]

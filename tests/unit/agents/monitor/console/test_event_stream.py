@@ -26,16 +26,16 @@ class Maker:
 
 
 async def read(stream, count, missing=0):
-    found = []
+    frames_read = []
     async with contextlib.aclosing(stream.frames()) as frames:
         async for frame in frames:
-            found.append(frame)
-            if len(found) == count:
+            frames_read.append(frame)
+            if len(frames_read) == count:
                 break
-            made = stream.made
+            count_before = stream.made
             await asyncio.sleep(0)
-            await until(lambda made=made: stream.made >= made + missing)
-    return found
+            await until(lambda count_before=count_before: stream.made >= count_before + missing)
+    return frames_read
 
 
 async def until(holds):
@@ -46,9 +46,9 @@ async def until(holds):
 
 async def test_a_hundred_pages_get_the_same_bytes_and_each_frame_is_made_once():
     maker = Maker()
-    found = await asyncio.gather(*[read(maker.stream, 5) for _ in range(100)])
-    assert all(frames == found[0] for frames in found)
-    assert all(a is b for a, b in zip(found[0], found[99], strict=True)), "not even copied"
+    readings = await asyncio.gather(*[read(maker.stream, 5) for _ in range(100)])
+    assert all(frames == readings[0] for frames in readings)
+    assert all(a is b for a, b in zip(readings[0], readings[99], strict=True)), "not even copied"
     assert maker.stream.made <= 6
 
 
@@ -66,13 +66,13 @@ async def test_nothing_is_made_while_nobody_looks():
     maker = Maker()
     await read(maker.stream, 2)
     await until(lambda: maker.rests == 1)
-    made = maker.stream.made
+    count = maker.stream.made
     await asyncio.sleep(0.1)
-    assert maker.stream.made == made
+    assert maker.stream.made == count
     assert maker.stream.pages == 0
     # A page that is opened later does not begin with the frame of long ago.
     first, *_ = await read(maker.stream, 1)
-    assert first == event("snapshot", {"n": made})
+    assert first == event("snapshot", {"n": count})
 
 
 async def test_a_page_that_comes_later_begins_with_the_present_frame():

@@ -15,7 +15,7 @@ def test_bounded_in_order_from_the_first_to_the_newest(count, most):
     history = History(most)
     for n in range(count):
         history.add({"t": n, "n": n})
-    numbers = [each["n"] for each in history.points]
+    numbers = [entry["n"] for entry in history.points]
     assert len(numbers) <= most
     assert numbers[0] == 0
     assert numbers[-1] == count - 1

@@ -16,9 +16,9 @@ def settings(**learner):
         "yes": {"kind": "constant", "label": "yes"},
     }
     features = [{"name": "a", "low": 0, "high": 1}, {"name": "b", "low": 0, "high": 1}]
-    one = {"features": features, "rules": rules, "cuts": 3, **learner}
+    table = {"features": features, "rules": rules, "cuts": 3, **learner}
     content = {"version": 1, "name": "t", "labels": ["no", "yes"], "positive": "yes"}
-    return Settings.model_validate({**content, "learners": {"one": one}})
+    return Settings.model_validate({**content, "learners": {"one": table}})
 
 
 FULL = settings(feedback="full")

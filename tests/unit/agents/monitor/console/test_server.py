@@ -124,10 +124,10 @@ async def test_without_a_broker_a_page_hears_what_is_wrong():
 async def test_what_is_known_is_shown_at_once_and_the_curves_from_the_start():
     async with served() as client:
         for n in range(3):
-            found = overview(left=n, learned=n, rates={"ensemble": {"per": 0.5}})
+            state = overview(left=n, learned=n, rates={"ensemble": {"per": 0.5}})
             for tell in client.watch.told:
-                tell(found)
-            client.watch.latest = found
+                tell(state)
+            client.watch.latest = state
         stream = await client.get("/events")
         _, hello = await one(stream)
         assert [point["n"] for point in hello["history"]] == [0, 1, 2]
@@ -196,21 +196,23 @@ async def test_stopping_ends_the_streams_at_once_and_says_goodbye():
         began = asyncio.get_running_loop().time()
         await client.server.close()
         assert asyncio.get_running_loop().time() - began < 5
-        while (last := await one(stream)) and last[0] != "bye":
+        while (message := await one(stream)) and message[0] != "bye":
             pass
-        assert last == ("bye", {"farewell": "This demo has ended."})
+        assert message == ("bye", {"farewell": "This demo has ended."})
         assert await one(stream) is None
 
 
 async def test_a_diagnosis_is_found_by_its_token_only():
-    made = Diagnosis("patient-17", "yes", True, (), "wm", {}, {}, 1)
+    diagnosis = Diagnosis("patient-17", "yes", True, (), "wm", {}, {}, 1)
     async with served() as client:
-        client.console.diagnoses.show(made)
-        client.console.diagnoses._followed[token_of("toy", made.id)].label = Label(made.id, "no", 2)
-        answer = await client.get(f"/diagnosis/{token_of('toy', made.id)}")
+        client.console.diagnoses.show(diagnosis)
+        client.console.diagnoses._followed[token_of("toy", diagnosis.id)].label = Label(
+            diagnosis.id, "no", 2
+        )
+        answer = await client.get(f"/diagnosis/{token_of('toy', diagnosis.id)}")
         shown = await answer.json()
         assert (shown["label"], shown["truth"]) == ("yes", {"label": "no", "at": 2})
-        assert made.id not in await answer.text()
+        assert diagnosis.id not in await answer.text()
 
 
 def test_only_so_many_diagnoses_are_remembered():

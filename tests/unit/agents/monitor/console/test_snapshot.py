@@ -112,7 +112,7 @@ def test_a_token_tells_diagnoses_apart_and_not_their_ids():
 
 
 def test_a_snapshot_can_be_encoded_and_holds_the_board():
-    found = overview(
+    state = overview(
         left=3,
         right=4,
         learned=2,
@@ -125,12 +125,12 @@ def test_a_snapshot_can_be_encoded_and_holds_the_board():
         bound=2.5,
     )
     pulse = Activity(Topics.of(SETTINGS))
-    pulse.take(found, 0.0)
+    pulse.take(state, 0.0)
     tail = NewestRecords(SETTINGS)
     tail.latest = [made(left=0.6, right=0.4)]
     tail.letters.add("empty", "toy.labels")
     own = TaskStatus("ensemble", 0, Phase.WAITING, "no broker", 3, 9, 2, {}, 1.26)
-    shown = orjson.loads(orjson.dumps(snapshot(SETTINGS, found, pulse, tail, [own])))
+    shown = orjson.loads(orjson.dumps(snapshot(SETTINGS, state, pulse, tail, [own])))
     assert shown["rates"]["ensemble"]["per"] == 0.5
     assert shown["accuracy"]["left"] == [0.5, 0.1, 0.9]
     assert (shown["regret"], shown["bound"], shown["labelled"]) == (0.5, 2.5, 2)
@@ -160,10 +160,10 @@ def test_a_snapshot_can_be_encoded_and_holds_the_board():
 
 
 def test_what_is_said_first_can_be_encoded():
-    said = orjson.loads(orjson.dumps(about(SETTINGS, "w1", 7, "0.1.0")))
-    assert [learner["name"] for learner in said["learners"]] == ["left", "right"]
-    assert said["contextual"] is True
-    assert said["positive"] == "yes"
+    hello = orjson.loads(orjson.dumps(about(SETTINGS, "w1", 7, "0.1.0")))
+    assert [learner["name"] for learner in hello["learners"]] == ["left", "right"]
+    assert hello["contextual"] is True
+    assert hello["positive"] == "yes"
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=60), st.integers(1, 20))
