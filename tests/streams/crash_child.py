@@ -16,11 +16,11 @@ COMMITS = 2
 
 
 async def main(address: str, prefix: str, folder: str, number: str) -> None:
-    last, commits = Step(int(number)), 0
+    fatal, commits = Step(int(number)), 0
 
     async def die(step: Step) -> None:
         nonlocal commits
-        if step is last and commits == COMMITS:
+        if step is fatal and commits == COMMITS:
             os.kill(os.getpid(), signal.SIGKILL)
         commits += step is Step.DONE
 

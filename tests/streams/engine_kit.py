@@ -70,7 +70,7 @@ def spec(prefix: str, *, inputs: tuple[str, ...] = ("in",), name: str = "count")
 
 
 def config(address: str, prefix: str, folder: Path, **changes: Any) -> EngineConfig:
-    made = EngineConfig(
+    base = EngineConfig(
         prefix.rstrip("."),
         prefix,
         {"bootstrap_servers": address},
@@ -80,29 +80,29 @@ def config(address: str, prefix: str, folder: Path, **changes: Any) -> EngineCon
         backoff=0.1,
         tick=0.05,
     )
-    return dataclasses.replace(made, **changes)
+    return dataclasses.replace(base, **changes)
 
 
 async def create_topics(
     address: str,
     config: EngineConfig,
     specs: Iterable[AgentSpec],
-    *others: str,
+    *topics: str,
     partitions: int = 1,
 ) -> None:
-    names = {config.deadletters, *others}
+    names = {config.deadletters, *topics}
     logs = set()
-    for one in specs:
-        names |= set(one.inputs)
-        logs |= {config.changelog(one.name), config.shared_changelog(one.name)}
+    for agent in specs:
+        names |= set(agent.inputs)
+        logs |= {config.changelog(agent.name), config.shared_changelog(agent.name)}
     compact = {"cleanup.policy": "compact"}
     # These tests' records are from 1970: with a retention the broker would soon delete them.
-    kept = {"retention.ms": "-1"}
+    forever = {"retention.ms": "-1"}
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     try:
         await admin.create_topics(
-            [NewTopic(name, partitions, 1, topic_configs=kept) for name in names]
+            [NewTopic(name, partitions, 1, topic_configs=forever) for name in names]
             + [NewTopic(name, partitions, 1, topic_configs=compact) for name in logs]
         )
     finally:
@@ -140,8 +140,8 @@ async def committed(address: str, topic: str) -> list[Any]:
         records = []
         for place in places:
             while await consumer.position(place) < ends[place]:
-                for found in (await consumer.getmany(place, timeout_ms=200)).values():
-                    records += found
+                for batch in (await consumer.getmany(place, timeout_ms=200)).values():
+                    records += batch
         return records
 
 
@@ -232,13 +232,13 @@ class DirectSource:
 @contextlib.asynccontextmanager
 async def running(
     config: EngineConfig,
-    one: AgentSpec,
+    agent: AgentSpec,
     partitions: Iterable[int] = (0,),
     hook: Hook = no_hook,
     observer: Observer = SILENT,
 ) -> AsyncIterator[TaskGroup]:
     """Run an agent's tasks; leave cleanly."""
-    group = TaskGroup(config, [one], hook=hook, observer=observer)
+    group = TaskGroup(config, [agent], hook=hook, observer=observer)
     source = DirectSource(config, group)
     await source.start(partitions)
     try:

@@ -40,8 +40,8 @@ class Job:
 
     async def visible(self) -> list[Any]:
         """Return the committed outputs."""
-        found = await committed(self._address, self._prefix + "out")
-        return [orjson.loads(record.value) for record in found]
+        outputs = await committed(self._address, self._prefix + "out")
+        return [orjson.loads(record.value) for record in outputs]
 
     async def finish(self, group: TaskGroup) -> None:
         """Wait until all input is read and committed."""
@@ -50,26 +50,26 @@ class Job:
 
     async def check_exact(self) -> None:
         """Compare outputs and stored state with a recomputation from the input."""
-        seen: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         expected = []
         for record in await committed(self._address, self._prefix + "in"):
             number = orjson.loads(record.value)["id"]
-            expected.append({"id": number, "before": seen[number]})
-            seen[number] += 1
-        found = await self.visible()
-        assert len(found) == len(expected)
-        assert found == expected
-        self._check_state(seen)
+            expected.append({"id": number, "before": counts[number]})
+            counts[number] += 1
+        outputs = await self.visible()
+        assert len(outputs) == len(expected)
+        assert outputs == expected
+        self._check_state(counts)
 
-    def _check_state(self, seen: Counter[int]) -> None:
+    def _check_state(self, counted: Counter[int]) -> None:
         counts, entries = CountsTable("counts", 1, cells=CELLS), EntriesTable("seen")
         folder = self.config.state_folder("count", 0) / "0"
         with Store(folder, ["counts", "seen"]) as store:
             counts.load(store)
             entries.load(store)
             assert store.positions == {self._prefix + "in": self.records}
-            assert dict(entries.items()) == {b"%d" % n: b"%d" % c for n, c in seen.items()}
+            assert dict(entries.items()) == {b"%d" % n: b"%d" % c for n, c in counted.items()}
         cells: Counter[int] = Counter()
-        for number, count in seen.items():
+        for number, count in counted.items():
             cells[number % CELLS] += count
         assert dict(zip(*[a.ravel().tolist() for a in counts.items()], strict=True)) == cells

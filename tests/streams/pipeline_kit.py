@@ -81,7 +81,7 @@ def patients(n: int, seed: int = 0) -> tuple[list[str], dict[str, np.ndarray], l
     x, y, z = rng.random((3, n))
     ill = x + z + 0.1 * rng.standard_normal(n) > 1.1
     ids = [f"p{i:06d}" for i in range(n)]
-    return ids, {"x": x, "y": y, "z": z}, ["malignant" if one else "benign" for one in ill]
+    return ids, {"x": x, "y": y, "z": z}, ["malignant" if sick else "benign" for sick in ill]
 
 
 async def publish(
@@ -113,8 +113,8 @@ async def arrive(
         names = [feature.name for feature in learner.features]
         rows = zip(*(features[feature].tolist() for feature in names), strict=True)
         records = [
-            (one, {"v": 1, "id": one, "x": list(row), "at": 1_700_000_000_000})
-            for one, row in zip(ids, rows, strict=True)
+            (patient, {"v": 1, "id": patient, "x": list(row), "at": 1_700_000_000_000})
+            for patient, row in zip(ids, rows, strict=True)
         ]
         await publish(config.broker.bootstrap, topics.instances(name), records, times)
 
@@ -123,24 +123,24 @@ async def label(
     config: Settings, ids: Sequence[str], labels: Sequence[str], times: Sequence[int] | None = None
 ) -> None:
     records = [
-        (one, {"v": 1, "id": one, "label": each, "at": 1_700_000_000_000})
-        for one, each in zip(ids, labels, strict=True)
+        (name, {"v": 1, "id": name, "label": word, "at": 1_700_000_000_000})
+        for name, word in zip(ids, labels, strict=True)
     ]
     await publish(config.broker.bootstrap, Topics.of(config).labels, records, times)
 
 
 async def read(config: Settings, topic: str) -> list[dict[str, Any]]:
     """Return all committed records of a topic."""
-    found = await committed(config.broker.bootstrap, topic)
-    return [msgspec.json.decode(record.value) for record in found]
+    committed_records = await committed(config.broker.bootstrap, topic)
+    return [msgspec.json.decode(record.value) for record in committed_records]
 
 
 async def await_raw(config: Settings, topic: str, n: int) -> list[Any]:
     """Wait for n committed records with any content, and return all that are there."""
     async with asyncio.timeout(PATIENCE):
-        while len(found := await committed(config.broker.bootstrap, topic)) < n:  # noqa: ASYNC110
+        while len(records := await committed(config.broker.bootstrap, topic)) < n:  # noqa: ASYNC110
             await asyncio.sleep(0.1)  # brokers send no notifications
-    return found
+    return records
 
 
 async def dead_letters(config: Settings) -> list[Any]:
@@ -152,9 +152,9 @@ async def dead_letters(config: Settings) -> list[Any]:
 async def await_letters(config: Settings, n: int) -> list[Any]:
     """Wait for n dead letters, and return all that are there."""
     async with asyncio.timeout(PATIENCE):
-        while len(found := await dead_letters(config)) < n:  # noqa: ASYNC110
+        while len(letters := await dead_letters(config)) < n:  # noqa: ASYNC110
             await asyncio.sleep(0.1)  # brokers send no notifications
-    return found
+    return letters
 
 
 async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, Any]]:
@@ -165,19 +165,19 @@ async def await_count(config: Settings, topic: str, n: int) -> list[dict[str, An
 async def await_state(config: Settings, holds: Callable[[Overview], object]) -> Overview:
     """Wait until a condition holds for the committed state of the whole system; return it."""
     async with asyncio.timeout(PATIENCE), Watch(config) as watch:
-        while not holds(found := await watch.refresh(0)):  # noqa: ASYNC110
+        while not holds(overview := await watch.refresh(0)):  # noqa: ASYNC110
             await asyncio.sleep(0.1)  # brokers send no notifications
-    return found
+    return overview
 
 
-def learned(found: Overview, n: int) -> bool:
+def learned(overview: Overview, n: int) -> bool:
     """Tell whether the ensemble and every learner have learned n labels and none is behind.
 
     The ends of topics are read before the positions, so "none is behind" may be true a moment too
     early; the count of learned labels cannot be.
     """
-    labels = {found.board.labelled, *found.board.learned.values()}
-    return labels == {n} and not any(task.behind for task in found.tasks)
+    labels = {overview.board.labelled, *overview.board.learned.values()}
+    return labels == {n} and not any(task.behind for task in overview.tasks)
 
 
 @contextlib.asynccontextmanager

@@ -48,9 +48,11 @@ class Prometheus:
 def _finite(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Leave out series without any finite value: a panel would show nothing of them."""
     return [
-        each
-        for each in series
-        if any(math.isfinite(float(value)) for _, value in each.get("values") or [each["value"]])
+        result
+        for result in series
+        if any(
+            math.isfinite(float(value)) for _, value in result.get("values") or [result["value"]]
+        )
     ]
 
 
@@ -105,8 +107,8 @@ async def _address(log: Any) -> str:
     address, lines = "", []
     async for line in log:
         lines.append(line.decode())
-        if found := re.search(r'msg="Listening on" address=(\S+)', lines[-1]):
-            address = found[1]
+        if match := re.search(r'msg="Listening on" address=(\S+)', lines[-1]):
+            address = match[1]
         if "Server is ready" in lines[-1]:
             return address
     raise AssertionError("".join(lines))

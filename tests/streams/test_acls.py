@@ -49,8 +49,8 @@ def locked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("locked")
     file = folder / "ensemble.toml"
     file.write_text(TOML.format(name=NAME, address="", state=folder / "state"))
-    found = load_settings(file, EXPLAINED, environ={})
-    users = (USER, *(role.user for role in roles(found)))
+    loaded = load_settings(file, EXPLAINED, environ={})
+    users = (USER, *(role.user for role in roles(loaded)))
     with temporary_broker(users=users, short_lived=True) as broker:
         yield broker
 
@@ -71,10 +71,10 @@ async def make_ready(as_role):
     """Add the access rules as administrator, then create the topics as operator."""
     config = as_role(None)
     async with admin_client(config.broker) as admin:
-        found = await compare(admin, roles(config))
+        difference = await compare(admin, roles(config))
         topics = {rule for rule in rules_of(roles(config)) if rule.right.resource == "topic"}
-        assert topics <= {*found.missing}
-        await add(admin, found.missing)
+        assert topics <= {*difference.missing}
+        await add(admin, difference.missing)
         left = await compare(admin, roles(config))
         assert left.missing == ()
     operator = as_role("operator")
@@ -91,7 +91,7 @@ async def may(config, names):
         while True:
             codes = await _answers(config, names)
             if {code for answer in codes for code in answer.values()} <= {0, NO_TOPIC}:
-                return [{topic for topic, code in one.items() if code == 0} for one in codes]
+                return [{topic for topic, code in answer.items() if code == 0} for answer in codes]
             await asyncio.sleep(0.2)
 
 
@@ -118,9 +118,9 @@ async def test_the_table_of_roles_and_operations(as_role):
         }
         assert readable == granted["read"], role.name
         assert writable == granted["write"], role.name
-        seen = {topics.instances(name) for name in LEARNERS if role.name != f"local-{name}"}
+        instances = {topics.instances(name) for name in LEARNERS if role.name != f"local-{name}"}
         if role.name != "operator":
-            assert readable.isdisjoint(seen), "nobody else reads what a learner sees"
+            assert readable.isdisjoint(instances), "nobody else reads what a learner sees"
             letters = {topics.deadletter_of(name) for name in LEARNERS}
             assert readable.isdisjoint(letters), "nor what it could not use"
         for agent, task in TASKS.items():
@@ -155,8 +155,12 @@ async def test_each_user_is_told_what_it_can_and_cannot_do(as_role):
         assert able.missing == frozenset()
         implied = {replace(r, operation="describe") for r in role.rights}
         assert able.rights - implied == role.rights - implied, role.name
-        others = [each for each in roles(config) if not each.rights <= role.rights | implied]
-        assert not {each.name for each in others} & {*able.roles}
+        allowed = [
+            candidate
+            for candidate in roles(config)
+            if not candidate.rights <= role.rights | implied
+        ]
+        assert not {candidate.name for candidate in allowed} & {*able.roles}
 
 
 async def test_nobody_takes_the_place_of_a_task(as_role):
@@ -179,13 +183,13 @@ async def test_nobody_takes_the_place_of_a_task(as_role):
 @contextlib.asynccontextmanager
 async def workers(as_role):
     """Run a worker for each role, logged in as that role."""
-    made = [Worker(as_role(f"local-{name}"), [f"local:{name}"]) for name in LEARNERS]
-    made.append(Worker(as_role(ENSEMBLE), [ENSEMBLE]))
-    running = [asyncio.create_task(worker.run()) for worker in made]
+    crew = [Worker(as_role(f"local-{name}"), [f"local:{name}"]) for name in LEARNERS]
+    crew.append(Worker(as_role(ENSEMBLE), [ENSEMBLE]))
+    running = [asyncio.create_task(worker.run()) for worker in crew]
     try:
         yield running
     finally:
-        for worker in made:
+        for worker in crew:
             worker.stop()
         await asyncio.gather(*running)
 
@@ -209,7 +213,7 @@ async def arrive(as_role, running, ids, features, n):
     rows = {"a": ("x", "y"), "b": ("z",), "c": ("x", "z")}
     for name, columns in rows.items():
         x = zip(*(features[column].tolist() for column in columns), strict=True)
-        records = [{"id": one, "x": list(row)} for one, row in zip(ids, x, strict=True)]
+        records = [{"id": name, "x": list(row)} for name, row in zip(ids, x, strict=True)]
         await send(as_role("producer"), topics.instances(name), records)
     while len(await present(as_role("reader"), topics.diagnoses)) < n:
         assert not any(task.done() for task in running)
@@ -222,7 +226,7 @@ async def test_the_pipeline_with_a_log_in_for_every_role(as_role):
     ids, features, truth = patients(30)
     async with workers(as_role) as running, asyncio.timeout(PATIENCE):
         await arrive(as_role, running, ids, features, 30)
-        records = [{"id": one, "label": said} for one, said in zip(ids, truth, strict=True)]
+        records = [{"id": patient, "label": word} for patient, word in zip(ids, truth, strict=True)]
         await send(as_role("labels"), topics.labels, records)
         while set((await look(as_role("monitor"))).board.learned.values()) != {30}:
             assert not any(task.done() for task in running)
@@ -245,8 +249,8 @@ async def one_patient(as_role, topics):
     assert (await find_patient(as_role("operator"), "p000003")).label is not None
     explained = await find_patient(as_role("reasons-c"), "later")
     assert explained == replace(all_of_it, denied=(topics.labels,))
-    told = await find_patient(as_role("reader"), "later")
-    assert told == Patient(all_of_it.diagnosis, denied=(topics.labels, topics.reasons("c")))
+    shown = await find_patient(as_role("reader"), "later")
+    assert shown == Patient(all_of_it.diagnosis, denied=(topics.labels, topics.reasons("c")))
 
 
 async def test_surplus_rules_are_found_and_only_the_administrator_sees_them(as_role):
@@ -255,8 +259,8 @@ async def test_surplus_rules_are_found_and_only_the_administrator_sees_them(as_r
     async with admin_client(config.broker) as admin:
         await add(admin, rules_of([labels]))
         assert (await compare(admin, [labels])).missing == ()
-        found = await compare(admin, [replace(labels, rights=frozenset())])
-        assert rules_of([labels]) <= {*found.surplus}
+        difference = await compare(admin, [replace(labels, rights=frozenset())])
+        assert rules_of([labels]) <= {*difference.surplus}
     with pytest.raises(BrokerError, match="does not let"):
         async with admin_client(as_role("reader").broker) as admin:
             await compare(admin, [labels])

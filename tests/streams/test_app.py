@@ -39,12 +39,12 @@ async def get(app, path):
         return answer.status, await answer.text()
 
 
-async def readiness(app, status, said=""):
+async def readiness(app, status, text=""):
     """Wait until the page has this status and says this; it is served, not told."""
     async with asyncio.timeout(PATIENCE):
-        while (found := await get(app, "/readyz"))[0] != status or said not in found[1]:  # noqa: ASYNC110
+        while (page := await get(app, "/readyz"))[0] != status or text not in page[1]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    return json.loads(found[1])
+    return json.loads(page[1])
 
 
 async def test_pages_and_nothing_else(broker_address, prefix, tmp_path):
@@ -52,8 +52,8 @@ async def test_pages_and_nothing_else(broker_address, prefix, tmp_path):
     await create_topics(broker_address, conf, [agent], prefix + "out")
     async with worker(conf, agent, web=ANY) as app:
         assert (await get(app, "/healthz"))[0] == 200
-        told = await readiness(app, 200)
-        assert (told["ready"], told["trouble"]) == (True, [])
+        report = await readiness(app, 200)
+        assert (report["ready"], report["trouble"]) == (True, [])
         for path in ("/", "/table/", "/tables/", "/router/", "/stats/", "/graph/"):
             assert (await get(app, path))[0] == 404
         assert app.web.address[0] == "127.0.0.1"
@@ -104,12 +104,12 @@ async def test_a_failed_task_turns_readiness_red(broker_address, prefix, tmp_pat
 
 
 def test_the_next_free_port_is_taken():
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        taken = other.getsockname()[1]
-        with free_socket("127.0.0.1", taken) as found:
-            assert taken < found.getsockname()[1] < taken + 100
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        with free_socket("127.0.0.1", port) as free:
+            assert port < free.getsockname()[1] < port + 100
 
 
 def test_an_address_that_is_not_ours_is_refused_in_one_sentence():
@@ -118,15 +118,15 @@ def test_an_address_that_is_not_ours_is_refused_in_one_sentence():
 
 
 def test_settings_lead_to_the_engines_configuration(tmp_path):
-    found = engine_config(
+    engine = engine_config(
         settings(state=tmp_path, batch_size=77, session_timeout=timedelta(seconds=6))
     )
-    assert found.app == "wdbc"
-    assert found.changelog("ensemble") == "wdbc.ensemble.changelog"
-    assert found.transactional_id("local.a", 3) == "wdbc.local.a.3"
-    assert found.deadletters == "wdbc.deadletter"
-    assert found.client["bootstrap_servers"] == ["localhost:9092"]
-    assert (found.max_records, found.session_timeout, found.state) == (77, 6.0, tmp_path)
+    assert engine.app == "wdbc"
+    assert engine.changelog("ensemble") == "wdbc.ensemble.changelog"
+    assert engine.transactional_id("local.a", 3) == "wdbc.local.a.3"
+    assert engine.deadletters == "wdbc.deadletter"
+    assert engine.client["bootstrap_servers"] == ["localhost:9092"]
+    assert (engine.max_records, engine.session_timeout, engine.state) == (77, 6.0, tmp_path)
 
 
 def test_an_agent_cannot_take_the_inputs_of_another(tmp_path):

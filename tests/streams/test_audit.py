@@ -44,9 +44,9 @@ def config(broker_address, prefix, tmp_path):
     file = tmp_path / "ensemble.toml"
     text = re.sub('fusion_timeout = ".*"', 'fusion_timeout = "5s"', file.read_text())
     file.write_text(text)
-    made = load_settings(file)
-    asyncio.run(create_topics(made))
-    return made
+    loaded = load_settings(file)
+    asyncio.run(create_topics(loaded))
+    return loaded
 
 
 def cut(features, part):
@@ -62,7 +62,7 @@ async def a_day(config, n=N):
     ids, features, truth = patients(n)
     topics = Topics.of(config)
     address = config.broker.bootstrap
-    half, known = n // 2, n - 40
+    half, settled_at = n // 2, n - 40
     audits = []
     async with running(config):
         # A patient that one learner only has seen: diagnosed without the others.
@@ -77,16 +77,16 @@ async def a_day(config, n=N):
         await publish(address, topics.instances("a"), [("bad", {"v": 1, "id": "bad", "x": []})])
         await publish(address, topics.labels, [("bad", b"{"), ("bad", b"")])
         await label(config, ids[:5], truth[:5])
-        await label(config, ids[5:7], [_other(each) for each in truth[5:7]])
+        await label(config, ids[5:7], [_other(word) for word in truth[5:7]])
         await label(config, ["nobody"], ["benign"])
-        await label(config, [*ids[half:known], "lone"], [*truth[half:known], "benign"])
+        await label(config, [*ids[half:settled_at], "lone"], [*truth[half:settled_at], "benign"])
         audits.append(await audit(config))
-        await settled(config, known + 1)
+        await settled(config, settled_at + 1)
     return audits
 
 
-def _other(each):
-    return "benign" if each == "malignant" else "malignant"
+def _other(word):
+    return "benign" if word == "malignant" else "malignant"
 
 
 def test_a_sound_stream_is_clean_and_what_is_planted_is_found(config, hb, tmp_path):
@@ -156,8 +156,8 @@ async def short_day(config):
     async with running(config):
         if config.ensemble.context is not None:
             contexts = [
-                (one, {"v": 1, "id": one, "x": [float(y)], "at": 1_700_000_000_000})
-                for one, y in zip(ids, features["y"], strict=True)
+                (name, {"v": 1, "id": name, "x": [float(y)], "at": 1_700_000_000_000})
+                for name, y in zip(ids, features["y"], strict=True)
             ]
             await publish(config.broker.bootstrap, Topics.of(config).contexts, contexts)
         await arrive(config, ids, features)
@@ -209,7 +209,7 @@ features = [{ name = "y", low = 0.0, high = 1.0 }]
 
 
 @pytest.mark.parametrize(
-    ("change", "more"),
+    ("change", "section"),
     [
         (("topics.partitions=2", "ensemble.mode=ah"), ""),
         (("ensemble.mode=committee",), ""),
@@ -217,10 +217,10 @@ features = [{ name = "y", low = 0.0, high = 1.0 }]
     ],
     ids=["partitions", "committee", "contexts"],
 )
-def test_every_kind_of_table_is_recomputed(broker_address, prefix, tmp_path, change, more):
+def test_every_kind_of_table_is_recomputed(broker_address, prefix, tmp_path, change, section):
     settings(tmp_path, broker_address, prefix.strip(".-_"))
     file = tmp_path / "ensemble.toml"
-    file.write_text(file.read_text().replace("[broker]", f"{more}\n[broker]"))
+    file.write_text(file.read_text().replace("[broker]", f"{section}\n[broker]"))
     config = load_settings(file, change)
     asyncio.run(create_topics(config))
     asyncio.run(short_day(config))
@@ -253,8 +253,8 @@ def test_whatever_is_on_the_topics_is_reported_and_never_raised(config, hb, tmp_
     # What can be compared still is.
     assert run.json["tables"]["local.a counts"]["values"] > 0
     # Other settings than those of the workers.
-    other = ("--set", "name=other", "--set", f"topics.prefix={config.topics.prefix}")
-    run = hb("audit", "--settings", tmp_path / "ensemble.toml", *other)
+    renamed = ("--set", "name=other", "--set", f"topics.prefix={config.topics.prefix}")
+    run = hb("audit", "--settings", tmp_path / "ensemble.toml", *renamed)
     assert run.code == 1
     assert "owner of the state" in run.out
     # A topic that is gone.
@@ -285,5 +285,5 @@ async def scatter(config, names):
 async def delete(config, topic):
     async with admin_client(config.broker) as admin:
         await admin.delete_topics([topic])
-        while topic in {each["topic"] for each in await admin.describe_topics()}:  # noqa: ASYNC110
+        while topic in {description["topic"] for description in await admin.describe_topics()}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # a broker does not announce that a topic is gone

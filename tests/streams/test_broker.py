@@ -249,12 +249,12 @@ def test_a_temporary_broker_ends_with_a_killed_parent(tmp_path):
         "with temporary_broker() as broker:\n"
         "    Path(sys.argv[1]).write_text(str(broker.data)); input()"
     )
-    told = tmp_path / "told"
+    path = tmp_path / "told"
     parent = subprocess.Popen(
-        [sys.executable, "-c", UP + "\n" + code, str(told)], stdin=subprocess.PIPE
+        [sys.executable, "-c", UP + "\n" + code, str(path)], stdin=subprocess.PIPE
     )
-    wait_until(lambda: told.exists() and told.read_text())
-    folder = Path(told.read_text())
+    wait_until(lambda: path.exists() and path.read_text())
+    folder = Path(path.read_text())
     node = EmbeddedBroker(folder).nodes[0]
     assert node.alive
     os.kill(parent.pid, signal.SIGKILL)

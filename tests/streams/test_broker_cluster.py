@@ -31,8 +31,12 @@ async def topic(three_brokers, prefix):
 
 async def in_sync(cluster, topic):
     async with admin_client(cluster.settings()) as admin:
-        listed = [each for each in await admin.describe_topics() if each["topic"] == topic]
-    return [len(part["isr"]) for each in listed for part in each["partitions"]]
+        listed = [
+            description
+            for description in await admin.describe_topics()
+            if description["topic"] == topic
+        ]
+    return [len(part["isr"]) for description in listed for part in description["partitions"]]
 
 
 async def write(cluster, topic, count):
@@ -58,9 +62,9 @@ async def test_everything_has_three_copies(three_brokers, topic):
     await write(three_brokers, topic, 1)
     internal = "__transaction_state"
     async with admin_client(three_brokers.settings()) as admin:
-        found = await find(admin, [topic, internal])
-    assert {each.replication for each in found.values()} == {3}
-    assert {each.config["min.insync.replicas"] for each in found.values()} == {"2"}
+        topics = await find(admin, [topic, internal])
+    assert {entry.replication for entry in topics.values()} == {3}
+    assert {entry.config["min.insync.replicas"] for entry in topics.values()} == {"2"}
 
 
 async def look_often(cluster, topic):
@@ -84,11 +88,11 @@ async def test_writing_goes_on_while_a_node_is_gone(three_brokers, topic, end):
 
 
 async def test_starting_the_cluster_starts_what_is_missing(three_brokers, topic):
-    others = [three_brokers.nodes[number].process.find().pid for number in (1, 2)]
+    pids = [three_brokers.nodes[number].process.find().pid for number in (1, 2)]
     three_brokers.nodes[0].kill()
     assert three_brokers.up() == three_brokers.address
     assert three_brokers.nodes[0].alive
-    assert [three_brokers.nodes[number].process.find().pid for number in (1, 2)] == others
+    assert [three_brokers.nodes[number].process.find().pid for number in (1, 2)] == pids
     await all_in_sync_again(three_brokers, topic)
 
 

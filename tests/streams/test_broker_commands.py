@@ -27,7 +27,7 @@ def data(tmp_path_factory):
 def hb(monkeypatch, capsys, data):
     monkeypatch.setenv("COLUMNS", "200")
     run = Hb(monkeypatch, capsys)
-    return lambda command, *rest: run("broker", command, "--data", data, *rest)
+    return lambda command, *arguments: run("broker", command, "--data", data, *arguments)
 
 
 def test_a_life(hb, data):
@@ -75,12 +75,12 @@ def test_resetting_asks_first(hb, data):
 def test_in_the_foreground_it_stops_with_its_command(data, number):
     command = [*HB, "broker", "up", "--foreground", "--data", str(data)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    said = ""
-    while "Ctrl-C to stop" not in said:
+    output = ""
+    while "Ctrl-C to stop" not in output:
         assert select.select([process.stderr], [], [], 120)[0]
         line = process.stderr.readline()
         assert line, "it ended too early"
-        said += line
+        output += line
     broker = EmbeddedBroker(data)
     assert broker.running
     process.send_signal(number)
@@ -115,14 +115,14 @@ def test_without_an_address_the_embedded_broker_is_meant(tmp_path):
         "print(client_arguments(BrokerSettings())['bootstrap_servers'] == [address]);"
         "broker.destroy()"
     )
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "True\n"
+    assert run.stdout == "True\n"
     assert not list((tmp_path / "hb").rglob("node-*"))
 
 
 def test_the_help_names_every_command(hb, monkeypatch, capsys):
-    said = Hb(monkeypatch, capsys)("broker", "--help").out
+    text = Hb(monkeypatch, capsys)("broker", "--help").out
     for command in ("up", "down", "status", "logs", "reset"):
-        assert re.search(rf"\b{command}\b", said)
+        assert re.search(rf"\b{command}\b", text)

@@ -127,13 +127,13 @@ def test_no_network_is_one_sentence(fetched, tmp_path, monkeypatch):
 
 def test_two_at_once_fetch_once(mirror, monkeypatch):
     """The second waits for the first, then finds everything there."""
-    seen = [Counting(), Counting()]
-    threads = [threading.Thread(target=jars.class_path, args=(progress,)) for progress in seen]
+    meters = [Counting(), Counting()]
+    threads = [threading.Thread(target=jars.class_path, args=(progress,)) for progress in meters]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(progress.got for progress in seen) == [0, sum(j.size for j in jars.lock().jars)]
+    assert sorted(progress.got for progress in meters) == [0, sum(j.size for j in jars.lock().jars)]
 
 
 @pytest.mark.parametrize("pinned", jars.locks(), ids=lambda pinned: pinned.kafka)
@@ -170,8 +170,8 @@ def test_java_is_there_by_default(fresh_java, monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
     java = find_java()
-    said = subprocess.run([java.program, "-version"], capture_output=True, text=True, check=True)
-    assert f'version "{java.major}' in said.stderr
+    run = subprocess.run([java.program, "-version"], capture_output=True, text=True, check=True)
+    assert f'version "{java.major}' in run.stderr
 
 
 @pytest.mark.parametrize("kind", ["program", "home"])
@@ -181,19 +181,19 @@ def test_java_may_be_named(fresh_java, monkeypatch, kind):
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("exit 1", "not a working Java"),
         (""" echo 'openjdk version "11.0.2" 2019-01-15' >&2""", "names Java 11; .* needs 17"),
         (""" echo 'java version "1.8.0_202"' >&2""", "names Java 8; .* needs 17"),
     ],
 )
-def test_a_java_that_cannot_be_used_is_named(fresh_java, monkeypatch, tmp_path, script, said):
+def test_a_java_that_cannot_be_used_is_named(fresh_java, monkeypatch, tmp_path, script, message):
     program = tmp_path / "java"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("HB_JAVA", str(program))
-    with pytest.raises(BrokerError, match=said):
+    with pytest.raises(BrokerError, match=message):
         find_java()
 
 

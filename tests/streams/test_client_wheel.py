@@ -66,18 +66,18 @@ def test_it_imports_what_it_declares_and_nothing_else(installed):
 
 def needed(names):
     """Return distributions with all that they need."""
-    found = {}
+    distributions = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in distributions:
             continue
-        found[name] = metadata.distribution(name)
-        for text in found[name].requires or ():
+        distributions[name] = metadata.distribution(name)
+        for text in distributions[name].requires or ():
             requirement = Requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 waiting.append(requirement.name.lower())
-    return found.values()
+    return distributions.values()
 
 
 def test_it_is_small(installed):

@@ -27,14 +27,14 @@ async def test_one_of_several_is_enough(broker):
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("127.0.0.1:1", "nobody listens there"),
         ("no-such-host.invalid:9092", "host name is not known"),
     ],
 )
-async def test_a_wrong_address_is_reported(address, said):
-    with pytest.raises(BrokerError, match=f"cannot connect to {address} within 0.3 s: .*{said}"):
+async def test_a_wrong_address_is_reported(address, message):
+    with pytest.raises(BrokerError, match=f"cannot connect to {address} within 0.3 s: .*{message}"):
         await await_broker(BrokerSettings(bootstrap=address), 0.3)
 
 

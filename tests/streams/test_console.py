@@ -46,8 +46,8 @@ def address(app):
 @pytest.fixture
 async def session():
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, read_bufsize=2**20) as made:
-        yield made
+    async with aiohttp.ClientSession(connector=connector, read_bufsize=2**20) as client:
+        yield client
 
 
 @contextlib.asynccontextmanager
@@ -70,18 +70,18 @@ def data(event, kind):
     return orjson.loads(body.removeprefix(b"data: "))
 
 
-async def until_shown(event, seen, wanted):
+async def until_shown(event, look, wanted):
     """Return the first frame in which the wanted values are seen; fail with those that differ.
 
     A frame puts together what was read at different moments, so all of them are waited for.
     """
-    found = {}
+    shown = {}
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE):
-            while found != wanted:
+            while shown != wanted:
                 frame = data(await event(), "snapshot")
-                found = seen(frame) if "rates" in frame else {}
-    assert found == wanted
+                shown = look(frame) if "rates" in frame else {}
+    assert shown == wanted
     return frame
 
 
@@ -94,27 +94,27 @@ async def test_a_hundred_pages_are_one_look_a_second(broker_address, prefix, tmp
         pages = [await stack.enter_async_context(opened(session, app)) for _ in range(PAGES)]
         hellos = [data(await page(), "hello") for page in pages]
         assert len({hello["worker"] for hello in hellos}) == 1
-        began, made = time.monotonic(), feed.made
+        began, looks = time.monotonic(), feed.made
         assert feed.pages == PAGES
         await arrive(config, ids, features)
         await label(config, ids, truth)
 
         async def follow(page):
-            seen = []
-            while not seen or data(seen[-1], "snapshot").get("labelled") != N:
-                seen.append(await page())
-            return seen
+            followed = []
+            while not followed or data(followed[-1], "snapshot").get("labelled") != N:
+                followed.append(await page())
+            return followed
 
-        seen = await asyncio.gather(*[follow(page) for page in pages])
-        made, seconds = feed.made - made, time.monotonic() - began
-        assert made <= seconds + 2, "one a second, however many pages"
-        counts = Counter(frame for frames in seen for frame in set(frames))
+        frame_lists = await asyncio.gather(*[follow(page) for page in pages])
+        looks, seconds = feed.made - looks, time.monotonic() - began
+        assert looks <= seconds + 2, "one a second, however many pages"
+        counts = Counter(frame for frames in frame_lists for frame in set(frames))
         # Pages that were opened first have also got frames from before the last was open.
         assert len(counts) <= feed.made, "every page gets the same bytes"
         assert max(counts.values()) > 1
-        assert min(map(len, seen)) >= 1
+        assert min(map(len, frame_lists)) >= 1
     shown = b"".join(counts)
-    assert not [one for one in ids if one.encode() in shown], "no id in full"
+    assert not [name for name in ids if name.encode() in shown], "no id in full"
 
 
 def counted_readings(monkeypatch, app):
@@ -135,7 +135,9 @@ async def test_what_a_page_shows_is_what_is_on_the_topics(
 ):
     """Two workers: one for the learners, one for the ensemble; each shows the whole system."""
     config = settings(tmp_path, broker_address, prefix.strip("."))
-    other = settings(tmp_path, broker_address, prefix.strip("."), f"worker.state={tmp_path}/other")
+    elsewhere = settings(
+        tmp_path, broker_address, prefix.strip("."), f"worker.state={tmp_path}/other"
+    )
     await create_topics(config)
     _, features, truth = patients(N)
     # A page shows the first three characters: they tell every patient from every other.
@@ -143,8 +145,8 @@ async def test_what_a_page_shows_is_what_is_on_the_topics(
     learners = [f"local:{name}" for name in config.learners]
     async with (
         running(config, *learners) as first,
-        running(other, "ensemble") as second,
-        opened(session, first) as one,
+        running(elsewhere, "ensemble") as second,
+        opened(session, first) as first_page,
         opened(session, second) as two,
     ):
         # Most at once, the last ones each in a transaction of its own.
@@ -155,11 +157,11 @@ async def test_what_a_page_shows_is_what_is_on_the_topics(
         await publish(broker_address, Topics.of(config).labels, [("x", b"no json")])
         await label(config, ids[: N // 2], truth[: N // 2])
         await await_raw(config, Topics.of(config).deadletter, 1)
-        found = await await_state(config, lambda found: learned(found, N // 2))
-        wanted = due(found, await read(config, Topics.of(config).diagnoses))
-        for event in (one, two):
+        state = await await_state(config, lambda state: learned(state, N // 2))
+        wanted = due(state, await read(config, Topics.of(config).diagnoses))
+        for event in (first_page, two):
             data(await event(), "hello")
-        frames = [await until_shown(event, seen, wanted) for event in (one, two)]
+        frames = [await until_shown(event, seen, wanted) for event in (first_page, two)]
         readings = counted_readings(monkeypatch, first)
         began = time.monotonic()
         answers = [await session.get(f"{address(first)}/learner/b") for _ in range(5)]
@@ -175,9 +177,9 @@ async def test_what_a_page_shows_is_what_is_on_the_topics(
 FIGURES = ("rates", "recent", "weights", "regret", "bound")
 
 
-def due(found, diagnoses):
+def due(state, diagnoses):
     """Return what a page has to show of the state and of the diagnoses, oldest first."""
-    board = found.board
+    board = state.board
     newest = sorted(diagnoses, key=itemgetter("at"))[:-9:-1]
     return {
         **{name: getattr(board, name) for name in FIGURES},
@@ -188,7 +190,7 @@ def due(found, diagnoses):
         "held": {True},
         "passed": N,
         "refused": [("malformed", "labels", 1)],
-        "diagnoses": [("…" + each["id"][-3:], each["label"]) for each in newest],
+        "diagnoses": [("…" + diagnosis["id"][-3:], diagnosis["label"]) for diagnosis in newest],
     }
 
 
@@ -203,7 +205,7 @@ def seen(frame):
         "held": {bool(task["holder"]) for task in frame["tasks"]},
         "passed": frame["passed"]["diagnoses"],
         "refused": [(r["reason"], r["topic"], r["count"]) for r in frame["dead"]["reasons"]],
-        "diagnoses": [(each["id"], each["label"]) for each in frame["diagnoses"]],
+        "diagnoses": [(diagnosis["id"], diagnosis["label"]) for diagnosis in frame["diagnoses"]],
     }
 
 
@@ -211,11 +213,11 @@ async def check_details(config, shown):
     """Count what a learner learned again, from the feedback that it got."""
     feedback = await read(config, Topics.of(config).feedback("b"))
     assert shown["labelled"] == len(feedback) == N // 2
-    cubes = Counter(each["cube"] for each in feedback)
+    cubes = Counter(lesson["cube"] for lesson in feedback)
     assert shown["visited"] == len(cubes)
     assert {cube["cube"]: cube["labels"] for cube in shown["biggest"]} == dict(cubes)
     for rule in shown["rules"]:
-        right = sum(each["votes"][rule["name"]] == each["label"] for each in feedback)
+        right = sum(lesson["votes"][rule["name"]] == lesson["label"] for lesson in feedback)
         assert rule["trials"] == len(feedback)
         assert rule["accuracy"] == pytest.approx(right / len(feedback))
         low, high = running_mean_interval(np.array([len(feedback)]), np.array([right]))
@@ -241,6 +243,6 @@ def test_hb_up_says_where_the_console_is(tmp_path, broker_address, prefix):
     with urllib.request.urlopen(line.split()[1]) as page:
         assert b"<title>hb console</title>" in page.read()
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "console" not in rest, "it is said once: any worker's will do"
+    assert "console" not in output, "it is said once: any worker's will do"

@@ -13,13 +13,13 @@ N, AMENDED, WITHDRAWN, AGAIN = 60, 20, 8, 3
 PATIENCE = 240.0
 
 
-def until(look, done):
+def until(look, ready):
     """Wait for a state; return it."""
     deadline = time.monotonic() + PATIENCE
-    while not done(found := look()):
-        assert time.monotonic() < deadline, found
+    while not ready(state := look()):
+        assert time.monotonic() < deadline, state
         time.sleep(0.3)
-    return found
+    return state
 
 
 def killed_worker(file):
@@ -47,7 +47,7 @@ def test_corrections_count_once_whatever_happens_to_the_worker(
 
     doomed = killed_worker(file)
     assert hb("produce", "patients.csv", "--json").json["labels"] == N
-    until(status, lambda found: found["labelled"] == N)
+    until(status, lambda report: report["labelled"] == N)
     assert hb("label", "--amend", "--file", "amended.csv").code == 0
     doomed.send_signal(signal.SIGKILL)
     doomed.communicate()
@@ -55,9 +55,9 @@ def test_corrections_count_once_whatever_happens_to_the_worker(
     assert hb("label", *withdrawn, "--json").json["withdrawn"] == WITHDRAWN
     assert hb("label", *[f"v{k}=benign" for k in range(AGAIN)]).code == 0
     with worker_process(file):
-        found = until(status, lambda each: each["lag"] == 0 and each["workers"])
-        assert found["labelled"] == N - WITHDRAWN + AGAIN
-        assert found["corrections"] == {
+        report = until(status, lambda state: state["lag"] == 0 and state["workers"])
+        assert report["labelled"] == N - WITHDRAWN + AGAIN
+        assert report["corrections"] == {
             "amended": AMENDED + AGAIN,
             "withdrawn": WITHDRAWN,
             "unlearned": AMENDED - AGAIN,
@@ -67,4 +67,4 @@ def test_corrections_count_once_whatever_happens_to_the_worker(
         assert audited.code == 0, audited.out
         assert audited.json["figures"]["corrections"] == 2 * (AMENDED + WITHDRAWN + AGAIN)
         assert "labels amended" in hb("status").out
-        assert hb("replay", "--json").json["figures"]["live"]["labelled"] == found["labelled"]
+        assert hb("replay", "--json").json["figures"]["live"]["labelled"] == report["labelled"]

@@ -25,8 +25,8 @@ class Heard(Observer):
 
     records = fencings = 0
 
-    def committed(self, done):
-        self.records += done.records
+    def committed(self, commit):
+        self.records += commit.records
 
     def interrupted(self, agent, partition, reason, final):
         self.fencings += "ProducerFenced" in reason
@@ -79,12 +79,12 @@ async def two_workers(broker_address, prefix, tmp_path):
 
 
 async def test_it_fences_nobody_and_gives_its_tasks_up(two_workers, broker_address, prefix):
-    (cut_off, other), proxy, heard = two_workers
+    (cut_off, healthy), proxy, heard = two_workers
     lost = held(cut_off)
     await feed(broker_address, prefix)
     await until(lambda: heard.records == PARTITIONS * RECORDS)
     cut = proxy.add(Fault(Action.HOLD, GROUP))
-    await until(lambda: len(held(other)) == PARTITIONS)
+    await until(lambda: len(held(healthy)) == PARTITIONS)
     for number in range(ROUNDS):
         await feed(broker_address, prefix)
         await until(lambda number=number: heard.records == PARTITIONS * RECORDS * (number + 2))
@@ -94,7 +94,7 @@ async def test_it_fences_nobody_and_gives_its_tasks_up(two_workers, broker_addre
     assert {status.phase for status in cut_off.engine.statuses()} == {Phase.WAITING}
     assert any(SILENCE in sentence for sentence in cut_off.engine.trouble())
     cut.release()
-    await until(lambda: len(held(cut_off)) == len(held(other)) == PARTITIONS / 2)
+    await until(lambda: len(held(cut_off)) == len(held(healthy)) == PARTITIONS / 2)
     await feed(broker_address, prefix)
     await until(lambda: heard.records == PARTITIONS * RECORDS * (ROUNDS + 2))
     assert heard.fencings <= len(lost)

@@ -34,9 +34,9 @@ def doctor(monkeypatch, capsys, tmp_path, overrides):
     hb = Hb(monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
 
-    def ask(*more, code=0):
-        given = [part for value in [*overrides, *more] for part in ("--set", value)]
-        run = hb("doctor", "--json", *given)
+    def ask(*changes, code=0):
+        options = [part for value in [*overrides, *changes] for part in ("--set", value)]
+        run = hb("doctor", "--json", *options)
         assert run.code == code, run.err
         return {finding["what"]: finding for finding in run.json["findings"]}
 
@@ -56,31 +56,31 @@ async def nothing_left(settings):
 
 
 def test_a_machine_and_a_broker_in_order(doctor, overrides, tmp_path):
-    found = doctor(code=1)
-    assert found["topics"]["verdict"] == "trouble"
-    assert found["topics"]["remedy"] == "hb topics create"
+    findings = doctor(code=1)
+    assert findings["topics"]["verdict"] == "trouble"
+    assert findings["topics"]["remedy"] == "hb topics create"
     settings = load_settings(tmp_path / "ensemble.toml", overrides, environ={})
     asyncio.run(topics(settings, declared(settings)))
-    found = doctor()
-    assert {finding["verdict"] for finding in found.values()} <= {"ok", "warning"}
-    assert found["topics"]["verdict"] == found["state"]["verdict"] == "ok"
-    assert "give or take" in found["clocks"]["found"]
-    assert found["rights"]["found"] == "enough for all roles"
+    findings = doctor()
+    assert {finding["verdict"] for finding in findings.values()} <= {"ok", "warning"}
+    assert findings["topics"]["verdict"] == findings["state"]["verdict"] == "ok"
+    assert "give or take" in findings["clocks"]["found"]
+    assert findings["rights"]["found"] == "enough for all roles"
     asyncio.run(nothing_left(settings))
 
 
 def test_everything_that_is_wrong_is_reported(doctor, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        found = doctor(
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        findings = doctor(
             f"worker.web_port={port}",
             f"broker.bootstrap=127.0.0.1:{port}",
             "broker.patience=1s",
             code=1,
         )
-    assert found["pages"]["verdict"] == "warning"
-    assert found["broker"]["verdict"] == "trouble"
-    assert "clocks" not in found
+    assert findings["pages"]["verdict"] == "warning"
+    assert findings["broker"]["verdict"] == "trouble"
+    assert "clocks" not in findings
     (tmp_path / "ensemble.toml").write_text("version = 2")
     assert doctor(code=1)["settings"]["remedy"] == "hb settings check"
     (tmp_path / "ensemble.toml").unlink()
@@ -98,13 +98,13 @@ def test_a_disk_without_room_is_trouble(monkeypatch, tmp_path):
 def test_a_folder_that_cannot_be_written_to_is_trouble(monkeypatch, tmp_path):
     # Root may write anywhere but on a file system that is mounted to be read only.
     monkeypatch.setattr(agents.doctor.os, "access", lambda path, _: path != tmp_path)
-    found = agents.doctor._room("disk", tmp_path / "state")
-    assert (found.verdict, found.found) == ("trouble", f"{tmp_path} cannot be written to")
+    finding = agents.doctor._room("disk", tmp_path / "state")
+    assert (finding.verdict, finding.found) == ("trouble", f"{tmp_path} cannot be written to")
 
 
 async def test_a_clock_that_is_off_is_measured(monkeypatch, broker):
     ahead = 3_600_000
     monkeypatch.setattr(broker_clock, "wall", lambda real=broker_clock.wall: real() - ahead)
     async with admin_client(broker) as admin:
-        found, error = await broker_clock.clock_offset(admin, broker)
-    assert abs(found - ahead) <= error + 1000
+        offset, error = await broker_clock.clock_offset(admin, broker)
+    assert abs(offset - ahead) <= error + 1000

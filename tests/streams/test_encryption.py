@@ -35,8 +35,8 @@ def under(folder, *names):
     for name in names:
         (folder / name).write_text(base64.b64encode(KEYS[name]).decode())
     listed = ", ".join(f'{{id="{name}", file="{folder / name}"}}' for name in names)
-    given = ", ".join(f"{learner}=[{listed}]" for learner in "abc")
-    return load_settings(folder / "ensemble.toml", [f"privacy.keys={{{given}}}"])
+    table = ", ".join(f"{learner}=[{listed}]" for learner in "abc")
+    return load_settings(folder / "ensemble.toml", [f"privacy.keys={{{table}}}"])
 
 
 async def publish(config, name):
@@ -64,12 +64,14 @@ async def test_features_under_keys_are_readable_nowhere(prefix, tmp_path):
                 assert search.segments(forms(value)) == set()
                 assert search.folders(forms(value)) == set()
             await label(config, [*ids, *VALUES], [*truth, "malignant", "benign"])
-            await await_state(config, lambda found: learned(found, 12))
+            await await_state(config, lambda state: learned(state, 12))
             assert (await audit(config)).findings.list() == []
         async with running(config := under(tmp_path, "new")):
             await publish(under(tmp_path, "old"), "old")
             letters = await await_letters(config, 3)
-        told = {from_message(each.headers, each.key, each.value) for each in letters}
-        assert {letter.reason for letter in told} == {"undecryptable"}
+        letters_read = {
+            from_message(record.headers, record.key, record.value) for record in letters
+        }
+        assert {letter.reason for letter in letters_read} == {"undecryptable"}
         assert search.segments(forms(VALUES["old"])) == set(), "dead letters are as they came"
-        assert not any(repr(VALUES["old"]) in letter.detail for letter in told)
+        assert not any(repr(VALUES["old"]) in letter.detail for letter in letters_read)

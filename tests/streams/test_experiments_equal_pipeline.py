@@ -54,7 +54,7 @@ def learned(app, config):
     """Return how many labels the slowest local learner has taken in."""
     tasks = [app.engine.tasks.get((f"local.{name}", 0)) for name in config.learners]
     sessions = [task.session if task else None for task in tasks]
-    return min(one._processor.learner.iup.labelled if one else 0 for one in sessions)
+    return min(session._processor.learner.iup.labelled if session else 0 for session in sessions)
 
 
 async def stream(config, app, records):
@@ -69,9 +69,11 @@ async def stream(config, app, records):
             await until(lambda n=n: learned(app, config) == n)
 
 
-@pytest.mark.parametrize("made", [paper_run, single_pass], ids=["paper", "single pass"])
-async def test_the_pipeline_says_what_the_experiment_says(broker_address, prefix, tmp_path, made):
-    text, records, votes, fused = made()
+@pytest.mark.parametrize("experiment", [paper_run, single_pass], ids=["paper", "single pass"])
+async def test_the_pipeline_says_what_the_experiment_says(
+    broker_address, prefix, tmp_path, experiment
+):
+    text, records, votes, fused = experiment()
     file = tmp_path / "ensemble.toml"
     file.write_text(text)
     config = load_settings(
@@ -88,11 +90,13 @@ async def test_the_pipeline_says_what_the_experiment_says(broker_address, prefix
         await stream(config, app, records)
     labels = list(config.labels)
     predictions = await read(config, f"{prefix}predictions")
-    said = {(one["learner"], one["id"]): one["label"] for one in predictions}
-    diagnosed = {one["id"]: one["label"] for one in await read(config, f"{prefix}diagnoses")}
+    spoken = {(record["learner"], record["id"]): record["label"] for record in predictions}
+    diagnosed = {
+        record["id"]: record["label"] for record in await read(config, f"{prefix}diagnoses")
+    }
     ids = [label.id for _, label in records]
-    assert [labels.index(diagnosed[one]) for one in ids] == fused.tolist()
+    assert [labels.index(diagnosed[patient]) for patient in ids] == fused.tolist()
     for i, name in enumerate(config.learners):
-        told = [said[name, one] for one in ids]
-        indices = [MISSING if label is None else labels.index(label) for label in told]
+        words = [spoken[name, patient] for patient in ids]
+        indices = [MISSING if label is None else labels.index(label) for label in words]
         assert indices == votes[:, i].tolist()

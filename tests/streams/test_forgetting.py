@@ -92,12 +92,12 @@ async def purged(config, search):
     numbers = itertools.count()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE):
-            while (done := await forget(config, VISITS, purge=True)).left or done.missing:
+            while (purge := await forget(config, VISITS, purge=True)).left or purge.missing:
                 await more(config, next(numbers))
             while search.segments(BYTES):
                 await more(config, next(numbers))
     assert search.segments(BYTES) == set()
-    return done
+    return purge
 
 
 async def rewritten(search):
@@ -116,15 +116,15 @@ async def test_no_byte_is_left_and_the_audit_passes(prefix, tmp_path):
         async with running(config):
             await plant(config)
             assert search.folders(BYTES) == {"local.c", "ensemble"}
-            found = await forget(config, VISITS, look_only=True)
+            survey = await forget(config, VISITS, look_only=True)
             assert {place.topic.removeprefix(config.topics.prefix): place.records
-                    for place in found.kept.places.values()} == {
+                    for place in survey.kept.places.values()} == {
                 "instances.a": 3, "instances.b": 2, "instances.c": 2, "predictions": 6,
                 "diagnoses": 2, "labels": 2, "deadletter.a": 1,
                 "feedback.a": 2, "feedback.b": 2, "feedback.c": 2,
             }  # fmt: skip
-            done = await forget(config, VISITS)
-            assert (done.missing, done.again) == ((), 0)
+            outcome = await forget(config, VISITS)
+            assert (outcome.missing, outcome.again) == ((), 0)
             report = await audit(config)
             assert report.findings.list() == []
             assert report.figures()["patients_erased"] == 2

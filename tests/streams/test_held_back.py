@@ -27,10 +27,10 @@ from tests.streams.engine_kit import (
 
 
 def values(registry, name):
-    found = {}
+    samples = {}
     for metric in registry.collect():
-        found |= {sample.name: sample.value for sample in metric.samples}
-    return found.get(name)
+        samples |= {sample.name: sample.value for sample in metric.samples}
+    return samples.get(name)
 
 
 async def test_a_partition_behind_an_open_transaction_is_shown(broker_address, prefix, tmp_path):

@@ -5,8 +5,8 @@ from bench.hostile.kinds import KINDS
 
 
 def test_every_kind_is_accounted_for_and_every_good_patient_diagnosed(broker_address):
-    said = []
-    report = run(Size(good=300, odd=len(KINDS)), 7, 1, said.append, broker_address)
+    lines = []
+    report = run(Size(good=300, odd=len(KINDS)), 7, 1, lines.append, broker_address)
     figures = report["figures"]
     assert report["unaccounted"] == {}
     assert figures["diagnosed"] == figures["good"] == 300
@@ -14,4 +14,4 @@ def test_every_kind_is_accounted_for_and_every_good_patient_diagnosed(broker_add
     assert (figures["unaccounted"], figures["tasks_failed"], figures["restarts"]) == (0, 0, 0)
     assert report["outcomes"]["refused"] >= 1  # some are too much for the broker itself
     assert report["ratios"]["clean_run"] > 0
-    assert len(said) == 2
+    assert len(lines) == 2

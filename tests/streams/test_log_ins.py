@@ -93,8 +93,8 @@ FINDING = {("doctor",), ("status",)}
 
 @pytest.fixture(scope="module")
 def broker():
-    with temporary_broker(users=(USER,), changes=CHANGES, short_lived=True) as made:
-        yield made
+    with temporary_broker(users=(USER,), changes=CHANGES, short_lived=True) as started:
+        yield started
 
 
 @pytest.fixture
@@ -113,14 +113,14 @@ def by_scram_256(broker, folder, user):
     """Give a user a password for the weaker of the two, and return how to log in with it."""
     admin = broker.settings()
     address = {"bootstrap.servers": ",".join(admin.addresses), "security.protocol": "SASL_SSL"}
-    known = admin.security
+    security = admin.security
     client = AdminClient(
         address
-        | {"ssl.ca.location": str(known.ca_file), "sasl.mechanism": known.mechanism}
-        | {"sasl.username": known.username, "sasl.password": known.password.read()}
+        | {"ssl.ca.location": str(security.ca_file), "sasl.mechanism": security.mechanism}
+        | {"sasl.username": security.username, "sasl.password": security.password.read()}
     )
-    given = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-    change = UserScramCredentialUpsertion(user, given, SECRET.encode())
+    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    change = UserScramCredentialUpsertion(user, scram, SECRET.encode())
     client.alter_user_scram_credentials([change])[user].result(PATIENCE)
     (folder / "password").write_text(SECRET)
     password = {"file": str(folder / "password")}
@@ -152,10 +152,10 @@ def by_token(broker, folder, url, secret=SECRET, client=DESK):
 
 
 def _settings(broker, **log_in):
-    known = broker.settings()
-    security = {"protocol": "sasl_ssl", "ca_file": str(known.security.ca_file), **log_in}
+    access = broker.settings()
+    security = {"protocol": "sasl_ssl", "ca_file": str(access.security.ca_file), **log_in}
     return BrokerSettings(
-        bootstrap=known.bootstrap, security=SecuritySettings.model_validate(security)
+        bootstrap=access.bootstrap, security=SecuritySettings.model_validate(security)
     )
 
 
@@ -187,11 +187,11 @@ class _Counter(http.server.BaseHTTPRequestHandler):
     """Where clients ask for tokens."""
 
     def do_POST(self):
-        said = self.headers.get("Authorization", "").removeprefix("Basic ")
-        client, _, secret = base64.b64decode(said).decode().partition(":")
-        known = secret == SECRET
-        answer = self.server.issue(client) if known else {"error": "invalid_client"}
-        self.send_response(200 if known else 401)
+        credentials = self.headers.get("Authorization", "").removeprefix("Basic ")
+        client, _, secret = base64.b64decode(credentials).decode().partition(":")
+        accepted = secret == SECRET
+        answer = self.server.issue(client) if accepted else {"error": "invalid_client"}
+        self.send_response(200 if accepted else 401)
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())
 
@@ -240,8 +240,8 @@ def patients_file(folder, first, count):
         rows = csv.writer(out)
         rows.writerow(["patient", "radius", "texture", "age", "site", "truth"])
         for i in range(first, first + count):
-            said = "malignant" if i % 3 == 0 else "benign"
-            rows.writerow([f"p{i}", 10 + i % 7, 20.5, 30 + i % 50, "left", said])
+            label = "malignant" if i % 3 == 0 else "benign"
+            rows.writerow([f"p{i}", 10 + i % 7, 20.5, 30 + i % 50, "left", label])
     return file
 
 
@@ -251,8 +251,8 @@ def used(hb, folder, file, enough):
     deadline = time.monotonic() + PATIENCE
     while not sent or not enough():
         chosen = ("--settings", file)
-        done = hb("produce", patients_file(folder, sent, 50), "--rate", 100, *chosen)
-        assert done.code == 0, done.err
+        run = hb("produce", patients_file(folder, sent, 50), "--rate", 100, *chosen)
+        assert run.code == 0, run.err
         sent += 50
         assert time.monotonic() < deadline
     return sent
@@ -262,8 +262,8 @@ def checked(hb, file, sent):
     """Wait until everything is learned; read what came, and audit it."""
     chosen = ("--settings", file)
     deadline = time.monotonic() + PATIENCE
-    while (seen := hb("status", "--json", *chosen)).json["labelled"] < sent:
-        assert time.monotonic() < deadline, seen.out
+    while (status := hb("status", "--json", *chosen)).json["labelled"] < sent:
+        assert time.monotonic() < deadline, status.out
     shown = hb("diagnoses", "--json", "-n", sent, *chosen)
     assert len(shown.json["diagnoses"]) == sent
     audited = hb("audit", "--json", *chosen)
@@ -309,10 +309,10 @@ def every_command(hb, folder, file):
     """Give every command that talks to the broker; those above have been given already."""
     history = patients_file(folder, 100_000, 20)
     for arguments in COMMANDS:
-        given = [history if part == "HISTORY" else part for part in arguments]
-        done = hb(*given, "--settings", file)
-        assert done.code in (0, 1), (arguments, done.err)
-        assert done.code == 0 or arguments in FINDING, (arguments, done.out, done.err)
+        command = [history if part == "HISTORY" else part for part in arguments]
+        run = hb(*command, "--settings", file)
+        assert run.code in (0, 1), (arguments, run.err)
+        assert run.code == 0 or arguments in FINDING, (arguments, run.out, run.err)
 
 
 def test_the_pipeline_by_certificate(broker, prefix, tmp_path, hb):
@@ -329,15 +329,15 @@ def test_the_pipeline_by_certificate(broker, prefix, tmp_path, hb):
         every_command(hb, tmp_path, file)
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda given: "-".join(given[:2]))
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda command: "-".join(command[:2]))
 def test_every_command_says_that_the_password_is_wrong(broker, prefix, tmp_path, hb, arguments):
     file = written(tmp_path, prefix.strip("."), by_password(broker, tmp_path, "guess"), "mistaken")
     history = patients_file(tmp_path, 0, 20)
-    given = [history if part == "HISTORY" else part for part in arguments]
-    done = hb(*given, "--settings", file)
-    assert "does not accept the user name and password" in " ".join((done.out + done.err).split())
-    assert "Traceback" not in done.err
-    assert done.code == (1 if arguments[0] == "doctor" else 4)
+    command = [history if part == "HISTORY" else part for part in arguments]
+    run = hb(*command, "--settings", file)
+    assert "does not accept the user name and password" in " ".join((run.out + run.err).split())
+    assert "Traceback" not in run.err
+    assert run.code == (1 if arguments[0] == "doctor" else 4)
 
 
 async def test_a_plain_password(broker, prefix, tmp_path):
@@ -397,7 +397,7 @@ def tls_server(own, clients=None):
 @contextlib.contextmanager
 def mistaken(case, broker, folder, dubious):
     """Give settings with a mistake in them."""
-    known = broker.certificate_settings()
+    access = broker.certificate_settings()
     with contextlib.ExitStack() as stack:
         if case == "wrong password":
             yield by_password(broker, folder, "guess")
@@ -408,7 +408,7 @@ def mistaken(case, broker, folder, dubious):
             yield by_token(broker, folder, url, secret)
         elif case == "own certificate of an unknown authority":
             own = {"cert_file": dubious / "own.pem", "key_file": dubious / "own.pem"}
-            yield known.model_copy(update={"security": known.security.model_copy(update=own)})
+            yield access.model_copy(update={"security": access.security.model_copy(update=own)})
         else:
             files = {"ca_file": str(dubious / "own.pem")}
             server, clients = "own.pem", None
@@ -417,7 +417,7 @@ def mistaken(case, broker, folder, dubious):
             elif case == "other host":
                 server, files = "far.pem", {"ca_file": str(dubious / "far.pem")}
             elif case == "unknown authority":
-                files = {"ca_file": str(known.security.ca_file)}
+                files = {"ca_file": str(access.security.ca_file)}
             else:
                 clients = dubious / "old.pem"
                 files |= {"cert_file": str(clients), "key_file": str(clients)}
@@ -445,12 +445,12 @@ def test_each_mistake_is_one_sentence_from_a_command_and_a_worker(
 ):
     with mistaken(case, broker, tmp_path, dubious) as settings:
         file = written(tmp_path, prefix.strip("."), settings, "mistaken")
-        said = hb("status", "--settings", file)
+        run = hb("status", "--settings", file)
         with pytest.raises(BrokerError) as caught:
             asyncio.run(Worker(load_settings(file, environ={})).run())
     sentence = str(caught.value)
     assert MISTAKES[case] in sentence
     assert "\n" not in sentence
     assert "guess" not in sentence
-    assert said.code == 4
-    assert " ".join(said.err.split()) == f"hb: {sentence}"
+    assert run.code == 4
+    assert " ".join(run.err.split()) == f"hb: {sentence}"

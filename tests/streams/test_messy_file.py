@@ -46,7 +46,7 @@ def test_what_was_interrupted_can_be_resumed(folder, monkeypatch, capsys, broker
     hb = Hb(monkeypatch, capsys)
     first = hb("produce", "biopsy.csv", "--limit", 30, "--run", "r7", "--json").json
     assert (first["taken"], first["resume"]) == (30, None)
-    rest = shlex.split("produce biopsy.csv --from 31 --run r7 --limit 50 --json")
-    second = hb(*rest).json
+    command = shlex.split("produce biopsy.csv --from 31 --run r7 --limit 50 --json")
+    second = hb(*command).json
     assert (second["patients"], second["labels"]) == (20, 50)  # labels again: they count once
     assert "before the first labels are learned" in hb("produce", "biopsy.csv").err

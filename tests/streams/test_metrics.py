@@ -59,8 +59,8 @@ class Worker:
         self._lines = []
         for line in self._process.stdout:
             self._lines.append(line)
-            if found := re.search(r"worker runs .* (?:pages|console) at (http://\S+)", line):
-                self.page = f"{found[1]}/metrics"
+            if match := re.search(r"worker runs .* (?:pages|console) at (http://\S+)", line):
+                self.page = f"{match[1]}/metrics"
                 break
         else:
             raise AssertionError("".join(self._lines))
@@ -84,12 +84,12 @@ def workers(file, *names):
     running = {}
     try:
         with ThreadPoolExecutor() as pool:
-            made = [pool.submit(Worker, file, name) for name in names]
-        running |= {name: each.result() for name, each in zip(names, made, strict=True)}
+            starts = [pool.submit(Worker, file, name) for name in names]
+        running |= {name: start.result() for name, start in zip(names, starts, strict=True)}
         yield running
     finally:
-        for each in running.values():
-            each.end()
+        for worker in running.values():
+            worker.end()
 
 
 def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path, hb):
@@ -140,8 +140,8 @@ def open_metrics(page):
 def await_figures(page, wanted):
     """Wait until a page serves these figures; each may be seconds behind."""
     deadline = time.monotonic() + PATIENCE
-    while (found := read_page(page).samples) != wanted:
-        assert time.monotonic() < deadline, dict(found.items() ^ wanted.items())
+    while (figures := read_page(page).samples) != wanted:
+        assert time.monotonic() < deadline, dict(figures.items() ^ wanted.items())
         time.sleep(0.1)
 
 
@@ -166,24 +166,24 @@ async def a_stream(config, running, file):
     """Let patients come and labels, and kill a worker in between; return the figures at last."""
     ids, features, truth = patients(N)
     half = {name: column[: N // 2] for name, column in features.items()}
-    rest = {name: column[N // 2 :] for name, column in features.items()}
+    second_half = {name: column[N // 2 :] for name, column in features.items()}
     async with Watch(config) as watch:
         await arrive(config, ids[: N // 2], half)
         await label(config, ids[:30], truth[:30])
         await settled(watch, 10)
         running.pop("two").end(signal.SIGKILL)
-        await arrive(config, ids[N // 2 :], rest)
+        await arrive(config, ids[N // 2 :], second_half)
         await label(config, ids[30 : N - 10], truth[30 : N - 10])
         running["two"] = await asyncio.to_thread(Worker, file, "two")
         await settled(watch, N - 10)
         # The same labels again, two others, one for somebody unknown, and a bad record.
         await label(config, ids[:3], truth[:3])
-        other = ["benign" if each == "malignant" else "malignant" for each in truth[3:5]]
-        await label(config, ids[3:5], other)
+        contrary = ["benign" if word == "malignant" else "malignant" for word in truth[3:5]]
+        await label(config, ids[3:5], contrary)
         await label(config, ["nobody"], ["benign"])
         await publish(config.broker.bootstrap, Topics.of(config).labels, [("bad", b"{")])
-    found = state_metrics(await await_state(config, over))
-    return samples(of_ensemble(config.name, found))
+    metrics = state_metrics(await await_state(config, over))
+    return samples(of_ensemble(config.name, metrics))
 
 
 async def settled(watch, n):
@@ -192,7 +192,7 @@ async def settled(watch, n):
             await asyncio.sleep(0.1)
 
 
-def over(found):
+def over(state):
     """Tell whether everything that was sent has become part of the state."""
     wanted = {
         "prediction_taken": 3 * N,
@@ -201,13 +201,13 @@ def over(found):
         "label_duplicate": 3,
         "label_conflict": 2,
     }
-    known = {name: found.counts[name] for name in wanted}
-    return known == wanted and found.parked == 1 and learned(found, N - 10)
+    counts = {name: state.counts[name] for name in wanted}
+    return counts == wanted and state.parked == 1 and learned(state, N - 10)
 
 
-def value(found, name, **labels):
-    (ensemble,) = {dict(named)["ensemble"] for _, named in found}
-    return found[name, frozenset({"ensemble": ensemble, **labels}.items())]
+def value(metrics, name, **labels):
+    (ensemble,) = {dict(named)["ensemble"] for _, named in metrics}
+    return metrics[name, frozenset({"ensemble": ensemble, **labels}.items())]
 
 
 def fetched(url):
@@ -218,8 +218,8 @@ def fetched(url):
 def lint(text):
     """Hold a scrape against promtool's linter."""
     command = [need_tool("promtool", "prometheus"), "check", "metrics"]
-    found = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 def planted(hb, file, text):
@@ -230,9 +230,9 @@ def planted(hb, file, text):
     with serving(wrong) as page:
         run = hb("audit", "--settings", file, "--metrics", page, "--json")
     assert run.code == 1, run.err
-    found = run.json["findings"]
-    assert [(each["kind"], each["times"]) for each in found] == [("differing", 1)]
-    assert "(hb_fusions_total)" in found[0]["where"]
+    findings = run.json["findings"]
+    assert [(finding["kind"], finding["times"]) for finding in findings] == [("differing", 1)]
+    assert "(hb_fusions_total)" in findings[0]["where"]
 
 
 @contextlib.contextmanager

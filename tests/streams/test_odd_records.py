@@ -34,9 +34,9 @@ LABEL = b'{"v":1,"id":"%s","label":"benign","at":5}'
 
 @pytest.fixture
 async def config(broker_address, prefix, tmp_path):
-    made = settings(tmp_path, broker_address, prefix.strip(".-_"))
-    await create_topics(made)
-    return made
+    local = settings(tmp_path, broker_address, prefix.strip(".-_"))
+    await create_topics(local)
+    return local
 
 
 async def write(config, topic, key, value, *, at=None, headers=(), partition=0):
@@ -65,14 +65,14 @@ async def compressed(config, topic, codec, *values):
 
 
 async def letters(config, count):
-    found = await await_letters(config, count)
-    return [from_message(record.headers, record.key, record.value) for record in found]
+    records = await await_letters(config, count)
+    return [from_message(record.headers, record.key, record.value) for record in records]
 
 
 async def diagnosed(config, count, seed):
     """Let patients come, and wait for their diagnoses."""
     ids, features, _ = patients(count, seed)
-    ids = [f"{seed}-{one}" for one in ids]
+    ids = [f"{seed}-{name}" for name in ids]
     topics = Topics.of(config)
     before = len(await committed(config.broker.bootstrap, topics.diagnoses))
     await arrive(config, ids, features)
@@ -92,16 +92,16 @@ async def test_no_header_codec_or_size_ends_the_reading(config):
         await compressed(config, topics.labels, "zstd", LABEL % b"b", bytes(70 << 20))
         await compressed(config, topics.labels, "zstd", *[None] * 300_000)
         await diagnosed(config, 20, seed=1)
-        found = await letters(config, 2 + 4 + 2)
+        dead = await letters(config, 2 + 4 + 2)
         predictions = await await_count(config, topics.predictions, 61)
         await until(lambda: not app.engine.trouble())
     assert "h" in {prediction["id"] for prediction in predictions}
-    assert [letter.reason for letter in found] == ["malformed"] * 2 + ["too_large"] * 6
-    for letter in found[2:6]:
+    assert [letter.reason for letter in dead] == ["malformed"] * 2 + ["too_large"] * 6
+    for letter in dead[2:6]:
         assert letter.value is None
         assert letter.size == len(large)
         assert letter.sha256 == hashlib.sha256(large).hexdigest()
-    for letter in found[6:]:  # of batches that were never unpacked: as they were fetched
+    for letter in dead[6:]:  # of batches that were never unpacked: as they were fetched
         assert letter.size < 1_000_000
 
 
@@ -154,8 +154,8 @@ async def test_rows_larger_than_a_brokers_default_are_written_and_restored(
         batch._relative_offset = 1
         batch.close()
         await (await producer.send_batch(batch, changelog, partition=0))
-    (found,) = await committed(broker_address, changelog)
-    assert len(found.value) == 15 << 20
+    (record,) = await committed(broker_address, changelog)
+    assert len(record.value) == 15 << 20
 
 
 async def test_no_record_moves_the_clock_ahead_of_time(broker_address, prefix, tmp_path):
@@ -193,17 +193,17 @@ async def test_what_is_on_the_wrong_partition_is_refused_at_once(broker_address,
     async with running(config):
         await arrive(config, ids, features)
         diagnoses = await await_count(config, topics.diagnoses, 12)
-        for one in ids:
-            foreign.produce(topics.labels, LABEL % one.encode(), one.encode())
+        for name in ids:
+            foreign.produce(topics.labels, LABEL % name.encode(), name.encode())
         foreign.flush()
         written = await await_raw(config, topics.labels, 12)
         strays = [r for r in written if r.partition != partition_of(r.key, 4)]
-        found = await letters(config, len(strays))
+        dead = await letters(config, len(strays))
         for learner in config.learners:
             await await_count(config, topics.feedback(learner), 12 - len(strays))
         assert len(diagnoses) == 12
         assert 0 < len(strays) < 12  # some are right by luck
-        assert {(r.partition, r.offset) for r in strays} == {(d.partition, d.offset) for d in found}
-        assert {letter.reason for letter in found} == {"wrong_partition"}
+        assert {(r.partition, r.offset) for r in strays} == {(d.partition, d.offset) for d in dead}
+        assert {letter.reason for letter in dead} == {"wrong_partition"}
         report = await audit(config)
     assert report.findings.list() == []

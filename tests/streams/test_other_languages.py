@@ -25,18 +25,18 @@ def program(language, folder, name):
 
 
 def tool(name, how):
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         pytest.skip(f"{name} is not installed: {how}")
-    return found
+    return path
 
 
 def run(command, folder):
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=250
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def test_the_java_program_compiles_and_gets_a_diagnosis(tmp_path, broker_address, prefix):
@@ -47,8 +47,8 @@ def test_the_java_program_compiles_and_gets_a_diagnosis(tmp_path, broker_address
     with worker_process(file):
         topics = load_settings(file).topics.prefix
         path = os.pathsep.join([str(tmp_path), jars])
-        said = run([java, "-cp", path, "Diagnose", broker_address, topics], tmp_path)
-    diagnosis = orjson.loads(said.splitlines()[-1])
+        output = run([java, "-cp", path, "Diagnose", broker_address, topics], tmp_path)
+    diagnosis = orjson.loads(output.splitlines()[-1])
     assert diagnosis["label"] in ("benign", "malignant")
     assert set(diagnosis["learners"]) == {"imaging", "history"}
 

@@ -91,11 +91,13 @@ async def test_records_flow_while_pages_are_loaded(broker_address, prefix, tmp_p
             await flood.refused_again()
             await arrive(config, ids, features)
             await label(config, ids, truth)
-            await await_state(config, lambda found: learned(found, N))
+            await await_state(config, lambda state: learned(state, N))
             await flood.refused_again()
-            seen = flood.seen
+            statuses = flood.seen
             seconds = time.monotonic() - began
-        answered = sum(count for status, count in seen.items() if status not in ("429", "broken"))
+        answered = sum(
+            count for status, count in statuses.items() if status not in ("429", "broken")
+        )
         # Pages and probes have a budget each.
         assert answered <= 2 * (BURST + RATE * (seconds + 2))
 

@@ -19,13 +19,13 @@ def processors(app, agent):
 
 def knows_all(app, agent, partitions, n):
     """Tell whether each partition of a local learner knows of n labels, its own and the others'."""
-    found = processors(app, agent)
-    return len(found) == partitions and all(
+    learners = processors(app, agent)
+    return len(learners) == partitions and all(
         p is not None
         and p.learner.iup.labelled
         + (p.learner.iup.elsewhere.labelled if p.learner.iup.elsewhere else 0)
         == n
-        for p in found
+        for p in learners
     )
 
 
@@ -33,8 +33,8 @@ async def eventually(holds, seconds=60):
     await until(holds, seconds)
 
 
-def counted(app, what):
-    return sum(p.learner.ledger.counts[what] for p in processors(app, "ensemble") if p)
+def counted(app, event):
+    return sum(p.learner.ledger.counts[event] for p in processors(app, "ensemble") if p)
 
 
 def merged(tables):
@@ -78,7 +78,7 @@ async def learned(config, partitions, rounds=4, size=60):
 
 
 async def test_one_and_four_partitions_learn_the_same_tables(broker_address, prefix, tmp_path):
-    found = []
+    tables = []
     for partitions in (1, 4):
         folder = tmp_path / str(partitions)
         folder.mkdir()
@@ -89,5 +89,5 @@ async def test_one_and_four_partitions_learn_the_same_tables(broker_address, pre
             WITHOUT_LEARNING,
             f"topics.partitions={partitions}",
         )
-        found.append(await learned(config, partitions))
-    assert found[0] == found[1]
+        tables.append(await learned(config, partitions))
+    assert tables[0] == tables[1]

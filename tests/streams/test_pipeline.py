@@ -19,9 +19,9 @@ from streams.kafka.topics import Topics
 
 @pytest.fixture
 async def config(broker_address, prefix, tmp_path):
-    made = settings(tmp_path, broker_address, prefix.strip(".-_") or "t")
-    await create_topics(made)
-    return made
+    local = settings(tmp_path, broker_address, prefix.strip(".-_") or "t")
+    await create_topics(local)
+    return local
 
 
 async def test_patients_are_diagnosed_and_labels_learned(config):

@@ -33,29 +33,29 @@ class PureEnsemble:
         context = config.ensemble.context
         self.grid = context.partition() if context else None
 
-    def step(self, one, features, truth):
+    def step(self, patient, features, truth):
         """Return what each learner says, the weights and the diagnosis; then learn."""
-        seeds, labels = seeds_of([one]), self.config.labels
-        said, rows = {}, {}
+        seeds, labels = seeds_of([patient]), self.config.labels
+        predictions, rows = {}, {}
         for name, learner in self.learners.items():
             names = [feature.name for feature in self.config.learners[name].features]
             rows[name] = np.array([[features[feature] for feature in names]])
-            said[name] = learner.decide(rows[name], seeds)
+            predictions[name] = learner.decide(rows[name], seeds)
         ballot = Ballot.of(
-            np.array([[p.labels[0] for p in said.values()]]),
+            np.array([[p.labels[0] for p in predictions.values()]]),
             seeds,
             classes=2,
             cells=None if self.grid is None else self.grid.cells(np.array([[features["y"]]])),
-            exploring=np.array([[p.choices.exploring[0] for p in said.values()]]),
-            accuracy=np.array([[p.choices.accuracy[0] for p in said.values()]]),
-            log_odds=np.array([[p.log_odds[0] for p in said.values()]]),
+            exploring=np.array([[p.choices.exploring[0] for p in predictions.values()]]),
+            accuracy=np.array([[p.choices.accuracy[0] for p in predictions.values()]]),
+            log_odds=np.array([[p.log_odds[0] for p in predictions.values()]]),
         )
         verdict = self.fusion.decide(ballot)
         y = np.array([labels.index(truth)])
         for name, learner in self.learners.items():
-            learner.learn(Labelled.of(said[name], y), Lessons(rows[name], y))
+            learner.learn(Labelled.of(predictions[name], y), Lessons(rows[name], y))
         self.fusion.learn(ballot, verdict, y)
-        votes = {name: labels[p.labels[0]] for name, p in said.items()}
+        votes = {name: labels[p.labels[0]] for name, p in predictions.items()}
         return votes, verdict.weights[0].tolist(), labels[verdict.labels[0]]
 
 
@@ -77,16 +77,16 @@ async def test_one_by_one(broker_address, prefix, tmp_path, overrides):
     ids, features, truth = patients(40, seed=11)
     pure = PureEnsemble(config)
     async with running(config) as app:
-        for k, one in enumerate(ids):
+        for k, patient in enumerate(ids):
             if config.ensemble.context:
-                record = {"v": 1, "id": one, "x": [float(features["y"][k])], "at": 5}
-                await publish(config.broker.bootstrap, topics.contexts, [(one, record)])
-            await arrive(config, [one], {f: v[k : k + 1] for f, v in features.items()})
+                record = {"v": 1, "id": patient, "x": [float(features["y"][k])], "at": 5}
+                await publish(config.broker.bootstrap, topics.contexts, [(patient, record)])
+            await arrive(config, [patient], {f: v[k : k + 1] for f, v in features.items()})
             diagnosis = (await await_count(config, topics.diagnoses, k + 1))[-1]
             row = {f: float(v[k]) for f, v in features.items()}
-            votes, weights, decided = pure.step(one, row, truth[k])
+            votes, weights, decided = pure.step(patient, row, truth[k])
             assert {n: o["label"] for n, o in diagnosis["learners"].items()} == votes
             assert list(diagnosis["weights"].values()) == pytest.approx(weights, abs=1e-9)
             assert diagnosis["label"] == decided
-            await label(config, [one], [truth[k]])
+            await label(config, [patient], [truth[k]])
             await until(lambda n=k + 1: all(took_in(app, name) == n for name in config.learners))

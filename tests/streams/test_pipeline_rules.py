@@ -55,10 +55,10 @@ async def test_a_silent_learner_does_not_hold_up_the_diagnosis(build):
     ids, features, truth = patients(20)
     await predicted(config, ids, features, "a", "c")
     async with running(config, "ensemble"):
-        found = await await_count(config, topics.diagnoses, 20)
-        assert {(d["complete"], tuple(d["missing"])) for d in found} == {(False, ("b",))}
-        assert all(set(d["weights"]) == {"a", "b", "c"} for d in found)
-        assert all(d["weights"]["b"] == 0 for d in found)
+        diagnoses = await await_count(config, topics.diagnoses, 20)
+        assert {(d["complete"], tuple(d["missing"])) for d in diagnoses} == {(False, ("b",))}
+        assert all(set(d["weights"]) == {"a", "b", "c"} for d in diagnoses)
+        assert all(d["weights"]["b"] == 0 for d in diagnoses)
         await label(config, ids, truth)
         await await_count(config, topics.feedback("a"), 20)
         # What it says after the diagnosis and after the label no longer counts.
@@ -68,7 +68,7 @@ async def test_a_silent_learner_does_not_hold_up_the_diagnosis(build):
 async def test_labels_early_twice_in_conflict_and_for_nobody(build):
     config, topics = await build("ensemble.label_ttl=120s")
     ids, features, truth = patients(30)
-    other = {"benign": "malignant", "malignant": "benign"}
+    opposite = {"benign": "malignant", "malignant": "benign"}
     async with running(config) as app:
         await label(config, ids[:10], truth[:10])
         await arrive(config, ids, features)
@@ -76,7 +76,7 @@ async def test_labels_early_twice_in_conflict_and_for_nobody(build):
         await label(config, ids[10:], truth[10:])
         await await_count(config, topics.feedback("a"), 30)
         await label(config, ids[:5], truth[:5])
-        await label(config, ids[5:9], [other[y] for y in truth[5:9]])
+        await label(config, ids[5:9], [opposite[y] for y in truth[5:9]])
         dead = await await_count(config, topics.deadletter, 4)
         assert len(dead) == 4
         ledger = app.engine.tasks["ensemble", 0].session._processor.learner.ledger
@@ -150,7 +150,7 @@ async def test_records_of_our_own_topics_are_not_trusted_either(build):
         "rule": "benign", "exploring": False, "trials": 0, "at": 5, "log_odds": [1.0, 2.0, 3.0],
     }  # fmt: skip
     async with running(config) as app:
-        records = [("q", {**feedback, "at": 5, **each}) for each in wrong]
+        records = [("q", {**feedback, "at": 5, **flaw}) for flaw in wrong]
         await publish(config.broker.bootstrap, topics.feedback("a"), records)
         await publish(config.broker.bootstrap, topics.predictions, [("q", prediction)])
         await arrive(config, ids, features)
@@ -176,8 +176,8 @@ async def test_a_contextual_ensemble_learner_waits_for_the_context(build):
     ]
     await publish(config.broker.bootstrap, topics.contexts, contexts, itertools.repeat(at))
     async with running(config, "ensemble") as app:
-        found = await await_count(config, topics.diagnoses, 40)
-        complete = {d["id"] for d in found if d["complete"]}
+        diagnoses = await await_count(config, topics.diagnoses, 40)
+        complete = {d["id"] for d in diagnoses if d["complete"]}
         assert complete == set(ids[:30])
         await label(config, ids, truth)
         await await_count(config, topics.feedback("a"), 40)
@@ -224,25 +224,27 @@ async def test_labels_from_at_once_to_days_late_settle_once_or_expire(build):
     ids, features, truth = patients(n)
     begin = time.time_ns() // 1_000_000 - 6 * DAY
     # Patients come in the first hour, each second one is labelled; the last first.
-    seen = [begin + k * 9_000 for k in range(n)]
+    seen_at = [begin + k * 9_000 for k in range(n)]
     labelled = list(range(n - 1, -1, -2))
     delays = [round(5 * DAY * k / len(labelled)) for k in range(len(labelled))]
-    told = [seen[-1] + delay for delay in delays]
-    await arrive(config, ids, features, seen)
-    await label(config, [ids[k] for k in labelled], [truth[k] for k in labelled], told)
-    late = {ids[k] for k, at in zip(labelled, told, strict=True) if at - seen[k] >= 3 * DAY}
+    told_at = [seen_at[-1] + delay for delay in delays]
+    await arrive(config, ids, features, seen_at)
+    await label(config, [ids[k] for k in labelled], [truth[k] for k in labelled], told_at)
+    late = {ids[k] for k, at in zip(labelled, told_at, strict=True) if at - seen_at[k] >= 3 * DAY}
     in_time = {ids[k] for k in labelled} - late
     assert 50 < len(late) < len(in_time)
     async with running(config):
         dead = await await_count(config, topics.deadletter, len(late))
-        found = await await_count(config, topics.diagnoses, n)
+        diagnoses = await await_count(config, topics.diagnoses, n)
         for name in config.learners:
             feedback = await await_count(config, topics.feedback(name), len(in_time))
-            assert sorted(each["id"] for each in feedback) == sorted(in_time)
+            assert sorted(lesson["id"] for lesson in feedback) == sorted(in_time)
         await until_async(lambda: counted(config, "expired", n - len(in_time)))
-    assert all(each["complete"] for each in found), "a learner that is ahead makes nobody late"
-    assert sorted(each["id"] for each in found) == sorted(ids)
-    assert {each["id"] for each in dead} == late
+    assert all(diagnosis["complete"] for diagnosis in diagnoses), (
+        "a learner that is ahead makes nobody late"
+    )
+    assert sorted(diagnosis["id"] for diagnosis in diagnoses) == sorted(ids)
+    assert {letter["id"] for letter in dead} == late
     report = await audit(config)
     figures = report.figures()
     assert [figures[name] for name in ("lost", "double", "differing")] == [0, 0, 0]
@@ -259,7 +261,7 @@ async def test_old_labels_wait_for_learners_that_come_later(build):
         await until_async(lambda: counted(config, "label_parked", 50))
         async with running(config, "local:a", "local:b", "local:c"):
             feedback = await await_count(config, topics.feedback("a"), 50)
-    assert sorted(each["id"] for each in feedback) == ids
+    assert sorted(lesson["id"] for lesson in feedback) == ids
     assert await dead_letters(config) == []
 
 

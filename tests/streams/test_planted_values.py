@@ -59,12 +59,12 @@ class Search:
 
     def segments(self, needles: list[bytes]) -> set[str]:
         """Return the topics whose raw log segments hold one of some byte strings."""
-        found = set()
+        topics = set()
         for file in self._broker.rglob("*.log"):
             topic = file.parent.name.rpartition("-")[0]
             if topic and any(needle in _bytes(file) for needle in needles):
-                found.add(topic.removeprefix(self._prefix))
-        return found
+                topics.add(topic.removeprefix(self._prefix))
+        return topics
 
     def folders(self, needles: list[bytes]) -> set[str]:
         """Return the agents whose state folders hold one of them."""
@@ -92,10 +92,10 @@ async def worker(config, folder: Path):
         )
         try:
             async with asyncio.timeout(PATIENCE):
-                while not (found := re.search(rb"at (http://\S+)", log.read_bytes())):
+                while not (match := re.search(rb"at (http://\S+)", log.read_bytes())):
                     assert process.poll() is None, log.read_text()
                     await asyncio.sleep(0.1)
-            yield found[1].decode(), log
+            yield match[1].decode(), log
         finally:
             process.terminate()
             process.wait(60)
@@ -116,15 +116,15 @@ async def pages(address: str) -> bytes:
 
 def said(folder: Path, *arguments: str) -> bytes:
     """Return what a command prints, on both channels."""
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", "from cli.main import main; main()", *arguments,
          "--settings", str(folder / "ensemble.toml"),
-         *(part for each in CONTEXTUAL for part in ("--set", each))],
+         *(part for override in CONTEXTUAL for part in ("--set", override))],
         capture_output=True, check=False, timeout=120,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-    return done.stdout + done.stderr
+    assert run.returncode == 0, run.stderr
+    assert run.stdout
+    return run.stdout + run.stderr
 
 
 async def plant(config) -> None:
@@ -174,7 +174,7 @@ async def test_values_are_where_they_may_be_and_nowhere_else(prefix, tmp_path):
                 "instances.b", "instances.c", "local.c.changelog"
             }  # fmt: skip
             await label(config, [ID], ["malignant"])
-            await await_state(config, lambda found: found.board.labelled == 1)
+            await await_state(config, lambda state: state.board.labelled == 1)
             shown = await pages(address)
             assert b"planted-5519" not in shown
             shown += said(tmp_path, "status") + said(tmp_path, "deadletters", "--show", "5")

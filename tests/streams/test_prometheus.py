@@ -50,17 +50,20 @@ async def flow(config, first, n=120):
     """Send patients: most with a label, some without one learner, some records that are bad."""
     topics, address = Topics.of(config), config.broker.bootstrap
     ids, features, truth = patients(n, seed=first)
-    ids = [f"{one}-{first}" for one in ids]
+    ids = [f"{patient}-{first}" for patient in ids]
     await arrive(config, ids, features)
     seen_by_two = [f"lonely-{number}-{first}" for number in range(10)]
     for name, x in (("a", [0.4, 0.6]), ("b", [0.7])):
-        each = [(one, {"v": 1, "id": one, "x": x, "at": 1_700_000_000_000}) for one in seen_by_two]
-        await publish(address, topics.instances(name), each)
+        instances = [
+            (lonely, {"v": 1, "id": lonely, "x": x, "at": 1_700_000_000_000})
+            for lonely in seen_by_two
+        ]
+        await publish(address, topics.instances(name), instances)
     await publish(address, topics.instances("a"), [("bad", b"{"), ("worse", b"")])
     await await_count(config, topics.diagnoses, first + n + len(seen_by_two))
     await label(config, ids, truth)
-    other = ["benign" if one == "malignant" else "malignant" for one in truth[:5]]
-    await label(config, ids[:10], other + truth[5:10])  # five conflicts, five said twice
+    contrary = ["benign" if word == "malignant" else "malignant" for word in truth[:5]]
+    await label(config, ids[:10], contrary + truth[5:10])  # five conflicts, five said twice
     return n + len(seen_by_two)
 
 
@@ -104,8 +107,8 @@ async def choices(asked: Prometheus, ensemble: str):
                 continue
             series, name = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]).groups()
             series = substituted(series, ensemble)
-            found = await asked.get(f"label/{name}/values", **{"match[]": series})
-            offered[variable["name"]] = found
+            values = await asked.get(f"label/{name}/values", **{"match[]": series})
+            offered[variable["name"]] = values
         for annotation in page["annotations"].get("list", []):
             await asked.now(substituted(annotation["expr"], ensemble))
     return offered
@@ -125,23 +128,23 @@ async def value(asked: Prometheus, query: str):
 
 async def raised(asked: Prometheus):
     """Return the alerts that are pending or firing, by ensemble."""
-    found = defaultdict(set)
-    for each in (await asked.get("alerts"))["alerts"]:
-        found[each["labels"]["ensemble"]].add(each["labels"]["alertname"])
-    return found
+    names = defaultdict(set)
+    for alert in (await asked.get("alerts"))["alerts"]:
+        names[alert["labels"]["ensemble"]].add(alert["labels"]["alertname"])
+    return names
 
 
 async def until_raised(asked: Prometheus, ensemble: str, alert: str, seconds: float = PATIENCE):
     deadline = time.monotonic() + seconds
-    while alert not in (found := await raised(asked))[ensemble]:
-        assert time.monotonic() < deadline, found
+    while alert not in (names := await raised(asked))[ensemble]:
+        assert time.monotonic() < deadline, names
         await asyncio.sleep(0.2)
 
 
 async def until(asked: Prometheus, query: str, wanted: float, seconds: float = PATIENCE):
     deadline = time.monotonic() + seconds
-    while not (found := await asked.now(query)) or float(found[0]["value"][1]) != wanted:
-        assert time.monotonic() < deadline, (query, found)
+    while not (series := await asked.now(query)) or float(series[0]["value"][1]) != wanted:
+        assert time.monotonic() < deadline, (query, series)
         await asyncio.sleep(0.2)
 
 
@@ -151,9 +154,9 @@ async def test_every_panel_rule_and_alert_has_an_answer(broker_address, prefix, 
     state = f"worker.state={tmp_path / 'second'}"
     second = settings(tmp_path, broker_address, name, *SETTINGS, state)
     await create_topics(config)
-    async with running(config, "local:a", "local:b") as one, AsyncExitStack() as stack:
-        two = await stack.enter_async_context(running(second, "local:c", "ensemble"))
-        targets = ["{}:{}".format(*app.web.address) for app in (one, two)]
+    async with running(config, "local:a", "local:b") as first, AsyncExitStack() as stack:
+        other_app = await stack.enter_async_context(running(second, "local:c", "ensemble"))
+        targets = ["{}:{}".format(*app.web.address) for app in (first, other_app)]
         async with prometheus(tmp_path, {name: targets}) as asked:
             sent = await flow(config, 0)
             await until(asked, "sum(system:hb_fusions_total:max)", sent)
@@ -213,9 +216,9 @@ async def test_three_ensembles_in_one_prometheus(broker_address, prefix, tmp_pat
         await until_raised(asked, partial, "HbIncompleteFusions")
         for alert in ("HbWorkerDown", "HbNoWorkers"):
             await until_raised(asked, gone, alert)
-        found = await raised(asked)
-        assert found[partial] & found[gone] == set()
-        assert found[well] == set(), found
+        raised_alerts = await raised(asked)
+        assert raised_alerts[partial] & raised_alerts[gone] == set()
+        assert raised_alerts[well] == set(), raised_alerts
 
 
 async def seen(config, n, learners):
@@ -223,7 +226,7 @@ async def seen(config, n, learners):
     rows = {"a": [0.4, 0.6], "b": [0.7], "c": [0.4, 0.7]}
     for name in learners:
         records = [
-            (one, {"v": 1, "id": one, "x": rows[name], "at": 1_700_000_000_000})
-            for one in (f"p{number}" for number in range(n))
+            (patient, {"v": 1, "id": patient, "x": rows[name], "at": 1_700_000_000_000})
+            for patient in (f"p{number}" for number in range(n))
         ]
         await publish(config.broker.bootstrap, Topics.of(config).instances(name), records)

@@ -80,8 +80,8 @@ def same(recorded: Any, now: Any, place: str, exact: bool) -> None:
             same(value, now[key], f"{place} {key}", exact)
     elif isinstance(recorded, list):
         assert len(recorded) == len(now), place
-        for number, (value, other) in enumerate(zip(recorded, now, strict=True)):
-            same(value, other, f"{place} {number}", exact)
+        for number, (value, present) in enumerate(zip(recorded, now, strict=True)):
+            same(value, present, f"{place} {number}", exact)
     elif place.endswith(GROWING):
         assert now >= recorded, place
     elif isinstance(recorded, float) and not exact:
@@ -97,10 +97,12 @@ def loosen(audit: dict[str, Any]) -> None:
         del table["differing"]
 
 
-def until(condition: Callable[[], bool], what: Callable[[], object], seconds: float = 120) -> None:
+def until(
+    condition: Callable[[], bool], explain: Callable[[], object], seconds: float = 120
+) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, what()
+        assert time.monotonic() < deadline, explain()
         time.sleep(0.1)
 
 
@@ -119,8 +121,10 @@ def test_topics_audit_replay_and_diagnoses_read_the_same(
     if not exact:
         loosen(recorded["audit"])
     now = kit.said(hb, tmp_path)
-    for said in (recorded, now):  # there may be more topics by now
-        said["status"]["topics"] = {topic.pop("name"): topic for topic in said["status"]["topics"]}
+    for words in (recorded, now):  # there may be more topics by now
+        words["status"]["topics"] = {
+            topic.pop("name"): topic for topic in words["status"]["topics"]
+        }
     same(recorded, now, ensemble, exact)
 
 
@@ -150,7 +154,7 @@ def check_tables(recorded: dict[str, Any], now: dict[str, Any], place: str) -> N
     then, read = (json.loads(bytes.fromhex(m[kit.META][positions])) for m in (recorded, now))
     # An input that there was not then is at its beginning.
     assert {topic: at for topic, at in read.items() if topic in then or at} == then, place
-    before, after = (json.loads(bytes.fromhex(each[kit.META][layout])) for each in (recorded, now))
+    before, after = (json.loads(bytes.fromhex(meta[kit.META][layout])) for meta in (recorded, now))
     assert after.items() >= before.items(), place
 
 
@@ -164,9 +168,9 @@ def test_a_worker_continues_where_a_killed_one_stopped(folder, expected, address
         """Return whom the records are about that came after the recorded ones."""
         ids = []
         for place, records in kit.topics(address, [f"first.{topic}"]).items():
-            known = records[: recorded[place]["records"]]
-            same({place: recorded[place]}, kit.digests({place: known}), "first", exact=True)
-            ids += [bytes.fromhex(record[3]).decode() for record in records[len(known) :]]
+            old_records = records[: recorded[place]["records"]]
+            same({place: recorded[place]}, kit.digests({place: old_records}), "first", exact=True)
+            ids += [bytes.fromhex(record[3]).decode() for record in records[len(old_records) :]]
         return sorted(ids)
 
     later = sorted(row["patient"] for row in patients(LATER, 77, "later"))
@@ -190,7 +194,7 @@ def test_a_worker_continues_where_a_killed_one_stopped(folder, expected, address
 def waiting(address: str) -> list[str]:
     """Return patients of `first` who are diagnosed and not labelled."""
     diagnosed, taught = (
-        {bytes.fromhex(record[3]).decode() for records in found.values() for record in records}
-        for found in (kit.topics(address, [f"first.{n}"]) for n in ("diagnoses", "feedback.a"))
+        {bytes.fromhex(record[3]).decode() for records in partitions.values() for record in records}
+        for partitions in (kit.topics(address, [f"first.{n}"]) for n in ("diagnoses", "feedback.a"))
     )
     return sorted(diagnosed - taught - {"lone"})

@@ -28,8 +28,8 @@ async def one_by_one(config):
             await label(config, ids[part], truth[part])
             for name in config.learners:
                 await await_count(config, Topics.of(config).feedback(name), k + 1)
-        rest = {name: x[N:] for name, x in features.items()}
-        await arrive(config, ids[N:], rest)
+        remaining = {name: x[N:] for name, x in features.items()}
+        await arrive(config, ids[N:], remaining)
         await await_count(config, Topics.of(config).diagnoses, 200)
         await label(config, ids[N:], truth[N:])
         await await_count(config, Topics.of(config).feedback("a"), 200)
@@ -48,11 +48,11 @@ def test_unchanged_settings_agree_with_what_was_live(broker_address, prefix, tmp
     assert figures["live"] == figures["replay"] == figures["unchanged"]
     # Settings that were never live.
     run = hb("replay", "--settings", file, "--set", "ensemble.mode=ah", "--json")
-    other = run.json["figures"]
-    assert other["live"] == other["unchanged"] == figures["live"]
-    assert other["replay"]["labelled"] == 200
-    assert other["replay"]["regret"] < other["replay"]["regret_bound"]
-    assert other["replay"]["rates"]["a"] == figures["replay"]["rates"]["a"]
+    changed = run.json["figures"]
+    assert changed["live"] == changed["unchanged"] == figures["live"]
+    assert changed["replay"]["labelled"] == 200
+    assert changed["replay"]["regret"] < changed["replay"]["regret_bound"]
+    assert changed["replay"]["rates"]["a"] == figures["replay"]["rates"]["a"]
     run = hb("replay", "--settings", file, "--set", "defaults.exploration=1.0")
     assert run.code == 0
     assert "diagnoses that agree with the live ones: 100.0 % unchanged, " in run.out

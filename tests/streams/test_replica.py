@@ -50,8 +50,8 @@ def following(prefix, views):
 
 
 def total(view):
-    own, others = view
-    return (own.rows(ALL) + others.rows("counts", ALL))[:, 0]
+    own, replica = view
+    return (own.rows(ALL) + replica.rows("counts", ALL))[:, 0]
 
 
 async def fill(address, prefix, partitions, records):
@@ -66,15 +66,15 @@ async def test_all_partitions_see_the_same_sum_on_all_workers(broker_address, pr
     await create_topics(broker_address, conf, [agent], prefix + "out", partitions=3)
     await fill(broker_address, prefix, 3, records)
     expected = np.bincount(np.arange(records) % CELLS, minlength=CELLS)
-    async with running(conf, agent, (0, 1)) as one, running(conf, agent, (2,)) as two:
-        await until(lambda: done(one, 2_000) and done(two, 1_000))
+    async with running(conf, agent, (0, 1)) as first, running(conf, agent, (2,)) as second:
+        await until(lambda: done(first, 2_000) and done(second, 1_000))
         await until(lambda: all((total(view) == expected).all() for view in views.values()), 10)
         assert set(views) == {0, 1, 2}
         # A partition's own counts come from its own table only.
-        own, others = views[0]
-        rest = others.rows("counts", ALL)[:, 0]
-        assert (own.rows(ALL)[:, 0] + rest == expected).all()
-        assert rest.sum() == 2_000
+        own, replica = views[0]
+        elsewhere = replica.rows("counts", ALL)[:, 0]
+        assert (own.rows(ALL)[:, 0] + elsewhere == expected).all()
+        assert elsewhere.sum() == 2_000
 
 
 async def test_the_sum_is_complete_before_a_task_opens_and_after_it_moves(

@@ -42,17 +42,17 @@ def secure_broker():
 def changed(settings, bootstrap=None, **changes):
     """Return settings with other security, validated again."""
     values = {**settings.security.model_dump(exclude_none=True), **changes}
-    kept = {key: value for key, value in values.items() if value is not None}
+    filled = {key: value for key, value in values.items() if value is not None}
     return BrokerSettings(
-        bootstrap=bootstrap or settings.bootstrap, security=SecuritySettings(**kept)
+        bootstrap=bootstrap or settings.bootstrap, security=SecuritySettings(**filled)
     )
 
 
 def ways_in(broker):
     password, certificate = broker.settings(), broker.certificate_settings()
     shown = certificate.security
-    both = changed(password, cert_file=shown.cert_file, key_file=shown.key_file)
-    return {"password": password, "certificate": certificate, "both": both}
+    combined = changed(password, cert_file=shown.cert_file, key_file=shown.key_file)
+    return {"password": password, "certificate": certificate, "both": combined}
 
 
 @pytest.mark.parametrize("way", ["password", "certificate", "both"])
@@ -124,8 +124,8 @@ MISTAKES = [
 async def test_each_mistake_is_explained_in_one_sentence(
     secure_broker, broker_address, tmp_path, case
 ):
-    settings, said = wrong_settings(secure_broker, broker_address, tmp_path)[case]
-    with pytest.raises(BrokerError, match=said) as caught:
+    settings, sentence = wrong_settings(secure_broker, broker_address, tmp_path)[case]
+    with pytest.raises(BrokerError, match=sentence) as caught:
         await await_broker(settings, 0.6)
     assert "\n" not in str(caught.value)
     assert settings.addresses[0] in str(caught.value)
@@ -176,21 +176,21 @@ def test_tls_arguments(secure_broker):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "cannot be read: No such file"), ("no PEM", "must be PEM")]
+    ("content", "message"), [(None, "cannot be read: No such file"), ("no PEM", "must be PEM")]
 )
 @pytest.mark.parametrize("key", ["ca_file", "cert_file"])
-def test_unusable_files_are_named(tmp_path, key, content, said):
+def test_unusable_files_are_named(tmp_path, key, content, message):
     file = tmp_path / "file.pem"
     if content:
         file.write_text(content)
     files = {key: file} if key == "ca_file" else {"cert_file": file, "key_file": file}
-    with pytest.raises(SettingsError, match=f"broker.security.{key}: {file}.*{said}"):
+    with pytest.raises(SettingsError, match=f"broker.security.{key}: {file}.*{message}"):
         protection(SecuritySettings(protocol="ssl", **files))
 
 
 def test_a_locked_key_opens_with_its_password_only(secure_broker, tmp_path):
-    given = secure_broker.certificate_settings().security
-    key = s.load_pem_private_key(given.key_file.read_bytes(), None)
+    certificate = secure_broker.certificate_settings().security
+    key = s.load_pem_private_key(certificate.key_file.read_bytes(), None)
     locked = tmp_path / "locked.pem"
     lock = s.BestAvailableEncryption(b"open sesame")
     locked.write_bytes(key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, lock))
@@ -210,8 +210,8 @@ def test_a_locked_key_opens_with_its_password_only(secure_broker, tmp_path):
 
 def test_an_error_of_the_client_becomes_one_sentence():
     settings = BrokerSettings(bootstrap="127.0.0.1:1")
-    said = str(explained(TopicAuthorizationFailedError("topic-name"), settings))
-    assert said == (
+    sentence = str(explained(TopicAuthorizationFailedError("topic-name"), settings))
+    assert sentence == (
         "the broker at 127.0.0.1:1 does not let this client do this"
         " (TopicAuthorizationFailedError); see hb acls"
     )
@@ -222,9 +222,9 @@ async def test_a_wrong_password_ends_the_start_at_once(secure_broker, tmp_path):
     file.write_text("not this one")
     good = secure_broker.settings()
     wrong = good.security.model_copy(update={"password": Secret(file=file)})
-    made = app_settings(state=tmp_path)
+    local = app_settings(state=tmp_path)
     app = create_app(
-        made.model_copy(update={"broker": good.model_copy(update={"security": wrong})})
+        local.model_copy(update={"broker": good.model_copy(update={"security": wrong})})
     )
     app.finalize()
     with pytest.raises(BrokerError, match="does not accept the user name and password"):
@@ -270,8 +270,8 @@ async def test_two_agents_in_a_row_on_a_secure_broker(secure_broker, prefix, tmp
         counting("first", f"{prefix}in", f"{prefix}middle"),
         counting("second", f"{prefix}middle", f"{prefix}out"),
     ]
-    logs = [config.changelog(each.name) for each in agents]
-    logs += [config.shared_changelog(each.name) for each in agents]
+    logs = [config.changelog(agent.name) for agent in agents]
+    logs += [config.shared_changelog(agent.name) for agent in agents]
     names = [f"{prefix}{name}" for name in ("in", "middle", "out", "deadletter")]
     async with admin_client(settings) as admin:
         compact = {"cleanup.policy": "compact"}

@@ -65,9 +65,9 @@ async def test_settings_that_would_misread_the_state_are_refused_at_the_start(
     await taught(config, ids, features, truth)
     file = tmp_path / "ensemble.toml"
     for change, sentence in CHANGES.items():
-        said = await refused(load_settings(file, [change]))
-        assert f"other settings: {sentence}," in said
-        assert "undo the change" in said
+        refusal = await refused(load_settings(file, [change]))
+        assert f"other settings: {sentence}," in refusal
+        assert "undo the change" in refusal
     # Learners in another order, and a rule less.
     text = file.read_text()
     a, b, c = (text.index(f"[learners.{learner}]") for learner in "abc")
@@ -90,10 +90,10 @@ async def test_settings_that_would_misread_the_state_are_refused_at_the_start(
     assert (await audit(config)).findings.clean
     # What may change does: the next patients are diagnosed.
     free = ["defaults.exploration=0.5", 'ensemble.label_ttl="2h"', "ensemble.eta_scale=2.0"]
-    more = [f"n{one}" for one in ids]
+    newcomers = [f"n{patient}" for patient in ids]
     relaxed = load_settings(file, free)
     async with running(relaxed):
-        await arrive(relaxed, more, features)
+        await arrive(relaxed, newcomers, features)
         await await_count(relaxed, Topics.of(relaxed).diagnoses, 2 * N)
 
 

@@ -21,12 +21,12 @@ def run(*arguments):
 
 @pytest.fixture
 def files(tmp_path, broker_address, prefix):
-    made = []
+    paths = []
     for name in ("heart", "lung"):
         (folder := tmp_path / name).mkdir()
         whole = f"{prefix.strip('.')}-{name}"
-        made.append(ensemble(folder, broker_address, whole, partitions=1))
-    return made
+        paths.append(ensemble(folder, broker_address, whole, partitions=1))
+    return paths
 
 
 def test_two_ensembles_live_and_end_together(files):
@@ -37,10 +37,10 @@ def test_two_ensembles_live_and_end_together(files):
         assert len(workers) == 6
         until(lambda: run("status", *files).returncode == 0, up)
         report = json.loads(run("status", *files, "--json").stdout)["ensembles"]
-        assert [each["file"] for each in report] == [str(file) for file in files]
-        assert all(len(each["workers"]) == 3 for each in report)
+        assert [entry["file"] for entry in report] == [str(file) for file in files]
+        assert all(len(entry["workers"]) == 3 for entry in report)
         shown = run("status", *files).stdout
-        assert all(each["name"] in shown for each in report)
+        assert all(entry["name"] in shown for entry in report)
         up.process.send_signal(signal.SIGTERM)
         assert up.process.wait(60) == 0
         assert not [worker for worker in workers if alive(worker)]
@@ -53,7 +53,7 @@ def test_a_folder_of_settings_files_is_shown_at_once(files, tmp_path):
     for file in files:
         (tmp_path / f"{file.parent.name}.toml").write_text(file.read_text())
     report = json.loads(run("status", "--all", "--settings", tmp_path / "x.toml", "--json").stdout)
-    assert [each["file"] for each in report["ensembles"]] == [
+    assert [entry["file"] for entry in report["ensembles"]] == [
         str(tmp_path / "heart.toml"),
         str(tmp_path / "lung.toml"),
     ]

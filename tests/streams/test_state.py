@@ -59,15 +59,15 @@ def test_entries_equal_a_dictionary(tmp_path_factory, steps, cache):
     with Store(folder, ["t"]) as store:
         table, model = EntriesTable("t", cache_bytes=cache), {}
         harness = Harness(table, store)
-        for what, key, value in steps:
-            if what == "put":
+        for action, key, value in steps:
+            if action == "put":
                 table.put(key, value)
                 model[key] = value
-            elif what == "delete":
+            elif action == "delete":
                 table.delete(key)
                 model.pop(key, None)
             else:
-                getattr(harness, what)()
+                getattr(harness, action)()
             assert len(table) == len(model)
             assert table.get(key) == model.get(key)
         assert list(table.items()) == sorted(model.items())
@@ -115,8 +115,8 @@ def test_counts_survive_drains_and_reloads_exactly(tmp_path_factory, adds, cells
                 row[1] += 1
             harness.drain()
         harness.reload()
-        found, rows = table.items()
-        assert dict(zip(found.tolist(), rows.tolist(), strict=True)) == model
+        numbers, rows = table.items()
+        assert dict(zip(numbers.tolist(), rows.tolist(), strict=True)) == model
         assert list(store.keys("t")) == sorted(cell.to_bytes(8, "big") for cell in model)
 
 
@@ -143,13 +143,13 @@ with Store(sys.argv[1], ["t"]) as store:
                     offsets={"log": n}, positions={"in": n}, layout={})
 """
     code = script.replace("Store(sys.argv[1]", "Store(__import__('pathlib').Path(sys.argv[1])")
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-    assert done.returncode == -9
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert run.returncode == -9
     with Store(tmp_path, ["t"]) as store:
-        last = store.offsets["log"]
-        assert last > 1
-        assert store.positions == {"in": last}
-        assert {value for _, value in store.items("t")} == {b"%d" % last}
+        position = store.offsets["log"]
+        assert position > 1
+        assert store.positions == {"in": position}
+        assert {value for _, value in store.items("t")} == {b"%d" % position}
 
 
 def test_a_folder_in_use_is_passed_by(tmp_path):

@@ -30,7 +30,7 @@ from tests.streams.engine_kit import (
 
 ROUNDS = 40
 NEEDED = {kind for kind in KINDS if kind.startswith("current")}
-NEEDED |= {f"manifest {what}" for what in ("flipped", "emptied", "deleted")}
+NEEDED |= {f"manifest {harm}" for harm in ("flipped", "emptied", "deleted")}
 """Without these no folder can be used. A table file may be obsolete, a log merely shorter."""
 
 
@@ -44,9 +44,9 @@ def changes(number):
     return {"seen": rows, "counts": [(b"%d" % cell, b"%d" % number) for cell in range(20)]}
 
 
-def fold(tables, first, last):
+def fold(tables, first, final):
     """Apply writes to plain dictionaries."""
-    for number in range(first, last + 1):
+    for number in range(first, final + 1):
         for name, rows in changes(number).items():
             for key, value in rows:
                 if value is None:
@@ -86,8 +86,8 @@ def written(request, tmp_path_factory):
     """A folder of a worker that was killed, and one of a worker that ended; each came back."""
     how, buffer = request.param
     folder = tmp_path_factory.mktemp("written") / "0"
-    for first, last in ((1, 15), (16, 30), (31, ROUNDS)):
-        arguments = [str(folder), str(first), str(last), how, buffer]
+    for first, final in ((1, 15), (16, 30), (31, ROUNDS)):
+        arguments = [str(folder), str(first), str(final), how, buffer]
         subprocess.run([sys.executable, "-c", WRITER, *arguments], check=True)
     return folder
 
@@ -182,11 +182,11 @@ async def test_a_task_goes_on_from_the_changelog_whatever_is_damaged(
         assert caplog.text.count("is damaged") == 1, kind
     answers = [orjson.loads(r.value) for r in await committed(broker_address, prefix + "out")]
     assert len(answers) == count
-    seen = Counter()
+    counts = Counter()
     for answer in answers:
-        assert answer["before"] == seen[answer["id"]]
-        seen[answer["id"]] += 1
-    assert len({number % CELLS for number in seen}) == CELLS
+        assert answer["before"] == counts[answer["id"]]
+        counts[answer["id"]] += 1
+    assert len({number % CELLS for number in counts}) == CELLS
 
 
 async def test_damage_under_a_running_task_ends_its_session_only(

@@ -153,9 +153,9 @@ async def test_a_folder_older_than_the_tombstones_is_set_aside(
 ):
     conf, agent = await prepare(broker_address, prefix, tmp_path)
     folder = conf.state_folder("count", 0) / "0"
-    for kept, age, replaced in ((DAY, 0.95 * DAY, True), (10 * DAY, 8 * DAY, False)):
+    for horizon, age, replaced in ((DAY, 0.95 * DAY, True), (10 * DAY, 8 * DAY, False)):
         for topic in (conf.changelog("count"), conf.shared_changelog("count")):
-            wanted = {"cleanup.policy": "compact", "delete.retention.ms": str(kept)}
+            wanted = {"cleanup.policy": "compact", "delete.retention.ms": str(horizon)}
             await alter(broker_address, topic, wanted)
         age_folder(folder, age)
         caplog.clear()
@@ -198,23 +198,25 @@ async def test_state_of_another_ensemble_or_of_other_settings_is_refused(
     agent = dataclasses.replace(plain, meaning={"labels": "one", "learners.a.cuts": "two"})
     await create_topics(broker_address, conf, [agent], prefix + "out")
     # State without a word on its meaning, as earlier versions wrote it, adopts what it meets.
-    for one, records in ((plain, 50), (agent, 100)):
+    for variant, records in ((plain, 50), (agent, 100)):
         await produce(broker_address, prefix + "in", ids(range(50)))
-        async with running(conf, one) as group:
+        async with running(conf, variant) as group:
             await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
             await until(lambda group=group: done(group, 50))
         assert len(await committed(broker_address, prefix + "out")) == records
-    other = dataclasses.replace(plain, meaning={"labels": "one", "learners.a.cuts": "three"})
+    contradicting = dataclasses.replace(
+        plain, meaning={"labels": "one", "learners.a.cuts": "three"}
+    )
     for folder in ("a", "empty"):
         here = dataclasses.replace(conf, state=tmp_path / folder)
-        reason = await refusal(here, other)
+        reason = await refusal(here, contradicting)
         assert "learners.a.cuts changed" in reason
         assert "labels" not in reason
         reason = await refusal(dataclasses.replace(here, app="rival"), agent)
         assert f"belongs to the ensemble {conf.app}, and these settings are called rival" in reason
     # A setting that was not stored before is no contradiction.
-    more = dataclasses.replace(plain, meaning={**agent.meaning, "ensemble.fnr_control": "new"})
-    async with running(conf, more) as group:
+    extended = dataclasses.replace(plain, meaning={**agent.meaning, "ensemble.fnr_control": "new"})
+    async with running(conf, extended) as group:
         await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
 
 
@@ -237,10 +239,10 @@ async def test_a_new_task_signs_its_changelog_before_any_record(broker_address, 
 
 async def test_a_folder_of_another_prefix_is_left_alone(broker_address, prefix, tmp_path):
     conf, agent = await prepare(broker_address, prefix, tmp_path)
-    other = f"{prefix}b."
-    theirs = spec(other)
-    second = config(broker_address, other, tmp_path)
-    await create_topics(broker_address, second, [theirs], other + "out")
+    neighbour = f"{prefix}b."
+    theirs = spec(neighbour)
+    second = config(broker_address, neighbour, tmp_path)
+    await create_topics(broker_address, second, [theirs], neighbour + "out")
     async with running(second, theirs) as group:
         await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
         session = group.tasks["count", 0].session

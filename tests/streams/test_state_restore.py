@@ -60,8 +60,8 @@ async def test_state_of_another_layout_is_refused_from_folder_and_changelog(
         agent.processor,
     )
     for folder in ("a", "empty"):
-        other = config(broker_address, prefix, tmp_path / folder)
-        async with running(other, wider) as group:
+        moved = config(broker_address, prefix, tmp_path / folder)
+        async with running(moved, wider) as group:
             await until(lambda: group.statuses()[0].phase is Phase.FAILED)
             assert "counts:1:<i8" in group.statuses()[0].reason
             assert "counts:3:<i8" in group.statuses()[0].reason
@@ -96,10 +96,10 @@ async def test_a_changelog_written_by_another_program_stops_the_task_with_a_mess
 
 
 async def _meta(address, conf):
-    found = [
+    values = [
         r.value for r in await committed(address, conf.changelog("count")) if r.key == META_KEY
     ]
-    return found[-1]
+    return values[-1]
 
 
 async def test_a_million_keys_are_restored_with_their_rate(

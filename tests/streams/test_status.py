@@ -47,7 +47,7 @@ def patients(folder, count):
 
 
 def records(address, topic):
-    return [orjson.loads(each.value) for each in asyncio.run(committed(address, topic))]
+    return [orjson.loads(record.value) for record in asyncio.run(committed(address, topic))]
 
 
 def test_no_worker_runs(hb, tmp_path, broker_address, prefix, monkeypatch):
@@ -87,45 +87,49 @@ def test_what_is_shown_is_what_is_on_the_topics(
     with worker_process(file):
         assert hb("produce", data, "--rate", 200, "--missing", 0.25, "--seed", 1).code == 0
         hb("label", "p0=benign", "p0=benign")
-        labels = {each["id"] for each in records(broker_address, topics.labels)}
-        found = await_state(hb, 120, len(labels))
+        labels = {label["id"] for label in records(broker_address, topics.labels)}
+        report = await_state(hb, 120, len(labels))
         assert hb("status").code == 0
-    diagnoses = {each["id"]: each for each in records(broker_address, topics.diagnoses)}
+    diagnoses = {
+        diagnosis["id"]: diagnosis for diagnosis in records(broker_address, topics.diagnoses)
+    }
     settled = sorted(diagnoses.keys() & labels)
-    assert found["labelled"] == len(settled)
-    assert found["waiting"] == 120 - len(settled)
-    assert found["counts"]["label_duplicate"] in (1, 2)
-    assert len(found["workers"]) == 1
-    assert all(task["holder"] == found["workers"][0] for task in found["tasks"])
+    assert report["labelled"] == len(settled)
+    assert report["waiting"] == 120 - len(settled)
+    assert report["counts"]["label_duplicate"] in (1, 2)
+    assert len(report["workers"]) == 1
+    assert all(task["holder"] == report["workers"][0] for task in report["tasks"])
     names = ("benign", "malignant")
     real = [names.index(truth[name]) for name in settled]
-    said = {
+    predicted = {
         "ensemble": [names.index(diagnoses[name]["label"]) for name in settled],
         **{
             learner: [names.index(diagnoses[n]["learners"][learner]["label"]) for n in settled]
             for learner in ("imaging", "history")
         },
     }
-    for name, labels in said.items():
+    for name, labels in predicted.items():
         expected = rates(confusion(np.array(real), np.array(labels), 2), positive=1)
-        assert found["rates"][name]["per"] == pytest.approx(float(expected.per))
-        assert found["rates"][name]["fnr"] == pytest.approx(float(expected.fnr))
-        assert found["rates_of_last_1000"][name] == found["rates"][name]
-    exploring = sum(each["learners"]["imaging"]["exploring"] for each in diagnoses.values())
-    assert found["exploration"]["imaging"] == pytest.approx(exploring / 120)
-    assert 0 <= found["regret"] <= found["regret_bound"]
+        assert report["rates"][name]["per"] == pytest.approx(float(expected.per))
+        assert report["rates"][name]["fnr"] == pytest.approx(float(expected.fnr))
+        assert report["rates_of_last_1000"][name] == report["rates"][name]
+    exploring = sum(
+        diagnosis["learners"]["imaging"]["exploring"] for diagnosis in diagnoses.values()
+    )
+    assert report["exploration"]["imaging"] == pytest.approx(exploring / 120)
+    assert 0 <= report["regret"] <= report["regret_bound"]
 
 
 def await_state(hb, diagnosed, settled):
     """Return the status once so many are diagnosed and settled and nothing is left to do."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        found = hb("status", "--json").json
-        counts = found["counts"]
-        done = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
-        if (found["lag"], done, counts["settled"]) == (0, diagnosed, settled):
-            return found
-        assert time.monotonic() < deadline, found
+        report = hb("status", "--json").json
+        counts = report["counts"]
+        diagnoses = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
+        if (report["lag"], diagnoses, counts["settled"]) == (0, diagnosed, settled):
+            return report
+        assert time.monotonic() < deadline, report
 
 
 def test_state_is_found_however_far_back_it_is(tmp_path, broker_address, prefix):

@@ -134,9 +134,9 @@ def test_what_runs_is_logged_can_be_looked_at_and_stopped_from_elsewhere(file):
     with running(file) as up:
         up.await_running()
         page = hb(file, "console", "--address").stdout.strip()
-        assert page in {each.address for each in up.pages()}
-        said = hb(file, "logs", "--role", "ensemble", "--log-format", "json").stdout
-        lines = [orjson.loads(line) for line in said.splitlines()]
+        assert page in {address.address for address in up.pages()}
+        output = hb(file, "logs", "--role", "ensemble", "--log-format", "json").stdout
+        lines = [orjson.loads(line) for line in output.splitlines()]
         assert {line["worker"] for line in lines} == {"ensemble"}
         assert any(line["text"].startswith("worker runs ensemble") for line in lines)
         assert not any("Starting..." in line["text"] for line in lines), "Faust's own chatter"
@@ -144,8 +144,8 @@ def test_what_runs_is_logged_can_be_looked_at_and_stopped_from_elsewhere(file):
         assert orjson.loads(stopped.stdout) == {"workers_stopped": True, "broker_stopped": False}
         assert up.process.wait(60) == 0
         assert up.workers() == []
-    last = hb(file, "logs", "-n", "1").stdout
-    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ +[\w:]+ ", last), last
+    newest = hb(file, "logs", "-n", "1").stdout
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ +[\w:]+ ", newest), newest
 
 
 POISONED = """

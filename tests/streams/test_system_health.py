@@ -44,9 +44,9 @@ async def test_a_failed_task_is_named_everywhere_until_it_is_well(
             verdict = await eventually(config, Cause.TASK_FAILED)
         assert verdict.text == app.engine.verdict().text
         assert verdict.text.startswith("task ensemble/0 is failed: RuntimeError in agent ensemble")
-        told = await asyncio.to_thread(hb_status, tmp_path)
-        assert told.returncode == 1
-        assert told.stdout.startswith("Degraded because task ensemble/0 is failed: RuntimeError")
+        run = await asyncio.to_thread(hb_status, tmp_path)
+        assert run.returncode == 1
+        assert run.stdout.startswith("Degraded because task ensemble/0 is failed: RuntimeError")
         report = json.loads((await asyncio.to_thread(hb_status, tmp_path, "--json")).stdout)
         assert report["verdict"]["text"] == verdict.text
         failed = [task["agent"] for task in report["tasks"] if task["trouble"]]

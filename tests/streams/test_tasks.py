@@ -54,9 +54,9 @@ async def test_each_record_has_one_output_and_is_counted_once(broker_address, pr
         await until(lambda: done(group, 5_000))
     out = [orjson.loads(r.value) for r in await committed(broker_address, prefix + "out")]
     assert out == [{"id": n, "before": 0} for n in range(5_000)]
-    counts, seen, positions = stored(conf)
+    counts, entries, positions = stored(conf)
     assert counts == dict.fromkeys(range(CELLS), 100)
-    assert seen == {b"%d" % n: b"1" for n in range(5_000)}
+    assert entries == {b"%d" % n: b"1" for n in range(5_000)}
     assert positions == {prefix + "in": 5_000}
 
 
@@ -187,8 +187,8 @@ async def test_time_passes_only_for_those_who_have_read_everything(
     async with running(conf, timed) as group:
         await until(lambda: group.statuses()[0].phase is Phase.RUNNING)
         await until(lambda: b"ticked" in group.tasks["count", 0].session._tables[1])
-    found = await committed(broker_address, prefix + "out")
-    assert [r.key for r in found] == [*[b"%d" % n for n in range(3_000)], b"tick"]
+    outputs = await committed(broker_address, prefix + "out")
+    assert [r.key for r in outputs] == [*[b"%d" % n for n in range(3_000)], b"tick"]
     # What a tick changes is committed like everything else.
     assert stored(conf)[1][b"ticked"] == b"1"
 
@@ -206,10 +206,10 @@ async def test_observers_hear_of_what_is_certain(broker_address, prefix, tmp_pat
             heard.append(("opened", opened.agent, opened.partition, opened.restored, rows))
             heard.append(dict(opened.at.positions))
 
-        def committed(self, done):
-            heard.append(("committed", done.records, done.outputs, dict(done.dead)))
-            assert 0 < done.seconds <= done.waited
-            changes.append(done)
+        def committed(self, commit):
+            heard.append(("committed", commit.records, commit.outputs, dict(commit.dead)))
+            assert 0 < commit.seconds <= commit.waited
+            changes.append(commit)
 
         def interrupted(self, agent, partition, reason, final):
             heard.append(("interrupted", final))

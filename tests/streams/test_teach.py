@@ -63,9 +63,9 @@ def renewed(folder, hb, prefix):
     assert "same topics" in hb("teach", "--from", "ensemble.toml").err
     assert hb("topics", "create", "--settings", new).code == 0
     with worker_process(new):
-        found = hb("teach", "--from", "ensemble.toml", "--settings", new, "--json")
-        assert found.code == 0, found.err
-        assert found.json["learned"] == found.json["patients"] == FIRST + MORE + LIVE
+        run = hb("teach", "--from", "ensemble.toml", "--settings", new, "--json")
+        assert run.code == 0, run.err
+        assert run.json["learned"] == run.json["patients"] == FIRST + MORE + LIVE
         status = hb("status", "--settings", new, "--json").json
         assert (status["taught"], status["labelled"]) == (FIRST + MORE + LIVE, 0)
         assert hb("audit", "--settings", new, "--json").code == 0
@@ -81,6 +81,6 @@ def test_what_cannot_teach_is_refused_before_anything_is_sent(folder, monkeypatc
         for row in (header, *rows)
     ]
     (folder / "bare.csv").write_text("\n".join(bare) + "\n")
-    found = hb("teach", "bare.csv")
-    assert found.code == 3
-    assert "only labelled patients teach" in found.err
+    run = hb("teach", "bare.csv")
+    assert run.code == 3
+    assert "only labelled patients teach" in run.err

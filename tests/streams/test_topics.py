@@ -74,7 +74,7 @@ def test_all_topics_are_cut_alike(settings):
 
 
 @pytest.mark.parametrize(
-    ("kept", "retention", "segment"),
+    ("span", "retention", "segment"),
     [
         ("7d", 7 * DAY, 7 * DAY // 10),
         ("90d", 90 * DAY, DAY),
@@ -82,8 +82,8 @@ def test_all_topics_are_cut_alike(settings):
         ("forever", -1, None),
     ],
 )
-def test_retention_and_segments(settings, prefix, kept, retention, segment):
-    topics = by_name(declared(settings(f"topics.retention.instances={kept}")))
+def test_retention_and_segments(settings, prefix, span, retention, segment):
+    topics = by_name(declared(settings(f"topics.retention.instances={span}")))
     config = topics[f"{prefix}instances.left"].config
     assert config["cleanup.policy"] == "delete"
     assert config["retention.ms"] == str(retention)
@@ -109,7 +109,7 @@ async def test_created_topics_are_as_declared(settings):
     topics = declared(settings())
     async with admin_client(settings().broker) as admin:
         missing = compare(topics, await find(admin, [topic.name for topic in topics]))
-        assert {each.what for each in missing} == {"topic"}
+        assert {difference.what for difference in missing} == {"topic"}
         assert len(missing) == len(topics)
         assert await create(admin, topics) == [topic.name for topic in topics]
         assert compare(topics, await find(admin, [topic.name for topic in topics])) == []
@@ -132,24 +132,28 @@ async def test_nothing_is_changed_unless_told_to(settings, prefix):
         await create(admin, [Topic(name, 3, 1, own)])
         assert await create(admin, [wanted]) == []
         differences = compare([wanted], await find(admin, [name]))
-        assert {(each.what, each.declared, each.found) for each in differences} == {
+        assert {
+            (difference.what, difference.declared, difference.found) for difference in differences
+        } == {
             ("partitions", "2", "3"),
             ("retention.ms", str(90 * DAY), "1000"),
             ("segment.ms", str(DAY), str(7 * DAY)),
         }
         left = await alter(admin, [wanted])
-        assert [(each.what, each.alterable) for each in left] == [("partitions", False)]
-        found = (await find(admin, [name]))[name]
-        assert found.config["retention.bytes"] == "7777", "what we do not declare stays"
+        assert [(difference.what, difference.alterable) for difference in left] == [
+            ("partitions", False)
+        ]
+        topic = (await find(admin, [name]))[name]
+        assert topic.config["retention.bytes"] == "7777", "what we do not declare stays"
 
 
 async def test_altering_leaves_other_topics_alone(settings, prefix):
-    other = Topic(f"{prefix}other", 1, 1, {"retention.ms": "1234"})
+    foreign = Topic(f"{prefix}other", 1, 1, {"retention.ms": "1234"})
     ours = Topic(f"{prefix}ours", 1, 1, {"retention.ms": "1000"})
     async with admin_client(settings().broker) as admin:
-        await create(admin, [other, ours])
+        await create(admin, [foreign, ours])
         assert await alter(admin, [Topic(ours.name, 1, 1, {"retention.ms": "2000"})]) == []
-        assert compare([other], await find(admin, [other.name])) == []
+        assert compare([foreign], await find(admin, [foreign.name])) == []
 
 
 async def test_too_many_copies_are_said_so(settings, prefix):
@@ -159,7 +163,7 @@ async def test_too_many_copies_are_said_so(settings, prefix):
 
 
 @pytest.mark.parametrize(
-    ("what", "remedy"),
+    ("aspect", "remedy"),
     [
         ("topic", "hb topics create"),
         ("partitions", "prefix"),
@@ -167,8 +171,8 @@ async def test_too_many_copies_are_said_so(settings, prefix):
         ("retention.ms", "--alter"),
     ],
 )
-def test_each_difference_has_a_remedy(what, remedy):
-    difference = Difference("t", what, "1", "2")
+def test_each_difference_has_a_remedy(aspect, remedy):
+    difference = Difference("t", aspect, "1", "2")
     assert remedy in difference.remedy
     assert difference.alterable == (remedy == "--alter")
 
@@ -196,11 +200,13 @@ def test_the_commands(hb, prefix):
     longer = ("--set", "topics.retention.labels=91d")
     differs = hb("topics", "check", *longer, "--json")
     assert differs.code == 1
-    assert [each["topic"] for each in differs.json["differences"]] == [f"{prefix}labels"]
+    assert [difference["topic"] for difference in differs.json["differences"]] == [
+        f"{prefix}labels"
+    ]
     assert hb("topics", "create", *longer, "--json").json["differences"]
     assert hb("topics", "check", *longer, "--json").code == 1, "create alters nothing"
     described = hb("topics", "describe", *longer, "--json").json["topics"]
-    wrong = [each["name"] for each in described if each["differences"]]
+    wrong = [topic["name"] for topic in described if topic["differences"]]
     assert wrong == [f"{prefix}labels"]
     assert "differs: retention.ms" in " ".join(hb("topics", "describe", *longer).out.split())
     assert hb("topics", "check", *longer, "--alter", "--json").json == {

@@ -43,8 +43,8 @@ async def prepare(address, prefix, folder, per_partition, **changes):
 
 
 async def outputs(address, prefix):
-    found = await committed(address, prefix + "out")
-    return Counter((r.partition, orjson.loads(r.value)["id"]) for r in found)
+    records = await committed(address, prefix + "out")
+    return Counter((r.partition, orjson.loads(r.value)["id"]) for r in records)
 
 
 def once(per_partition):
@@ -110,8 +110,8 @@ def done_at(engine, prefix, ends):
 
 async def test_a_clean_stop_hands_over_at_once(broker_address, prefix, tmp_path):
     """A worker that did not leave would be waited for until its session times out."""
-    made, agent = await prepare(broker_address, prefix, tmp_path, 10)
-    conf = dataclasses.replace(made, session_timeout=10 * PATIENCE)
+    base, agent = await prepare(broker_address, prefix, tmp_path, 10)
+    conf = dataclasses.replace(base, session_timeout=10 * PATIENCE)
     async with worker(conf, agent) as first:
         async with worker(conf, agent) as second:
             await until(lambda: len(second.engine.tasks) == PARTS // 2)
@@ -127,11 +127,11 @@ async def test_memory_is_bounded_however_large_the_backlog(broker_address, prefi
     conf, agent = await prepare(
         broker_address, prefix, tmp_path, 40_000, backlog_bytes=50_000, fetch_bytes=50_000
     )
-    seen = []
+    sizes = []
 
     class Slow(Counting):
         def process(self, batch, out):
-            seen.append(len(batch))
+            sizes.append(len(batch))
             super().process(batch, out)
 
     slow = dataclasses.replace(agent, processor=lambda context: Slow(context, prefix + "out"))
@@ -145,7 +145,7 @@ async def test_memory_is_bounded_however_large_the_backlog(broker_address, prefi
             await asyncio.sleep(0.002)
     # The limit, and the one batch that was under way when it was reached.
     assert 0 < largest <= 2 * 50_000 + 200_000
-    assert sum(seen) == PARTS * 40_000
+    assert sum(sizes) == PARTS * 40_000
     assert await outputs(broker_address, prefix) == once(40_000)
 
 
@@ -176,8 +176,8 @@ async def test_a_batch_that_begins_too_early_is_cut(broker_address, prefix, tmp_
         await produce(broker_address, prefix + "in", ids(range(100, 150)), 0)
         app.consumer._thread.seek_all({(prefix + "in", 0): 40})
         await until(lambda: done(app.engine, PARTS * 100 + 50))
-    found = await outputs(broker_address, prefix)
-    assert found == once(100) + Counter((0, n) for n in range(100, 150))
+    counts = await outputs(broker_address, prefix)
+    assert counts == once(100) + Counter((0, n) for n in range(100, 150))
 
 
 async def test_what_was_fetched_and_went_nowhere_is_fetched_again(broker_address, prefix, tmp_path):
@@ -193,8 +193,8 @@ async def test_what_was_fetched_and_went_nowhere_is_fetched_again(broker_address
         task.session.pause()
         task.session.resume()
         await until(lambda: done(app.engine, PARTS * 100 + 40))
-    found = await outputs(broker_address, prefix)
-    assert found == once(100) + Counter((0, n) for n in range(60, 100))
+    counts = await outputs(broker_address, prefix)
+    assert counts == once(100) + Counter((0, n) for n in range(60, 100))
 
 
 async def test_a_gap_is_found_while_others_flow_and_the_broker_does_not_answer_at_once(
@@ -222,9 +222,9 @@ async def test_a_gap_is_found_while_others_flow_and_the_broker_does_not_answer_a
                 await produce(broker_address, topic, ids([next(later)]), 1)
         sent = next(later)
         await until(lambda: done(app.engine, PARTS * 100 + 40 + sent - 100))
-    found = await outputs(broker_address, prefix)
+    counts = await outputs(broker_address, prefix)
     again = Counter((0, n) for n in range(60, 100))
-    assert found == once(100) + again + Counter((1, n) for n in range(100, sent))
+    assert counts == once(100) + again + Counter((1, n) for n in range(100, sent))
 
 
 async def test_nobody_seeks_what_was_taken_away(broker_address, prefix, tmp_path):
@@ -260,9 +260,9 @@ async def test_what_retention_removed_before_it_was_read_is_reported_and_skipped
         app.consumer._thread.seek_all({(topic, 0): 0})
         await produce(broker_address, topic, ids(range(200, 300)), 0)
         await until(lambda: done(app.engine, 150))
-    seen = Counter((0, n) for n in [*range(30, 100), *range(150, 300)])
-    rest = Counter((p, n) for p in range(1, PARTS) for n in range(100))
-    assert await outputs(broker_address, prefix) == seen + rest
+    received = Counter((0, n) for n in [*range(30, 100), *range(150, 300)])
+    elsewhere = Counter((p, n) for p in range(1, PARTS) for n in range(100))
+    assert await outputs(broker_address, prefix) == received + elsewhere
 
 
 async def test_normal_topics_work_beside(broker_address, prefix, tmp_path):
@@ -324,7 +324,7 @@ async def group_offsets(address, conf):
     await admin.start()
     offsets = await admin.list_consumer_group_offsets(conf.app)
     await admin.close()
-    return {tp: found.offset for tp, found in offsets.items()}
+    return {tp: entry.offset for tp, entry in offsets.items()}
 
 
 async def test_no_offsets_are_shown_while_the_group_rebalances(
@@ -366,8 +366,8 @@ async def test_inputs_of_one_agent_stay_together(broker_address, prefix, tmp_pat
             for topic in ("a", "b", "c"):
                 await produce(broker_address, prefix + topic, ids([number]), number)
         await until(lambda: total(first, second) == 3 * PARTS)
-    found = await committed(broker_address, prefix + "out")
-    assert Counter((r.partition, orjson.loads(r.value)["before"]) for r in found) == Counter(
+    records = await committed(broker_address, prefix + "out")
+    assert Counter((r.partition, orjson.loads(r.value)["before"]) for r in records) == Counter(
         (number, before) for number in range(PARTS) for before in range(3)
     )
 
@@ -384,13 +384,13 @@ def test_a_spread_is_even_whoever_held_what(members, partitions):
     load = dict.fromkeys(names, 0)
     for gone in [*names[1:], None]:
         now = {name: mine for name, mine in held.items() if name != gone}
-        given = spread(list(range(partitions)), now, load)
-        sizes = [len(mine) for mine in given.values()]
-        assert sorted(n for mine in given.values() for n in mine) == list(range(partitions))
+        shares = spread(list(range(partitions)), now, load)
+        sizes = [len(mine) for mine in shares.values()]
+        assert sorted(n for mine in shares.values() for n in mine) == list(range(partitions))
         assert max(sizes) - min(sizes) <= 1
-        kept = sum(len(set(now[name]) & set(given[name])) for name in now)
-        assert kept == sum(min(len(now[name]), len(given[name])) for name in now)
-        held = {**{name: [] for name in names}, **given}
+        unmoved = sum(len(set(now[name]) & set(shares[name])) for name in now)
+        assert unmoved == sum(min(len(now[name]), len(shares[name])) for name in now)
+        held = {**{name: [] for name in names}, **shares}
 
 
 def test_workers_of_different_roles_share_a_group():
@@ -402,9 +402,9 @@ def test_workers_of_different_roles_share_a_group():
         assignor = TogetherAssignor(lambda: groups, dict)
         return assignor, assignor.metadata([topic for group in groups for topic in group])
 
-    one, both = member(("a", "b")), member(("a", "b"), ("c",))
-    given = one[0].assign(Cluster(), {"one": one[1], "both": both[1]})
-    parts = {name: dict(found.assignment) for name, found in given.items()}
+    narrow, wide = member(("a", "b")), member(("a", "b"), ("c",))
+    assignments = narrow[0].assign(Cluster(), {"one": narrow[1], "both": wide[1]})
+    parts = {name: dict(assignment.assignment) for name, assignment in assignments.items()}
     assert parts["both"]["c"] == [0, 1]
     assert parts["one"]["a"] == parts["one"]["b"]
     assert sorted(parts["one"]["a"] + parts["both"]["a"]) == [0, 1]

@@ -87,8 +87,8 @@ def test_faust_raises_for_a_partition_without_a_callback():
 
 def test_faust_reads_uncommitted_unless_told():
     """So the transport makes its own aiokafka consumer."""
-    made = source(driver.AIOKafkaConsumerThread._create_worker_consumer)
-    assert 'isolation_level: str = "read_uncommitted"' in made
+    code = source(driver.AIOKafkaConsumerThread._create_worker_consumer)
+    assert 'isolation_level: str = "read_uncommitted"' in code
 
 
 def test_faust_serves_tables_and_listens_everywhere_unless_told():
@@ -174,12 +174,12 @@ async def test_builders_take_raw_records_and_refuse_the_one_that_is_too_much(bro
     async with AIOKafkaProducer(bootstrap_servers=broker_address, max_batch_size=1_000) as producer:
         batch = producer.create_batch()
         assert isinstance(batch._builder, DefaultRecordBatchBuilder)
-        taken = 0
-        while batch._builder.append(taken, 5, b"k", bytes(100), []) is not None:
-            taken += 1
-        assert 5 <= taken <= 9
-        batch._relative_offset = taken
-        assert batch.record_count() == taken
+        count = 0
+        while batch._builder.append(count, 5, b"k", bytes(100), []) is not None:
+            count += 1
+        assert 5 <= count <= 9
+        batch._relative_offset = count
+        assert batch.record_count() == count
         # The first record always fits, so that a large one can be sent at all.
         assert producer.create_batch()._builder.append(0, 5, b"k", bytes(5_000), []) is not None
 
@@ -196,11 +196,11 @@ async def test_fetched_records_wait_in_the_fetcher_as_compiled_batches(
     ) as consumer:
         consumer.assign([place])
         consumer.seek(place, 0)
-        found = consumer._fetcher
+        fetching = consumer._fetcher
         async with asyncio.timeout(PATIENCE):
-            while place not in found._records:
-                await asyncio.wait([found._create_fetch_waiter()], timeout=0.1)
-        result = found._records[place]
+            while place not in fetching._records:
+                await asyncio.wait([fetching._create_fetch_waiter()], timeout=0.1)
+        result = fetching._records[place]
         assert type(result) is fetcher.FetchResult
         assert result.check_assignment(place)
         records = result._partition_records

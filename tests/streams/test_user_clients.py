@@ -55,7 +55,7 @@ async def test_each_learner_gets_its_features_and_nothing_else(file, broker_addr
         topics = Topics.of(publisher.settings)
         name = await publisher.publish({**PATIENT, "name": "not sent"})
         await publisher.label(name, "malignant")
-    found = {
+    published = {
         topic: await committed(broker_address, topic)
         for topic in (
             topics.instances("imaging"),
@@ -64,13 +64,13 @@ async def test_each_learner_gets_its_features_and_nothing_else(file, broker_addr
             topics.labels,
         )
     }
-    assert [len(records) for records in found.values()] == [1, 1, 1, 1]
-    (imaging,), (history,), (context,), (label,) = found.values()
+    assert [len(records) for records in published.values()] == [1, 1, 1, 1]
+    (imaging,), (history,), (context,), (label,) = published.values()
     assert Reader(Instance).one(imaging.value).x == {"radius": 14.2, "texture": 20.1}
     assert Reader(Instance).one(history.value).x == {"age": 61.0, "site": "left"}
     assert Reader(Context).one(context.value).x == {"age": 61.0}
     assert Reader(Label).one(label.value).label == "malignant"
-    places = {(r.partition, r.key) for records in found.values() for r in records}
+    places = {(r.partition, r.key) for records in published.values() for r in records}
     assert places == {(partition_of(name.encode(), 2), name.encode())}
     features = [Feature("age"), Feature("site", ("left", "right"))]
     assert RowReader(features).read([history.value]).rows == [[61.0, 0.0]]
@@ -159,9 +159,9 @@ async def test_what_comes_while_the_present_is_read_is_read_next(file):
 async def test_topics_that_are_missing_or_partitioned_differently_are_reported(
     file, tmp_path, broker_address
 ):
-    other = tmp_path / "other"
-    other.mkdir()
-    nowhere = write_settings(other, broker_address, "nowhere")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    nowhere = write_settings(folder, broker_address, "nowhere")
     with pytest.raises(BrokerError, match=r"topic nowhere.* is missing; create it with: hb topics"):
         async with Publisher(nowhere):
             pass
@@ -205,25 +205,25 @@ def test_diagnose_and_label_in_a_plain_program(live):
 async def test_many_patients_at_once(live):
     async with Publisher(live) as publisher, Diagnoses(live) as diagnoses:
         names = await asyncio.gather(*[publisher.publish(PATIENT) for _ in range(200)])
-        found = await asyncio.gather(*[diagnoses.of(name) for name in names])
-    assert [each.id for each in found] == names
+        diagnosed = await asyncio.gather(*[diagnoses.of(name) for name in names])
+    assert [answer.id for answer in diagnosed] == names
 
 
 async def test_many_patients_in_one_call_and_their_traces(live, broker_address):
     rows = [{**PATIENT, "radius": 5.0 + i} for i in range(1100)]
     names = [f"many{i}" for i in range(len(rows))]
-    many, one = (f"00-{digit * 32}-00f067aa0ba902b7-01" for digit in "12")
+    many, single = (f"00-{digit * 32}-00f067aa0ba902b7-01" for digit in "12")
     async with AsyncClient(live) as client:
-        found = await client.diagnose_many(rows, ids=names, traceparent=many)
-        assert [each.id for each in found] == names
-        assert (await client.diagnose(PATIENT, id="one", traceparent=one)).id == "one"
+        answers = await client.diagnose_many(rows, ids=names, traceparent=many)
+        assert [answer.id for answer in answers] == names
+        assert (await client.diagnose(PATIENT, id="one", traceparent=single)).id == "one"
         assert (await client.diagnose(PATIENT, id="none", traceparent="Anna")).id == "none"
         assert await client.diagnose_many([]) == []
     topics = Topics.of(load_settings(live))
     for topic in (topics.predictions, topics.diagnoses):
         headers = {record.key: record.headers for record in await committed(broker_address, topic)}
         assert {headers[name.encode()] for name in names} == {(("traceparent", many.encode()),)}
-        assert headers[b"one"] == (("traceparent", one.encode()),)
+        assert headers[b"one"] == (("traceparent", single.encode()),)
         assert headers[b"none"] == ()
 
 
@@ -243,9 +243,9 @@ async def test_of_many_patients_all_are_published_or_none(file, broker_address):
 async def test_a_client_that_is_not_open_says_so(file):
     with pytest.raises(InputError, match=r"this Client is not open; .* with Client\("):
         Client(file).diagnose(PATIENT)
-    for made in (AsyncClient(file), Publisher(file)):
+    for unopened in (AsyncClient(file), Publisher(file)):
         with pytest.raises(InputError, match=r"is not open; use it inside: async with "):
-            await made.publish(PATIENT)
+            await unopened.publish(PATIENT)
     with pytest.raises(InputError, match="this Diagnoses is not open"):
         await Diagnoses(file).of("a17")
     closed = AsyncClient(file)
@@ -269,10 +269,10 @@ async def test_an_earlier_patients_diagnosis_does_not_answer_a_reused_id(live, b
     async with Publisher(live) as publisher, Diagnoses(live) as diagnoses:
         topic = Topics.of(publisher.settings).diagnoses
         first = await publisher.publish(PATIENT, id="reused")
-        told = await diagnoses.of(first)
-        assert told.id == "reused"
+        answer = await diagnoses.of(first)
+        assert answer.id == "reused"
         second = await publisher.publish({**PATIENT, "radius": 9.9}, id="reused")
-        assert await diagnoses.of(first) == told
+        assert await diagnoses.of(first) == answer
         with pytest.raises(ReusedIdError, match="an earlier patient had the same id"):
             await diagnoses.of(second, timeout=2.0)
         # A record on the topic that is not a diagnosis does not disturb those who wait.

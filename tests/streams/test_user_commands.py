@@ -97,9 +97,9 @@ def publish(topic, values):
 
 def until(ask, good, seconds=PATIENCE):
     deadline = time.monotonic() + seconds
-    while not good(found := ask()):
-        assert time.monotonic() < deadline, found
-    return found
+    while not good(answer := ask()):
+        assert time.monotonic() < deadline, answer
+    return answer
 
 
 def start(*arguments):
@@ -115,13 +115,16 @@ def test_a_file_of_patients_is_published(hb, here, broker_address):
     imaging = read(broker_address, topics().instances("imaging"))
     history = read(broker_address, topics().instances("history"))
     labels = read(broker_address, topics().labels)
-    assert {each["id"] for each in imaging} == {f"p{i}" for i in range(50)}
-    assert {each["id"]: each["x"] for each in history}["p3"] == {"age": 33.0, "site": "left"}
-    assert {each["id"]: each["label"] for each in labels} == {
+    assert {instance["id"] for instance in imaging} == {f"p{i}" for i in range(50)}
+    assert {instance["id"]: instance["x"] for instance in history}["p3"] == {
+        "age": 33.0,
+        "site": "left",
+    }
+    assert {label["id"]: label["label"] for label in labels} == {
         f"p{i}": _truth(i % 3 == 0) for i in range(50)
     }
-    found = hb("produce", here / "patients.csv", "--no-labels", "--limit", 7)
-    assert (found.code, found.out.splitlines()[0]) == (0, "published: 7 patients, 0 labels")
+    limited = hb("produce", here / "patients.csv", "--no-labels", "--limit", 7)
+    assert (limited.code, limited.out.splitlines()[0]) == (0, "published: 7 patients, 0 labels")
 
 
 def test_json_lines_repeats_and_made_up_ids(hb, here, broker_address):
@@ -129,11 +132,11 @@ def test_json_lines_repeats_and_made_up_ids(hb, here, broker_address):
     lines = [{**PATIENT, "truth": _truth(i % 2)} for i in range(10)]
     file.write_bytes(b"\n".join(map(orjson.dumps, lines)))
     assert hb("produce", file, "--repeat", 3, "--shuffle", "--json").json["patients"] == 30
-    ids = {each["id"] for each in read(broker_address, topics().instances("imaging"))}
+    ids = {instance["id"] for instance in read(broker_address, topics().instances("imaging"))}
     assert len(ids) == 30
     named = write_csv(here, rows(5))
     assert hb("produce", named, "--repeat", 2, "--json").json["labels"] == 10
-    labelled = {each["id"] for each in read(broker_address, topics().labels)}
+    labelled = {label["id"] for label in read(broker_address, topics().labels)}
     assert {"p0", "p4", "p0~2", "p4~2"} <= labelled
     assert len(labelled) == 40
 
@@ -145,8 +148,8 @@ def test_trials_lose_and_spoil_labels(hb, here, broker_address):
     assert run["patients"] == 600
     assert run["labels"] + run["withheld"] == 600
     assert 240 < run["withheld"] < 360
-    said = {e["id"]: e["label"] for e in read(broker_address, topics().labels)}
-    wrong = sum(label != _truth(int(name[1:]) % 3 == 0) for name, label in said.items())
+    published = {e["id"]: e["label"] for e in read(broker_address, topics().labels)}
+    wrong = sum(label != _truth(int(name[1:]) % 3 == 0) for name, label in published.items())
     assert wrong == run["wrong"]
     assert 10 < wrong < 60
 
@@ -159,11 +162,11 @@ def test_patients_come_at_the_wanted_rate_and_labels_later(hb, here, broker_addr
     def times(topic):
         return {r.key: r.timestamp for r in records(broker_address, topic)}
 
-    came, told = times(topics().instances("imaging")), times(topics().labels)
+    came, labelled = times(topics().instances("imaging")), times(topics().labels)
     # No one comes early, however busy the machine is; a timestamp is cut to milliseconds.
     early = [key for key, at in came.items() if at + 1 < 1000 * (began + int(key[1:]) / 40)]
     assert early == []
-    delays = [told[key] - came[key] for key in came]
+    delays = [labelled[key] - came[key] for key in came]
     assert min(delays) >= 990
 
 
@@ -225,21 +228,21 @@ def test_ctrl_c_reports_what_was_published_and_how_to_continue(hb, here, broker_
     # So slowly that it is at work for minutes.
     process = start("produce", "patients.csv", "--rate", 5, "--label-delay", "1h")
     few = topics().instances("imaging")
-    until(lambda: records(broker_address, few), lambda found: len(found) > 2)
+    until(lambda: records(broker_address, few), lambda published: len(published) > 2)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    said = re.fullmatch(
+    message = re.fullmatch(
         r"interrupted: (\d+) patients, 0 labels.*\n  (\d+) labels were still waiting and were not"
         r" published\n  to continue, and to publish the labels again: hb (produce .*)\n",
         out,
     )
-    assert said
+    assert message
     arrived = len(read(broker_address, topics().instances("imaging")))
-    assert int(said[1]) == int(said[2]) == arrived < 900
-    rest = hb(*shlex.split(said[3]), "--json").json
-    assert (rest["patients"], rest["labels"]) == (900 - arrived, 900)
-    ids = [each["id"] for each in read(broker_address, topics().instances("imaging"))]
+    assert int(message[1]) == int(message[2]) == arrived < 900
+    resumed = hb(*shlex.split(message[3]), "--json").json
+    assert (resumed["patients"], resumed["labels"]) == (900 - arrived, 900)
+    ids = [instance["id"] for instance in read(broker_address, topics().instances("imaging"))]
     assert len(ids) == len(set(ids)) == 900
 
 
@@ -249,10 +252,10 @@ def test_labels_by_hand_and_from_files(hb, here, broker_address):
     assert hb("label", "--file", "labels.csv", "--json").json["labels"] == 4
     (here / "labels.jsonl").write_text('{"patient": "j1", "truth": "benign"}\n')
     assert hb("label", "--file", "labels.jsonl").code == 0
-    said = {each["id"]: each["label"] for each in read(broker_address, topics().labels)}
-    assert said["b=2"] == "benign"
-    assert said["p3"] == "malignant"
-    assert said["j1"] == "benign"
+    published = {label["id"]: label["label"] for label in read(broker_address, topics().labels)}
+    assert published["b=2"] == "benign"
+    assert published["p3"] == "malignant"
+    assert published["j1"] == "benign"
     bad = hb("label", "a=benign", "b=unsure")
     assert bad.code == 3
     assert "argument 2: label: expected one of benign, malignant" in bad.err
@@ -263,17 +266,18 @@ def test_labels_by_hand_and_from_files(hb, here, broker_address):
 
 def test_patients_come_back_as_diagnoses(hb, live):
     assert hb("produce", write_csv(live, rows(40)), "--json").json["patients"] == 40
-    found = [orjson.loads(line) for line in follow(hb, live, 1000, "--json")]
-    assert len(found) == 5
+    followed = [orjson.loads(line) for line in follow(hb, live, 1000, "--json")]
+    assert len(followed) == 5
     assert all(
-        each["complete"] and each["learners"].keys() == {"imaging", "history"} for each in found
+        diagnosis["complete"] and diagnosis["learners"].keys() == {"imaging", "history"}
+        for diagnosis in followed
     )
     latest = hb("diagnoses", "--limit", 3, "--json").json["diagnoses"]
     assert len(latest) == 3
-    said = lambda shown: shown.count("benign") + shown.count("malignant")  # noqa: E731
-    shown = until(lambda: hb("diagnoses", "--limit", 100).out, lambda shown: said(shown) >= 45)
-    one = hb("diagnosis", latest[0]["id"], "--json").json
-    assert one["diagnosis"] == latest[0]
+    opinions = lambda shown: shown.count("benign") + shown.count("malignant")  # noqa: E731
+    shown = until(lambda: hb("diagnoses", "--limit", 100).out, lambda shown: opinions(shown) >= 45)
+    detail = hb("diagnosis", latest[0]["id"], "--json").json
+    assert detail["diagnosis"] == latest[0]
     assert "chance: " in hb("diagnosis", latest[0]["id"]).out
     assert "no diagnoses" not in shown
 
@@ -318,7 +322,7 @@ def test_dead_letters_are_counted_exported_corrected_and_sent_again(hb, live):
     assert hb("label", "unheard-of=benign").code == 0
     report = until(
         lambda: hb("deadletters", "--json", "--show", 10).json,
-        lambda found: found["total"] == before + 3,
+        lambda counted: counted["total"] == before + 3,
     )
     assert report["reasons"]["extra_feature"] == 1
     assert {"key", "value"}.isdisjoint(report["letters"][0])
@@ -331,7 +335,7 @@ def test_dead_letters_are_counted_exported_corrected_and_sent_again(hb, live):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "already exists" in hb("deadletters", "--export", file).err
     lines = [orjson.loads(line) for line in file.read_bytes().splitlines()]
-    mine = next(each for each in lines if isinstance(each.get("value"), dict))
+    mine = next(letter for letter in lines if isinstance(letter.get("value"), dict))
     assert mine["value"] == bad
     refused = hb("deadletters", "--replay", file)
     assert refused.code == 3
@@ -343,7 +347,7 @@ def test_dead_letters_are_counted_exported_corrected_and_sent_again(hb, live):
     publish(topics().instances("history"), {"dead1": orjson.dumps(history)})
     latest = until(
         lambda: hb("diagnoses", "--limit", 1, "--json").json["diagnoses"],
-        lambda found: found[0]["id"] == "dead1",
+        lambda newest: newest[0]["id"] == "dead1",
     )
     assert latest[0]["complete"]
 
@@ -375,10 +379,12 @@ def test_the_kcat_commands_of_the_docs(live, broker_address):
     *writing, reading = [block for block in blocks if "kcat" in block]
     for script in writing:
         assert shell(script, broker_address) == []
-    found = until(lambda: shell(reading, broker_address), lambda ids: "a17" in ids)
-    assert found.count("a17") == 1
+    answer = until(lambda: shell(reading, broker_address), lambda ids: "a17" in ids)
+    assert answer.count("a17") == 1
     for topic in (topics().instances("imaging"), topics().labels):
-        mine = [each.partition for each in records(broker_address, topic) if each.key == b"a17"]
+        mine = [
+            record.partition for record in records(broker_address, topic) if record.key == b"a17"
+        ]
         assert mine == [partition_of(b"a17", 4)]
 
 

@@ -25,8 +25,8 @@ def test_the_newcomers_walk(tmp_path):
             demo.await_text("another worker took over after")
             demo.await_text("the console is open: close the page")
         assert demo.end() == 0, demo.text
-        told = " ".join(demo.text.split())
-    for said in (
+        text = " ".join(demo.text.split())
+    for sentence in (
         "It began untaught and said so",
         "no patient was lost",
         "One label was wrong at first and was amended at the end",
@@ -34,7 +34,7 @@ def test_the_newcomers_walk(tmp_path):
         "A recount of every figure from the diagnoses and labels found no difference.",
         "To leave it running, with its console: hb demo --keep",
     ):
-        assert said in told, said
+        assert sentence in text, sentence
     assert not (tmp_path / "data/hb/demo").exists(), "nothing is left behind"
 
 
@@ -52,8 +52,8 @@ def scientist(tmp_path, broker_address, prefix):
 def test_the_data_scientists_walk(scientist, tmp_path, broker_address, prefix):
     hb = scientist.hb
     judged = hb("evaluate", "patients.csv", "--limit", "150")
-    for said in ("16 values are missing", "error rate", "miss rate", "false alarms", "hb init"):
-        assert said in " ".join(judged.split()), said
+    for words in ("16 values are missing", "error rate", "miss rate", "false alarms", "hb init"):
+        assert words in " ".join(judged.split()), words
     assert "wrote ensemble.toml" in hb("init", "patients.csv")
     hb("settings", "check")
     hb("plan")
