@@ -136,11 +136,11 @@ class _Match:
         if name is None:
             return None
         rows = self.fusion.tables()[name].rows(self.cells)
-        found = [
+        bounds = [
             regret_bound(self.fusion, self.labelled[i : i + 1], rows[i : i + 1])
             for i in range(self.runs)
         ]
-        return None if None in found else np.array(found, np.float64)
+        return None if None in bounds else np.array(bounds, np.float64)
 
 
 def play(make: Callable[[int], Fusion], duel: Duel, *, runs: int = 5, seed: int = 1) -> Outcome:

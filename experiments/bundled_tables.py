@@ -92,29 +92,29 @@ def bundled(name: str) -> Dataset:
     """Return a data set by its name; missing values are nan."""
     source = SOURCES[name]
     every = [row for file in source.files for row in _tables()[file]]
-    kept = [(row, label) for row in every if (label := source.label(row))]
+    pairs = [(row, label) for row in every if (label := source.label(row))]
     if source.most is not None:
-        chosen = np.random.default_rng(0).permutation(len(kept))[: source.most]
-        kept = [kept[i] for i in sorted(chosen.tolist())]
-    names = [key for key in kept[0][0] if key and key not in source.dropped]
+        chosen = np.random.default_rng(0).permutation(len(pairs))[: source.most]
+        pairs = [pairs[i] for i in sorted(chosen.tolist())]
+    names = [key for key in pairs[0][0] if key and key not in source.dropped]
     columns, features = [], []
     for key in names:
-        column, categories = _column([row[key] for row, _ in kept])
+        column, categories = _column([row[key] for row, _ in pairs])
         columns.append(column)
         features.append((key, categories))
-    labels = (*sorted({label for _, label in kept} - {source.positive}), source.positive)
-    truth = np.array([labels.index(label) for _, label in kept])
+    labels = (*sorted({label for _, label in pairs} - {source.positive}), source.positive)
+    truth = np.array([labels.index(label) for _, label in pairs])
     rows = np.array(columns).T
     return Dataset(name, rows, truth, labels, tuple(features), labels.index(source.positive))
 
 
 def _column(texts: Sequence[str]) -> tuple[list[float], tuple[str, ...] | None]:
     """Return a column of numbers, or of category indices with the categories."""
-    known = {text for text in texts if text != MISSING}
+    values = {text for text in texts if text != MISSING}
     try:
-        numbers = {text: float(text) for text in known}
+        numbers = {text: float(text) for text in values}
     except ValueError:
-        words = tuple(sorted(known))
+        words = tuple(sorted(values))
         numbers = {word: float(i) for i, word in enumerate(words)}
         return [numbers.get(text, np.nan) for text in texts], words
     return [numbers.get(text, np.nan) for text in texts], None

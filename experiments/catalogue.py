@@ -44,10 +44,10 @@ class Experiment:
         """Run it."""
         module, name = self.function.split(":")
         function: Callable[..., Result] = getattr(import_module(module), name)
-        more: dict[str, Any] = {"steps": options.steps} if self.steps else {}
+        extent: dict[str, Any] = {"steps": options.steps} if self.steps else {}
         if not self.steps:
-            more["quick"] = options.quick
-        return function(options.runs, seed=options.seed, tick=tick, **more)
+            extent["quick"] = options.quick
+        return function(options.runs, seed=options.seed, tick=tick, **extent)
 
 
 CATALOGUE: dict[str, Experiment] = {

@@ -168,8 +168,8 @@ def rules_that_learn(steps: int, seed: int) -> Floats:
         together([recipe.learner(order, mine) for mine in order.columns], order) for order in orders
     ]
     diagnosed = fuse(OURS[PROPOSED].maker(3, 2, 1), heard, orders).labels
-    told = np.stack([order.told for order in orders], axis=1)
-    return np.asarray((diagnosed != told).mean(axis=1))
+    labels = np.stack([order.told for order in orders], axis=1)
+    return np.asarray((diagnosed != labels).mean(axis=1))
 
 
 def _swapping_order(steps: int, seed: list[int]) -> Order:

@@ -115,14 +115,14 @@ def _phase(x: Floats, right: Bools, ties: Ints, config: IupConfig, tick: Tick) -
     return _Phase(cells, rules, trials, successes)
 
 
-def _failures(found: _Phase, gap: Floats, d: int, T: int, m: int) -> tuple[Bools, Bools]:
+def _failures(phase: _Phase, gap: Floats, d: int, T: int, m: int) -> tuple[Bools, Bools]:
     """Tell where Corollary 1 failed, and where the interval missed the rule's mean in its cube."""
-    counts, which = np.unique(found.trials, return_inverse=True)
-    given = {"T": T, "d": d, "m": m, "cubes": m**d, "rules": 2, "L": 1.0, "alpha": 1.0}
-    epsilon = np.array([confidence_epsilon(n, **given) for n in counts.tolist()])
-    seen = found.trials > 0
-    low, high = accuracy_interval(found.trials[seen], found.successes[seen])
-    mean = cell_means(Known(d), m)[found.cells[seen], found.rules[seen]]
+    counts, which = np.unique(phase.trials, return_inverse=True)
+    constants = {"T": T, "d": d, "m": m, "cubes": m**d, "rules": 2, "L": 1.0, "alpha": 1.0}
+    epsilon = np.array([confidence_epsilon(n, **constants) for n in counts.tolist()])
+    tried = phase.trials > 0
+    low, high = accuracy_interval(phase.trials[tried], phase.successes[tried])
+    mean = cell_means(Known(d), m)[phase.cells[tried], phase.rules[tried]]
     return gap > epsilon[which].reshape(gap.shape), (mean < low) | (mean > high)
 
 

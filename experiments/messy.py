@@ -99,8 +99,8 @@ def messy(
 
 def _compare(name: str, passed: list[Passed], figures: dict[str, float], rows: list[Row]) -> Gap:
     ours = _percent([order.ours for order in passed])
-    river = {who: _percent([order.river[who] for order in passed]) for who in CANDIDATES}
-    best = min(river, key=lambda who: float(river[who].mean()))
+    river = {rival: _percent([order.river[rival] for order in passed]) for rival in CANDIDATES}
+    best = min(river, key=lambda rival: float(river[rival].mean()))
     apart = gap(ours, river[best])
     figures |= {
         f"{name}.PER": float(ours.mean()),
@@ -133,9 +133,9 @@ def run(task: Task) -> Passed:
     with tempfile.TemporaryDirectory(prefix="hb-messy-") as folder:
         file = Path(folder, f"{task.name.split(',')[0]}.csv")
         write(file, holed)
-        said, refused = evaluated(file, holed)
-    wrong = _by_patient(said != truth, chosen)
-    river = {who: _by_patient(each, chosen) for who, each in _river(holed).items()}
+        labels, refused = evaluated(file, holed)
+    wrong = _by_patient(labels != truth, chosen)
+    river = {name: _by_patient(mistakes, chosen) for name, mistakes in _river(holed).items()}
     return Passed(wrong, river, refused, int(np.isnan(holed.rows).sum()), had)
 
 
@@ -181,5 +181,5 @@ def _river(data: Dataset) -> dict[str, Bools]:
     """Return which patients each of River's classifiers got wrong."""
     n, K = len(data.rows), data.classes
     stream = Stream(data, np.arange(n), data.truth, np.zeros((n, K)), n, 0)
-    said = river_chances(stream)
-    return {name: np.asarray(chances.argmax(1) != data.truth) for name, chances in said.items()}
+    by_model = river_chances(stream)
+    return {name: np.asarray(chances.argmax(1) != data.truth) for name, chances in by_model.items()}

@@ -41,11 +41,11 @@ def run_each(
     """
     jobs = jobs or cores()
     alone = [name for name in names if name in TIMED]
-    rest = [name for name in names if name not in TIMED]
-    if jobs > 1 and len(rest) > 1:
-        _run_beside(rest, options, ticked, done, min(jobs, len(rest)))
+    parallel = [name for name in names if name not in TIMED]
+    if jobs > 1 and len(parallel) > 1:
+        _run_beside(parallel, options, ticked, done, min(jobs, len(parallel)))
     else:
-        alone = rest + alone
+        alone = parallel + alone
     for name in alone:
         done(name, run_one(name, options, lambda name=name: ticked(name)))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
 

@@ -130,10 +130,10 @@ def sleeping(
                 tick()
             rows.append(row)
     means = {
-        who: float(np.mean([v for key, v in figures.items() if key.startswith(f"{who}.")]))
-        for who in CONTENDERS
+        rule: float(np.mean([v for key, v in figures.items() if key.startswith(f"{rule}.")]))
+        for rule in CONTENDERS
     }
-    figures |= {f"{who}.mean": value for who, value in means.items()}
+    figures |= {f"{rule}.mean": value for rule, value in means.items()}
     best = min(means, key=means.__getitem__)
     return Result(
         name="sleeping",
@@ -151,7 +151,7 @@ def sleeping(
         notes=[
             (
                 "On average over all streams the regret is "
-                + ", ".join(f"{value:.1f} with {who}" for who, value in means.items())
+                + ", ".join(f"{value:.1f} with {rule}" for rule, value in means.items())
                 + f": the smallest is that of {best}."
             ),
         ],

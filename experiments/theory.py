@@ -149,10 +149,12 @@ def _notes(figures: dict[str, float], steps: int) -> list[str]:
     ]
 
 
-def _late(figures: dict[str, float], what: str) -> str:
+def _late(figures: dict[str, float], figure: str) -> str:
     """Return a figure at each delay, as text."""
     delays = (0, 10, 100, 1000)
-    return ", ".join(f"{figures[f'adversary labels {delay} late.{what}']:.0f}" for delay in delays)
+    return ", ".join(
+        f"{figures[f'adversary labels {delay} late.{figure}']:.0f}" for delay in delays
+    )
 
 
 def _ratio(figures: dict[str, float], d: int, c: str) -> float:
@@ -241,9 +243,9 @@ def _cube_errors(runs: Runs, settings: LocalSettings, at: Ints) -> Floats:
     for own in columns:
         for r in range(runs.count):
             cells = Partition(unit_cube(own.shape[1]), 2).cells(unit[:, own[r]])
-            seen = 2 * cells[runs.draws[r]] + runs.truth[r]
+            outcomes = 2 * cells[runs.draws[r]] + runs.truth[r]
             for k, t in enumerate(at.tolist()):
-                counts = np.bincount(seen[:t], minlength=2 << own.shape[1])
+                counts = np.bincount(outcomes[:t], minlength=2 << own.shape[1])
                 total[k] += counts.reshape(-1, 2).min(axis=1).sum()
     return total / (runs.count * len(columns))
 
@@ -271,16 +273,16 @@ def _local_regret(
     seeds = [[seed, d, r] for r in range(count)]
     for name, (clock, c) in variants.items():
         trials = run_iup(d, steps, clock, c, seeds, tick=tick)
-        known = isinstance(clock, Horizon)
-        last = trials.regret[:, -1]
+        fixed = isinstance(clock, Horizon)
+        final = trials.regret[:, -1]
         measured = {
-            "regret": float(last.mean()), "largest": float(last.max()),
+            "regret": float(final.mean()), "largest": float(final.max()),
             "epsilon fails": trials.epsilon_fails, "interval misses": trials.interval_misses,
         }  # fmt: skip
         figures |= {f"IUP d={d}, {name}.{key}": value for key, value in measured.items()}
         rows.append(
-            [d, c, "yes" if known else "no", trials.m, measured["regret"], measured["largest"],
-             measured["regret"] / steps, bound if known else None,
+            [d, c, "yes" if fixed else "no", trials.m, measured["regret"], measured["largest"],
+             measured["regret"] / steps, bound if fixed else None,
              "no" if is_vacuous(bound, steps) else "yes", measured["epsilon fails"],
              measured["interval misses"]]
         )  # fmt: skip

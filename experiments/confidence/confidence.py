@@ -132,8 +132,8 @@ def confidence(
         for name, delay, drift in product(sets, late, (False, True))
         if not drift or changing(dataset(name)).any()
     ]
-    found = spread(examined, cases, tick=tick)
-    figures = summary(found)
+    streams = spread(examined, cases, tick=tick)
+    figures = summary(streams)
     return Result(
         name="confidence",
         title="How far a diagnosis can be trusted",
@@ -141,8 +141,8 @@ def confidence(
                   "labels of each kind": wanted, "miss target": TARGET, "late": list(late),
                   "seed": seed},
         figures=figures,
-        tables=[_errors(found), _scores(found), _promises(found)],
-        notes=_notes(figures, found),
+        tables=[_errors(streams), _scores(streams), _promises(streams)],
+        notes=_notes(figures, streams),
     )  # fmt: skip
 
 
@@ -150,15 +150,15 @@ def examined(case: Case) -> Found:
     """Run one stream."""
     stream = make_stream(case)
     labels = stream.data.labels
-    said = listen(stream, proposed(stream.data, case.seed, f"ensemble.miss_target={TARGET}"))
+    heard = listen(stream, proposed(stream.data, case.seed, f"ensemble.miss_target={TARGET}"))
     at = slice(case.late, stream.once)
-    truth, chance = stream.truth[at], said.chance[at]
+    truth, chance = stream.truth[at], heard.chance[at]
     rivals = {name: chances[at] for name, chances in river_chances(stream).items()}
     rival = min(rivals, key=lambda name: error_rate(rivals[name], truth))
     theirs = rivals[rival]
     everything = told(case, stream)[at]
-    misses = ~said.possible[np.arange(len(stream.truth)), stream.truth]
-    known = np.arange(len(stream.truth)) >= case.late
+    misses = ~heard.possible[np.arange(len(stream.truth)), stream.truth]
+    labelled = np.arange(len(stream.truth)) >= case.late
     return Found(
         case=case,
         steps=len(stream.truth),
@@ -166,12 +166,12 @@ def examined(case: Case) -> Found:
         river=rival,
         river_error=error_rate(theirs, truth),
         gap=gap(_errors_of(chance, truth), _errors_of(theirs, truth)),
-        beside={name: _beside(chance, other, truth) for name, other in rivals.items()},
+        beside={name: _beside(chance, chances, truth) for name, chances in rivals.items()},
         calibration=calibration_error(chance, truth),
         river_calibration=calibration_error(theirs, truth),
         calibration_se=calibration_gap_se(chance, theirs, truth, case.seed),
         calibration_floor=calibration_floor(chance, case.seed),
-        long_calibration=calibration_error(said.chance[known], stream.truth[known]),
+        long_calibration=calibration_error(heard.chance[labelled], stream.truth[labelled]),
         log_loss=log_loss(chance, truth),
         river_log_loss=log_loss(theirs, truth),
         brier=brier_score(chance, truth),
@@ -180,9 +180,9 @@ def examined(case: Case) -> Found:
         river_sure_error=referred(theirs, truth),
         told_error=error_rate(everything, truth),
         told_sure_error=referred(everything, truth),
-        referred=100.0 * float((~said.answered).mean()),
+        referred=100.0 * float((~heard.answered).mean()),
         misses=_rates(misses, stream.truth, len(labels)),
-        records=said.records,
+        records=heard.records,
     )
 
 
@@ -200,41 +200,41 @@ def _rates(misses: Bools, truth: Ints, classes: int) -> tuple[float, ...]:
     return tuple(100.0 * float(misses[truth == k].mean()) for k in range(classes))
 
 
-def summary(found: Sequence[Found]) -> dict[str, float]:
+def summary(streams: Sequence[Found]) -> dict[str, float]:
     """Return the figures that scripts read."""
-    last = max(stream.case.late for stream in found)
-    late = [stream for stream in found if stream.case.late == last]
-    low = [stream for stream in found if stream.error < 10.0]
-    rivals = [stream for stream in found if stream.river_error < 10.0]
+    latest = max(stream.case.late for stream in streams)
+    late = [stream for stream in streams if stream.case.late == latest]
+    low = [stream for stream in streams if stream.error < 10.0]
+    rivals = [stream for stream in streams if stream.river_error < 10.0]
     behind = [stream for stream in late if stream.gap.ahead is False]
-    worst = max(found, key=lambda stream: stream.calibration_gap)
+    worst = max(streams, key=lambda stream: stream.calibration_gap)
     fixed = [stream.beside[_usual(late)] for stream in late]
     return {
-        "coverage_worst": min(coverage(found).values()),
-        "miss_gap_worst_points": max(stream.miss_gap for stream in found),
+        "coverage_worst": min(coverage(streams).values()),
+        "miss_gap_worst_points": max(stream.miss_gap for stream in streams),
         "calibration_error_over_river_worst": worst.calibration_gap,
         "calibration_error_over_river_worst_se": worst.calibration_se,
-        "calibration_streams_behind": float(sum(stream.worse_calibrated for stream in found)),
+        "calibration_streams_behind": float(sum(stream.worse_calibrated for stream in streams)),
         "true_chances_over_river_worst": max(
-            stream.calibration_floor - stream.river_calibration for stream in found
+            stream.calibration_floor - stream.river_calibration for stream in streams
         ),
         "calibration_error_over_river_mean": float(
-            np.mean([stream.calibration_gap for stream in found])
+            np.mean([stream.calibration_gap for stream in streams])
         ),
         "calibration_error_over_floor_mean": float(
-            np.mean([stream.calibration - stream.calibration_floor for stream in found])
+            np.mean([stream.calibration - stream.calibration_floor for stream in streams])
         ),
-        "calibration_error_long_worst": max(stream.long_calibration for stream in found),
+        "calibration_error_long_worst": max(stream.long_calibration for stream in streams),
         "log_loss_over_river_mean": float(
-            np.mean([stream.log_loss - stream.river_log_loss for stream in found])
+            np.mean([stream.log_loss - stream.river_log_loss for stream in streams])
         ),
         "log_loss_over_river_worst": max(
-            stream.log_loss - stream.river_log_loss for stream in found
+            stream.log_loss - stream.river_log_loss for stream in streams
         ),
         "brier_over_river_mean": float(
-            np.mean([stream.brier - stream.river_brier for stream in found])
+            np.mean([stream.brier - stream.river_brier for stream in streams])
         ),
-        "brier_over_river_worst": max(stream.brier - stream.river_brier for stream in found),
+        "brier_over_river_worst": max(stream.brier - stream.river_brier for stream in streams),
         "halved_share": float(np.mean([stream.halved for stream in low])) if low else float("nan"),
         "halved_share_of_told": float(np.mean([stream.told_halves for stream in low]))
         if low
@@ -255,7 +255,7 @@ def summary(found: Sequence[Found]) -> dict[str, float]:
         "late_error_over_river_worst_points": max(stream.gap.mean for stream in late),
         "late_streams_behind": float(len(behind)),
         "late_streams": float(len(late)),
-        "referred_mean": float(np.mean([stream.referred for stream in found])),
+        "referred_mean": float(np.mean([stream.referred for stream in streams])),
     }
 
 
@@ -264,24 +264,24 @@ def _usual(late: Sequence[Found]) -> str:
     return max(late[0].beside, key=lambda name: float(np.mean([x.beside[name][0] for x in late])))
 
 
-def coverage(found: Sequence[Found]) -> dict[str, float]:
+def coverage(streams: Sequence[Found]) -> dict[str, float]:
     """Return, for each set, the share of track records whose interval held throughout."""
-    sets = dict.fromkeys(stream.case.data for stream in found)
+    sets = dict.fromkeys(stream.case.data for stream in streams)
     totals = {
-        name: np.sum([stream.records for stream in found if stream.case.data == name], axis=0)
+        name: np.sum([stream.records for stream in streams if stream.case.data == name], axis=0)
         for name in sets
     }
     return {name: float(covered / records) for name, (records, covered) in totals.items()}
 
 
-def _errors(found: Sequence[Found]) -> Table:
+def _errors(streams: Sequence[Found]) -> Table:
     rows: list[Row] = [
         [str(stream.case), stream.error, stream.river_error, stream.river.removeprefix("River "),
          stream.gap.mean, stream.gap.patients_se, stream.sure_error, stream.river_sure_error,
          stream.told_error, stream.told_sure_error,
          stream.calibration, stream.river_calibration, stream.calibration_gap,
          stream.calibration_se, stream.calibration_floor, stream.long_calibration]
-        for stream in found
+        for stream in streams
     ]  # fmt: skip
     columns = [
         "stream", "error", "River's error", "River's best", "difference", "±",
@@ -293,12 +293,12 @@ def _errors(found: Sequence[Found]) -> Table:
     return Table(title, columns, rows, digits=3)
 
 
-def _scores(found: Sequence[Found]) -> Table:
+def _scores(streams: Sequence[Found]) -> Table:
     rows: list[Row] = [
         [str(stream.case), stream.log_loss, stream.river_log_loss,
          stream.log_loss - stream.river_log_loss, stream.brier, stream.river_brier,
          stream.brier - stream.river_brier]
-        for stream in found
+        for stream in streams
     ]  # fmt: skip
     columns = [
         "stream", "log loss", "River's", "difference", "Brier score", "River's", "difference",
@@ -307,11 +307,11 @@ def _scores(found: Sequence[Found]) -> Table:
     return Table(title, columns, rows, digits=3)
 
 
-def _promises(found: Sequence[Found]) -> Table:
+def _promises(streams: Sequence[Found]) -> Table:
     rows: list[Row] = [
         [str(stream.case), stream.steps, ", ".join(f"{miss:.2f}" for miss in stream.misses),
          stream.miss_gap, stream.referred, f"{stream.records[1]} of {stream.records[0]}"]
-        for stream in found
+        for stream in streams
     ]  # fmt: skip
     columns = [
         "stream", "patients", "miss rates", "furthest from 5", "referred",
@@ -320,11 +320,11 @@ def _promises(found: Sequence[Found]) -> Table:
     return Table("Whole streams: miss rates by label (percent), and track records", columns, rows)
 
 
-def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
-    low = [stream for stream in found if stream.error < 10.0]
+def _notes(f: Mapping[str, float], streams: Sequence[Found]) -> list[str]:
+    low = [stream for stream in streams if stream.error < 10.0]
     halved = [stream for stream in low if stream.halved]
-    latest = max(stream.case.late for stream in found)
-    last = [stream for stream in found if stream.case.late == latest]
+    latest = max(stream.case.late for stream in streams)
+    late = [stream for stream in streams if stream.case.late == latest]
     return [
         (
             f"Track records: on the worst set the interval held throughout for"
@@ -342,7 +342,7 @@ def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
             f" ({_verdict(f['calibration_error_over_river_worst'] <= 0)}: no larger), with a"
             f" standard error of {f['calibration_error_over_river_worst_se']:.3f} over patients,"
             f" and by more than chance explains on {f['calibration_streams_behind']:.0f} of"
-            f" {len(found)} streams. Had our chances been true, it would be"
+            f" {len(streams)} streams. Had our chances been true, it would be"
             f" {f['true_chances_over_river_worst']:+.3f} at worst. Over whole"
             f" streams it is {f['calibration_error_long_worst']:.3f} at worst"
             f" ({_verdict(f['calibration_error_long_worst'] <= 0.03)}: at most 0.03). On average"
@@ -373,7 +373,7 @@ def _notes(f: Mapping[str, float], found: Sequence[Found]) -> list[str]:
         ),
         (
             f"Beside the one of River's classifiers that errs least on average over these streams,"
-            f" {_usual(last)}, it is {f['late_error_over_one_river_points']:+.2f} points, standard"
+            f" {_usual(late)}, it is {f['late_error_over_one_river_points']:+.2f} points, standard"
             f" error {f['late_error_over_one_river_se']:.2f}: one setting for all streams on either"
             " side, ours chosen on other orders."
         ),

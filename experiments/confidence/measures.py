@@ -33,8 +33,8 @@ def log_loss(chances: Floats, truth: Ints) -> float:
     >>> round(log_loss(np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0, 1])), 3)
     0.458
     """
-    given = chances[np.arange(len(truth)), truth]
-    return float(-np.log(np.maximum(given, SMALLEST)).mean())
+    assigned = chances[np.arange(len(truth)), truth]
+    return float(-np.log(np.maximum(assigned, SMALLEST)).mean())
 
 
 def brier_score(chances: Floats, truth: Ints) -> float:
@@ -73,10 +73,10 @@ def calibration_gap_se(
     gaps = []
     for _ in range(draws):
         drawn = rng.integers(0, n, n)
-        mine, other = (
+        our_error, their_error = (
             calibration_error(chances[drawn], truth[drawn]) for chances in (ours, theirs)
         )
-        gaps.append(mine - other)
+        gaps.append(our_error - their_error)
     return float(np.std(gaps, ddof=1))
 
 
@@ -88,5 +88,5 @@ def error_rate(chances: Floats, truth: Ints) -> float:
 def referred(chances: Floats, truth: Ints, share: float = 0.1) -> float:
     """Return the error rate in percent once the least sure patients are referred."""
     order = np.argsort(-chances.max(axis=1), kind="stable")
-    kept = order[: len(order) - round(share * len(order))]
-    return error_rate(chances[kept], truth[kept])
+    sure = order[: len(order) - round(share * len(order))]
+    return error_rate(chances[sure], truth[sure])

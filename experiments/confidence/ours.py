@@ -73,11 +73,11 @@ class Listener(Player):
         super().record(outcome)
         at = [self.number(case.id) for case in outcome.diagnoses]
         if at:
-            said, heard = outcome.assessed, self._heard
-            heard.chance[at], heard.possible[at] = said.chance, said.possible
-            heard.answered[at], heard.labels[at] = said.answered, said.labels
-            for t, shown in zip(at, said.track.tolist(), strict=True):
-                self._check(self._record_of(t), *said.records[shown])
+            assessed, heard = outcome.assessed, self._heard
+            heard.chance[at], heard.possible[at] = assessed.chance, assessed.possible
+            heard.answered[at], heard.labels[at] = assessed.answered, assessed.labels
+            for t, shown in zip(at, assessed.track.tolist(), strict=True):
+                self._check(self._record_of(t), *assessed.records[shown])
         for case in outcome.settled:
             t = self.number(case.id)
             record = self._record_of(t)

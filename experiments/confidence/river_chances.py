@@ -64,10 +64,10 @@ def river_chances(stream: Stream, names: Sequence[str] = CANDIDATES) -> dict[str
             chances[name][t] = _chances(model, x, classes)
         waiting.append(t)
         if len(waiting) > stream.late:
-            known = waiting.popleft()
-            x = rows.learn(stream.data.rows[stream.patients[known]])
+            labelled = waiting.popleft()
+            x = rows.learn(stream.data.rows[stream.patients[labelled]])
             for model in models.values():
-                model.learn_one(x, int(stream.truth[known]))
+                model.learn_one(x, int(stream.truth[labelled]))
     return chances
 
 

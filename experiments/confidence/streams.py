@@ -103,10 +103,10 @@ def make_stream(case: Case) -> Stream:
     patients = [rng.permutation(once)]
     # After the first pass the labels of the group have changed.
     shares = np.bincount((data.truth + group) % data.classes, minlength=data.classes) / once
-    seen = np.bincount(data.truth, minlength=data.classes)
-    missing = np.maximum(case.wanted - seen // 2, 0)
-    more = int(np.ceil(1.1 * (missing / shares).max()))
-    patients.append(rng.integers(0, once, more))
+    counts = np.bincount(data.truth, minlength=data.classes)
+    missing = np.maximum(case.wanted - counts // 2, 0)
+    extra = int(np.ceil(1.1 * (missing / shares).max()))
+    patients.append(rng.integers(0, once, extra))
     drawn = np.concatenate(patients)
     first, drifted = np.arange(len(drawn)) < once, np.arange(len(drawn)) >= once // 2
     chances = np.eye(data.classes)[data.truth][drawn]

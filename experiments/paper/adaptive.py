@@ -31,12 +31,12 @@ Job = tuple[Floats, Ints, Ints, dict[str, Any]]
 
 def follow(job: Job) -> tuple[Floats, int]:
     """Run one LL; return its chance of a positive before each label, and its number of cells."""
-    rows, draws, told, options = job
+    rows, draws, labels, options = job
     rule = AdaptiveCells("cells", unit_cube(rows.shape[1]), 2, **options)
     chance = np.empty(len(draws))
     paths: dict[int, list[int]] = {}
     size = 1
-    for t, (patient, label) in enumerate(zip(draws.tolist(), told.tolist(), strict=True)):
+    for t, (patient, label) in enumerate(zip(draws.tolist(), labels.tolist(), strict=True)):
         if len(rule.sides) != size:
             # A cell was split, so it may no longer be the smallest one around a patient.
             paths.clear()

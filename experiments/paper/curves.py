@@ -232,13 +232,15 @@ def _offline_errors(
     weights = (mix / np.bincount(truth[test]))[truth[test]]
     predicted = scores("lr", rows[train], truth[train], rows[test]) > 0.5
     parts = np.array_split(rng.permutation(rows.shape[1]), 3)
-    seen, votes = [], []
+    training_votes, votes = [], []
     for columns, strength in zip(parts, STRENGTHS, strict=True):
-        both = rows[np.concatenate([train, test])][:, columns]
-        p = scores("lr", rows[train][:, columns], truth[train], both, strength) > 0.5
-        seen.append(p[: len(train)])
+        rows_of_both = rows[np.concatenate([train, test])][:, columns]
+        p = scores("lr", rows[train][:, columns], truth[train], rows_of_both, strength) > 0.5
+        training_votes.append(p[: len(train)])
         votes.append(np.where(p[len(train) :], 1.0, -1.0))
-    vote_weights = boosted_weights(np.stack(seen, axis=1).astype(np.int64), truth[train], 2)
+    vote_weights = boosted_weights(
+        np.stack(training_votes, axis=1).astype(np.int64), truth[train], 2
+    )
     boosted = np.stack(votes, axis=1) @ vote_weights >= 0.0
     right = truth[test] == 1
     return float(weights @ (predicted != right)), float(weights @ (boosted != right))

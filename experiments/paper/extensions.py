@@ -82,8 +82,8 @@ def _pooled(labels: np.ndarray, truth: np.ndarray, among: np.ndarray) -> Rates:
 def _steps_table(parts: dict[str, tuple[Rates, float]]) -> Table:
     printed = published()["active_el_steps"]
     rows: list[Row] = []
-    for name, (found, ratio) in parts.items():
-        row = compared(name, [printed[name][m] for m in METRICS], found, "1")
+    for name, (measured, ratio) in parts.items():
+        row = compared(name, [printed[name][m] for m in METRICS], measured, "1")
         rows.append([*row, printed[name]["ratio"], ratio])
     columns = [*COMPARED, "share paper", "share"]
     return Table("Exploration and exploitation (percent)", columns, rows)

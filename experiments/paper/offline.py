@@ -48,9 +48,9 @@ def centralised(runs: Runs, kind: str, strength: float = 1.0) -> Floats:
     )
 
 
-def tuned_boundary(runs: Runs, found: Floats, limit: float = LIMIT) -> Tuned:
+def tuned_boundary(runs: Runs, chances: Floats, limit: float = LIMIT) -> Tuned:
     """Return the boundary with the lowest PER among those with FNR below the limit."""
-    tried = {float(b): weighed(runs, found > b) for b in BOUNDARIES}
+    tried = {float(b): weighed(runs, chances > b) for b in BOUNDARIES}
     return choose(tried, limit)
 
 
@@ -75,28 +75,28 @@ def draw_counts(runs: Runs) -> Ints:
 
 def split_scores(runs: Runs, kind: str, learners: int = 3) -> tuple[Floats, Floats]:
     """Return scores of training (R, 285, M) and test patients (R, n, M) by LLs of one kind."""
-    seen, unseen = [], []
+    training, unseen = [], []
     for r in range(runs.count):
         x, y = training_rows(runs, r)
         test = runs.data.rows[runs.test[r]]
         pairs = []
         for i, columns in enumerate(runs.columns(learners)):
             mine = columns[r]
-            both = np.concatenate([x[:, mine], test[:, mine]])
-            pairs.append(scores(kind, x[:, mine], y, both, STRENGTHS[i % len(STRENGTHS)]))
+            rows = np.concatenate([x[:, mine], test[:, mine]])
+            pairs.append(scores(kind, x[:, mine], y, rows, STRENGTHS[i % len(STRENGTHS)]))
         every = np.stack(pairs, axis=1)
-        seen.append(every[: len(x)])
+        training.append(every[: len(x)])
         unseen.append(every[len(x) :])
-    return np.stack(seen), np.stack(unseen)
+    return np.stack(training), np.stack(unseen)
 
 
 def adaboost(runs: Runs, limit: float = LIMIT) -> Tuned:
     """Tune offline AdaBoost over its weak learners' decision boundary."""
-    seen, unseen = split_scores(runs, "lr")
+    training, unseen = split_scores(runs, "lr")
     truth = runs.data.truth[runs.train]
     tried = {}
     for boundary in BOUNDARIES[::5].tolist():
-        votes = (seen > boundary).astype(np.int64)
+        votes = (training > boundary).astype(np.int64)
         weights = np.stack([boosted_weights(v, t, 2) for v, t in zip(votes, truth, strict=True)])
         signs = np.where(unseen > boundary, 1.0, -1.0)
         # A tie is called malignant, as everywhere in the paper's experiments.

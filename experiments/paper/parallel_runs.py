@@ -105,14 +105,14 @@ class _Group:
     def choose(self, cubes: Ints, seeds: Seeds) -> tuple[Ints, Bools]:
         """Return each parallel run's rule, which is also its label, and whether it explores."""
         spread = np.broadcast_to(seeds[None, :, None], self.shape).reshape(-1)
-        made = self.iup.choose(cubes.reshape(-1), spread, self.weights)
-        return made.rules.reshape(self.shape), made.exploring.reshape(self.shape)
+        choices = self.iup.choose(cubes.reshape(-1), spread, self.weights)
+        return choices.rules.reshape(self.shape), choices.exploring.reshape(self.shape)
 
-    def learn(self, cubes: Ints, rules: Ints, told: Ints, known: Bools) -> None:
-        """Learn from the labels of the runs in `known`."""
-        cubes, rules = cubes[:, known].reshape(-1), rules[:, known].reshape(-1)
-        shape = self.shape[0], int(known.sum()), self.shape[2]
-        labels = np.broadcast_to(told[known][None, :, None], shape).reshape(-1)
+    def learn(self, cubes: Ints, rules: Ints, given_labels: Ints, arrived: Bools) -> None:
+        """Learn from the labels of the runs in `arrived`."""
+        cubes, rules = cubes[:, arrived].reshape(-1), rules[:, arrived].reshape(-1)
+        shape = self.shape[0], int(arrived.sum()), self.shape[2]
+        labels = np.broadcast_to(given_labels[arrived][None, :, None], shape).reshape(-1)
         self.iup.learn(1, cubes, rules, labels[:, None] == np.arange(2))
 
 
@@ -145,10 +145,10 @@ def simulate_learners(
 
 
 def _settle(group: _Group, runs: Runs, labels: NDArray[np.int8], t: int) -> None:
-    known = ~runs.silent[:, t]
-    if known.any():
+    arrived = ~runs.silent[:, t]
+    if arrived.any():
         rules = labels[t][:, :, group.members].astype(np.int64)
-        group.learn(group.at(runs.draws[:, t]), rules, runs.told[:, t], known)
+        group.learn(group.at(runs.draws[:, t]), rules, runs.told[:, t], arrived)
 
 
 def _groups(runs: Runs, settings: LocalSettings, h: Floats) -> Iterator[_Group]:
@@ -166,8 +166,8 @@ def _probe(
     exploring = np.empty((count, *shape[1:]), np.bool_)
     for k in range(count):
         for group in groups:
-            said, explores = group.choose(group.at(runs.test[:, k]), probe_seeds(runs, k))
-            labels[k][:, :, group.members] = said
+            rules, explores = group.choose(group.at(runs.test[:, k]), probe_seeds(runs, k))
+            labels[k][:, :, group.members] = rules
             exploring[k][:, :, group.members] = explores
     return labels, exploring
 
@@ -259,21 +259,21 @@ class _Desk:
 
     def settle(self, fusion: Fusion, ballot: Ballot, verdict: Verdict, t: int) -> None:
         """Pass on the labels of step t to the fusion rule, where they arrived."""
-        told = np.tile(self.runs.told[:, t], self.values)
+        labels = np.tile(self.runs.told[:, t], self.values)
         silent = np.tile(self.runs.silent[:, t], self.values)
         if silent.any():
-            known = np.flatnonzero(~silent)
-            ballot, verdict, told = ballot.take(known), verdict.take(known), told[known]
-        fusion.learn(ballot, verdict, told)
+            arrived = np.flatnonzero(~silent)
+            ballot, verdict, labels = ballot.take(arrived), verdict.take(arrived), labels[arrived]
+        fusion.learn(ballot, verdict, labels)
 
     def probe(self, fusion: Fusion) -> NDArray[np.int8]:
         """Ask the EL about every test patient."""
         probes, exploring = self.votes.probes, self.votes.probe_exploring
         assert probes is not None  # noqa: S101 - checked by the caller
         assert exploring is not None  # noqa: S101 - made together with the probes
-        made = np.empty(probes.shape[:3], np.int8)
+        labels = np.empty(probes.shape[:3], np.int8)
         for k in range(len(probes)):
             seeds, patients = probe_seeds(self.runs, k), self.runs.test[:, k]
             verdict = fusion.decide(self._ballot(probes[k], exploring[k], seeds, patients))
-            made[k] = verdict.labels.reshape(self.values, self.count)
-        return made
+            labels[k] = verdict.labels.reshape(self.values, self.count)
+        return labels

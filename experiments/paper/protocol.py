@@ -80,8 +80,8 @@ class Runs:
         """Return the same runs with some of the labels missing and some of them wrong."""
         rng = np.random.default_rng([seed, 1])
         lost, wrong = rng.random((2, *self.draws.shape))
-        told = np.where(wrong < flipped, 1 - self.truth, self.truth)
-        return replace(self, told=told, silent=lost < missing)
+        labels = np.where(wrong < flipped, 1 - self.truth, self.truth)
+        return replace(self, told=labels, silent=lost < missing)
 
     def parts(self, size: int) -> Iterator["Runs"]:
         """Yield the runs in parts of at most `size`, so that each simulation fits in memory."""
@@ -126,14 +126,16 @@ def make_runs(
     """
     data = data or wdbc()
     size = len(data.rows)
-    kept = TRAINING if split else 0
-    parts = [_one_run(np.random.default_rng([seed, r]), data, kept, steps) for r in range(count)]
+    training = TRAINING if split else 0
+    parts = [
+        _one_run(np.random.default_rng([seed, r]), data, training, steps) for r in range(count)
+    ]
     patients, draws, order = (np.array(column) for column in zip(*parts, strict=True))
     seeds = seeds_of(f"{seed}/{r}/{t}" for r in range(count) for t in range(steps))
     return Runs(
         data=data,
-        train=patients[:, :kept],
-        test=patients[:, kept:size],
+        train=patients[:, :training],
+        test=patients[:, training:size],
         draws=draws,
         order=order,
         seeds=seeds.reshape(count, steps),
@@ -143,11 +145,11 @@ def make_runs(
 
 
 def _one_run(
-    rng: np.random.Generator, data: Dataset, kept: int, steps: int
+    rng: np.random.Generator, data: Dataset, training: int, steps: int
 ) -> tuple[Ints, Ints, Ints]:
     patients = rng.permutation(len(data.rows))
     order = rng.permutation(data.rows.shape[1])
-    return patients, rng.choice(patients[kept:], steps), order
+    return patients, rng.choice(patients[training:], steps), order
 
 
 def training_rows(runs: Runs, run: int) -> tuple[Floats, Ints]:

@@ -73,8 +73,8 @@ class Protocol:
 
 
 PROTOCOLS = [
-    Protocol(*one)
-    for one in product((Feedback.BANDIT, Feedback.FULL), (284, 569), ("mean", "index"))
+    Protocol(*options)
+    for options in product((Feedback.BANDIT, Feedback.FULL), (284, 569), ("mean", "index"))
 ]
 
 
@@ -83,17 +83,21 @@ def protocols(
 ) -> Result:
     """Measure the paper's figures under every protocol."""
     jobs = [(protocol, count, seed, steps) for protocol in PROTOCOLS]
-    found = dict(zip(map(str, PROTOCOLS), spread(measured, jobs, tick=tick), strict=True))
-    figures = {f"{p}.{key}": v for p, each in found.items() for key, v in each.items()}
-    gaps = {p: _gaps(each) for p, each in found.items()}
-    for p, each in gaps.items():
-        figures[f"{p}.explained"] = float(sum(gap <= EXPLAINED for gap in each.values()))
+    measurements = dict(zip(map(str, PROTOCOLS), spread(measured, jobs, tick=tick), strict=True))
+    figures = {
+        f"{p}.{key}": v
+        for p, measured_figures in measurements.items()
+        for key, v in measured_figures.items()
+    }
+    gaps = {p: _gaps(measured_figures) for p, measured_figures in measurements.items()}
+    for p, distances in gaps.items():
+        figures[f"{p}.explained"] = float(sum(gap <= EXPLAINED for gap in distances.values()))
     return Result(
         name="protocols",
         title="Which protocol gives the paper's figures",
         settings={"runs": count, "steps": steps, "seed": seed, "split": "at each feature's mean"},
         figures=figures,
-        tables=[_table(found, gaps)],
+        tables=[_table(measurements, gaps)],
         notes=_notes(figures, gaps),
     )
 
@@ -111,13 +115,13 @@ def measured(job: tuple[Protocol, int, int, int]) -> dict[str, float]:
     return figures | {f"1001 {name}": value for name, value in later.items()}
 
 
-def _figures(found: Mapping[str, Tuned]) -> dict[str, float]:
-    chosen = {name: just_below(one.tried) for name, one in found.items()}
+def _figures(tuned: Mapping[str, Tuned]) -> dict[str, float]:
+    chosen = {name: just_below(tuning.tried) for name, tuning in tuned.items()}
     return {
         key: value
-        for name, one in chosen.items()
-        if one.reached
-        for key, value in one.rates.figures(name).items()
+        for name, choice in chosen.items()
+        if choice.reached
+        for key, value in choice.rates.figures(name).items()
     }
 
 
@@ -174,10 +178,10 @@ def printed() -> dict[str, float]:
     return figures | {f"1001 {name}.PER": paper["table2"]["rows"][name][0][0] for name in AT_1001}
 
 
-def _gaps(found: Mapping[str, float]) -> dict[str, float]:
+def _gaps(figures: Mapping[str, float]) -> dict[str, float]:
     """Return the relative distance from each printed figure; infinite where FNR is not reached."""
     return {
-        key: abs(found[key] - value) / value if key in found else float("inf")
+        key: abs(figures[key] - value) / value if key in figures else float("inf")
         for key, value in printed().items()
     }
 
@@ -187,13 +191,15 @@ def nearest(gaps: Mapping[str, Mapping[str, float]], key: str) -> str:
     return min(gaps, key=lambda p: gaps[p][key])
 
 
-def _table(found: Mapping[str, Mapping[str, float]], gaps: Mapping[str, dict[str, float]]) -> Table:
+def _table(
+    measurements: Mapping[str, Mapping[str, float]], gaps: Mapping[str, dict[str, float]]
+) -> Table:
     rows: list[Row] = [
-        [key, value, *(each.get(key) for each in found.values()), nearest(gaps, key)]
+        [key, value, *(figures.get(key) for figures in measurements.values()), nearest(gaps, key)]
         for key, value in printed().items()
     ]
     title = "The printed figures under each protocol (percent, FNR just below 3 %)"
-    return Table(title, ["figure", "paper", *found, "nearest"], rows)
+    return Table(title, ["figure", "paper", *measurements, "nearest"], rows)
 
 
 def _as_defined(figures: Mapping[str, float]) -> str:
@@ -204,7 +210,9 @@ def _as_defined(figures: Mapping[str, float]) -> str:
 def _notes(figures: Mapping[str, float], gaps: Mapping[str, dict[str, float]]) -> list[str]:
     best = max(gaps, key=lambda p: figures[f"{p}.explained"])
     count = len(printed())
-    unexplained = [key for key in printed() if min(each[key] for each in gaps.values()) > EXPLAINED]
+    unexplained = [
+        key for key in printed() if min(distances[key] for distances in gaps.values()) > EXPLAINED
+    ]
     return [
         (
             f"{best} comes within a tenth of {figures[f'{best}.explained']:.0f} of the {count}"

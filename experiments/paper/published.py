@@ -39,6 +39,6 @@ def compared(
         if paper is None:
             row += [None, mean, se, None]
             continue
-        both = sqrt(se**2 + (sd[k] ** 2 / PAPER_RUNS if sd else 0.0))
-        row += [paper[k], mean, se, (mean - paper[k]) / both if both else None]
+        se_of_both = sqrt(se**2 + (sd[k] ** 2 / PAPER_RUNS if sd else 0.0))
+        row += [paper[k], mean, se, (mean - paper[k]) / se_of_both if se_of_both else None]
     return [*row, h]

@@ -48,15 +48,15 @@ class Rates:
         return means | {f"{name}.PER se": float(self.se[0])}
 
 
-def rates(said: NDArray[np.int8] | Ints, truth: Ints, among: Bools | None = None) -> Rates:
+def rates(labels: NDArray[np.int8] | Ints, truth: Ints, among: Bools | None = None) -> Rates:
     """Return the rates of (T, R) labels against (R, T) or (T, R) truth, or only `among` some.
 
-    >>> said = np.array([[1, 0], [0, 0], [1, 1], [0, 0]])
-    >>> rates(said, np.array([[1, 0, 0, 0], [1, 0, 1, 0]])).per_run.tolist()
+    >>> labels = np.array([[1, 0], [0, 0], [1, 1], [0, 0]])
+    >>> rates(labels, np.array([[1, 0, 0, 0], [1, 0, 1, 0]])).per_run.tolist()
     [[25.0, 25.0], [33.3..., 0.0], [0.0, 50.0]]
     """
-    truth = truth.T if truth.shape != said.shape else truth
-    wrong = said != truth
+    truth = truth.T if truth.shape != labels.shape else truth
+    wrong = labels != truth
     counted = np.ones(truth.shape, np.bool_) if among is None else among
     groups = counted, counted & (truth == 0), counted & (truth == 1)
     with np.errstate(invalid="ignore"):

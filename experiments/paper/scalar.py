@@ -78,27 +78,29 @@ class _Loop:
     def step(self, t: int) -> tuple[list[Predictions], Ballot, Verdict]:
         patient = self.runs.draws[self.run, t]
         row, seeds = self.runs.data.rows[patient], self.runs.seeds[self.run, t : t + 1]
-        said = [
+        predictions = [
             learner.decide(row[columns][None], seeds)
             for learner, columns in zip(self.learners, self.columns, strict=True)
         ]
         cells = None if self.contexts is None else self.contexts[self.run, patient][None]
         ballot = Ballot.of(
-            np.array([[one.labels[0] for one in said]]),
+            np.array([[prediction.labels[0] for prediction in predictions]]),
             seeds,
             classes=2,
             cells=cells,
-            exploring=np.array([[one.choices.exploring[0] for one in said]]),
+            exploring=np.array([[prediction.choices.exploring[0] for prediction in predictions]]),
         )
-        return said, ballot, self.fusion.decide(ballot)
+        return predictions, ballot, self.fusion.decide(ballot)
 
-    def settle(self, t: int, said: list[Predictions], ballot: Ballot, verdict: Verdict) -> None:
+    def settle(
+        self, t: int, predictions: list[Predictions], ballot: Ballot, verdict: Verdict
+    ) -> None:
         if self.runs.silent[self.run, t]:
             return
-        told = self.runs.told[self.run, t : t + 1]
-        for learner, one in zip(self.learners, said, strict=True):
-            learner.learn(Labelled.of(one, told))
-        self.fusion.learn(ballot, verdict, told)
+        label = self.runs.told[self.run, t : t + 1]
+        for learner, prediction in zip(self.learners, predictions, strict=True):
+            learner.learn(Labelled.of(prediction, label))
+        self.fusion.learn(ballot, verdict, label)
 
 
 def race(count: int = 50, steps: int = 300, seed: int = 1) -> dict[str, float]:

@@ -47,9 +47,9 @@ def tune(
     """Run the search for every named method."""
     tried: dict[str, dict[float, Rates]] = {name: {} for name in names}
     _record(tried, dict.fromkeys(names, grid), evaluate)
-    more = {name: _between(found, limit, refine) for name, found in tried.items()}
-    _record(tried, {name: values for name, values in more.items() if len(values)}, evaluate)
-    return {name: choose(found, limit) for name, found in tried.items()}
+    refined = {name: _between(rates_by_h, limit, refine) for name, rates_by_h in tried.items()}
+    _record(tried, {name: values for name, values in refined.items() if len(values)}, evaluate)
+    return {name: choose(rates_by_h, limit) for name, rates_by_h in tried.items()}
 
 
 def _record(
@@ -60,31 +60,31 @@ def _record(
             tried[name].update(zip(values[name].tolist(), rates, strict=True))
 
 
-def _between(found: dict[float, Rates], limit: float, refine: int) -> Floats:
+def _between(rates_by_h: dict[float, Rates], limit: float, refine: int) -> Floats:
     """Return values between the last h whose FNR is above the limit and the next one."""
-    values = sorted(found)
-    above = [h for h in values if found[h].mean[2] > limit]
+    values = sorted(rates_by_h)
+    above = [h for h in values if rates_by_h[h].mean[2] > limit]
     if refine == 0 or not above or above[-1] == values[-1]:
         return np.empty(0)
-    last = above[-1]
-    after = values[values.index(last) + 1]
-    return np.geomspace(last, after, refine + 2)[1:-1]
+    below = above[-1]
+    after = values[values.index(below) + 1]
+    return np.geomspace(below, after, refine + 2)[1:-1]
 
 
-def choose(found: dict[float, Rates], limit: float = LIMIT) -> Tuned:
+def choose(rates_by_h: dict[float, Rates], limit: float = LIMIT) -> Tuned:
     """Return the h with the lowest PER below the limit, or else the one nearest to the limit."""
-    fair = [h for h in found if found[h].mean[2] <= limit]
+    fair = [h for h in rates_by_h if rates_by_h[h].mean[2] <= limit]
     if fair:
-        best = min(fair, key=lambda h: (found[h].mean[0], h))
+        best = min(fair, key=lambda h: (rates_by_h[h].mean[0], h))
     else:
-        best = min(found, key=lambda h: (found[h].mean[2], found[h].mean[0]))
-    return Tuned(best, found[best], bool(fair), found)
+        best = min(rates_by_h, key=lambda h: (rates_by_h[h].mean[2], rates_by_h[h].mean[0]))
+    return Tuned(best, rates_by_h[best], bool(fair), rates_by_h)
 
 
-def just_below(found: dict[float, Rates], limit: float = LIMIT) -> Tuned:
+def just_below(rates_by_h: dict[float, Rates], limit: float = LIMIT) -> Tuned:
     """Return the h whose FNR is nearest to the limit from below, as the paper chooses it."""
-    fair = [h for h in found if found[h].mean[2] <= limit]
+    fair = [h for h in rates_by_h if rates_by_h[h].mean[2] <= limit]
     if not fair:
-        return choose(found, limit)
-    best = max(fair, key=lambda h: (found[h].mean[2], -found[h].mean[0]))
-    return Tuned(best, found[best], True, found)
+        return choose(rates_by_h, limit)
+    best = max(fair, key=lambda h: (rates_by_h[h].mean[2], -rates_by_h[h].mean[0]))
+    return Tuned(best, rates_by_h[best], True, rates_by_h)

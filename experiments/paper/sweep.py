@@ -76,7 +76,9 @@ def sweep(
         rows.append(row)
         key = f"{variant.factor}={variant.value}"
         figures |= tuned.rates.figures(key)
-        figures |= {f"{key}.{part} PER": float(one.mean[0]) for part, one in parts.items()}
+        figures |= {
+            f"{key}.{part} PER": float(part_rates.mean[0]) for part, part_rates in parts.items()
+        }
         if variant.factor == "c":
             curve["c"].append(max(variant.settings.exploration, 1e-4))
             curve["PER"].append(float(tuned.rates.mean[0]))

@@ -52,8 +52,10 @@ def table1(
     names = [*methods, *REFERENCES]
     tuned = tune(names, evaluator(runs, settings, methods, tick=tick))
     tuned |= offline_methods(runs)
-    figures = {k: v for name, one in tuned.items() for k, v in one.rates.figures(name).items()}
-    figures |= {f"{name}.PER sd": float(one.rates.sd[0]) for name, one in tuned.items()}
+    figures = {
+        k: v for name, choice in tuned.items() for k, v in choice.rates.figures(name).items()
+    }
+    figures |= {f"{name}.PER sd": float(choice.rates.sd[0]) for name, choice in tuned.items()}
     figures |= _seeds(count, seed, steps)
     figures["IR.WM over LR"] = improvement(figures["WM.PER"], figures["LR.PER"])
     figures["IR.Best LL over LR"] = improvement(figures["Best LL.PER"], figures["LR.PER"])
@@ -96,8 +98,8 @@ def _rows(tuned: dict[str, Tuned]) -> list[Row]:
     rows = []
     for name, key in {**PRINTED, **VARIANTS}.items():
         paper = [printed[key][metric] for metric in METRICS]
-        one = tuned[name]
-        rows.append(compared(name, paper, one.rates, round(one.h, 4), printed[key]["sd"]))
+        choice = tuned[name]
+        rows.append(compared(name, paper, choice.rates, round(choice.h, 4), printed[key]["sd"]))
     return rows
 
 
@@ -144,11 +146,11 @@ def _notes(tuned: dict[str, Tuned], figures: dict[str, float]) -> list[str]:
             " as given, but the boundary is tuned on the same runs."
         ),
     ]
-    missed = [name for name, one in tuned.items() if not one.reached]
+    missed = [name for name, choice in tuned.items() if not choice.reached]
     if missed:
         notes.append("FNR 3 % was not reached by: " + ", ".join(missed))
     return notes
 
 
-def _with_error(one: Tuned) -> str:
-    return f"{one.rates.mean[0]:.2f} ± {one.rates.se[0]:.2f}"
+def _with_error(choice: Tuned) -> str:
+    return f"{choice.rates.mean[0]:.2f} ± {choice.rates.se[0]:.2f}"

@@ -58,13 +58,13 @@ def table2(
         )
     figures = {
         key: value
-        for column, each in tuned.items()
-        for name, one in each.items()
-        for key, value in one.rates.figures(f"{name}.{column}").items()
+        for column, choices in tuned.items()
+        for name, choice in choices.items()
+        for key, value in choice.rates.figures(f"{name}.{column}").items()
     }
-    for column, each in tuned.items():
-        for name, one in each.items():
-            figures[f"{name}.{column}.lowest PER"] = _lowest(one)[0]
+    for column, choices in tuned.items():
+        for name, choice in choices.items():
+            figures[f"{name}.{column}.lowest PER"] = _lowest(choice)[0]
     for metric in ("PER", "FPR"):
         ours, theirs = figures[f"WM.IUP.{metric}"], figures[f"TrackExp.IUP.{metric}"]
         figures[f"IR.WM over TrackExp.{metric}"] = improvement(ours, theirs)
@@ -73,9 +73,9 @@ def table2(
         title="Table II: fusion rules, at patient 1001",
         settings={"runs": count, "past patients": steps, "seed": seed},
         figures=figures,
-        tables=[_table(column, each) for column, each in tuned.items()],
+        tables=[_table(column, choices) for column, choices in tuned.items()],
         charts=[_chart(tuned)],
-        notes=[_best(column, each) for column, each in tuned.items()],
+        notes=[_best(column, choices) for column, choices in tuned.items()],
     )
 
 
@@ -115,13 +115,13 @@ def probing_evaluator(
         for name, wanted in values.items():
             mine = votes.pick(np.searchsorted(every, wanted))
             assert mine.probes is not None  # noqa: S101 - both kinds of voters probe
-            each = range(len(wanted))
+            positions = range(len(wanted))
             if name in REFERENCES:
-                results[name] = [hindsight(mine.probes[:, k], truth)[name] for k in each]
+                results[name] = [hindsight(mine.probes[:, k], truth)[name] for k in positions]
                 continue
             fused = simulate_fusion(FUSIONS[name].maker(learners), runs, mine, tick=tick)
             assert fused.probes is not None  # noqa: S101 - as above
-            results[name] = [rates(fused.probes[:, k], truth) for k in each]
+            results[name] = [rates(fused.probes[:, k], truth) for k in positions]
         return results
 
     return evaluate
@@ -131,7 +131,8 @@ def _table(column: str, tuned: dict[str, Tuned]) -> Table:
     at = published()["table2"]["columns"].index(column.removesuffix(" full"))
     printed = published()["table2"]["rows"]
     rows = [
-        compared(name, printed[name][at], one.rates, round(one.h, 3)) for name, one in tuned.items()
+        compared(name, printed[name][at], choice.rates, round(choice.h, 3))
+        for name, choice in tuned.items()
     ]
     return Table(f"Table II, local learners: {column}", COMPARED, rows)
 
@@ -140,9 +141,9 @@ def _chart(tuned: dict[str, dict[str, Tuned]]) -> Chart:
     names = list(tuned["IUP"])
     printed = published()["table2"]["rows"]
     series = [Series("paper, IUP", names, [printed[name][0][0] for name in names])]
-    for column, each in tuned.items():
-        means = [float(each[name].rates.mean[0]) for name in names]
-        errors = [float(each[name].rates.se[0]) for name in names]
+    for column, choices in tuned.items():
+        means = [float(choices[name].rates.mean[0]) for name in names]
+        errors = [float(choices[name].rates.se[0]) for name in names]
         series.append(Series(f"ours, {column}", names, list(means), errors))
     title = "Table II, PER at patient 1001, FNR just below 3 %"
     return Chart(title, "fusion rule", "PER (percent)", series, kind="bar")
@@ -151,9 +152,10 @@ def _chart(tuned: dict[str, dict[str, Tuned]]) -> Chart:
 def _best(column: str, tuned: dict[str, Tuned]) -> str:
     reached = {name: tuned[name].rates for name in FUSIONS if tuned[name].reached}
     listed = ", ".join(
-        f"{name} {one.mean[0]:.2f} ± {one.se[0]:.2f}" for name, one in reached.items()
+        f"{name} {reached_rates.mean[0]:.2f} ± {reached_rates.se[0]:.2f}"
+        for name, reached_rates in reached.items()
     )
-    missed = [name for name, one in tuned.items() if not one.reached]
+    missed = [name for name, choice in tuned.items() if not choice.reached]
     lost = f"; FNR 3 % not reached by {', '.join(missed)}" if missed else ""
     per_wm, fnr_wm = _lowest(tuned["WM"])
     return (
@@ -164,5 +166,5 @@ def _best(column: str, tuned: dict[str, Tuned]) -> str:
 
 def _lowest(tuned: Tuned) -> tuple[float, float]:
     """Return the lowest PER of all values tried, whatever its FNR, and that FNR."""
-    lowest = min((one.mean for one in tuned.tried.values()), key=lambda mean: mean[0])
+    lowest = min((measured.mean for measured in tuned.tried.values()), key=lambda mean: mean[0])
     return float(lowest[0]), float(lowest[2])

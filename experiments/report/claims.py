@@ -152,9 +152,9 @@ def _table2(f: Figures) -> list[Row]:
             for name in names
             if f"{name}.{column}.PER" in f and f[f"{name}.{column}.FNR"] <= 3.0
         ]
-        others = [f"{name}.{column}" for name in reached if name != "WM"]
-        if "WM" in reached and others:
-            nearest = min(others, key=lambda name: f[f"{name}.PER"])
+        rivals = [f"{name}.{column}" for name in reached if name != "WM"]
+        if "WM" in reached and rivals:
+            nearest = min(rivals, key=lambda name: f[f"{name}.PER"])
             measured = f"WM {figure(f, f'WM.{column}')}, best other {nearest.split('.')[0]}"
             rows.append(
                 claim(

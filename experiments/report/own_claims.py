@@ -46,10 +46,10 @@ def _single(f: Figures) -> list[Row]:
         for key, value in f.items()
         if key.startswith("River") and key.endswith(".PER")
     }
-    others = {name: v for name, v in per.items() if name not in TRIED}
-    if not others:
+    rivals = {name: v for name, v in per.items() if name not in TRIED}
+    if not rivals:
         return []
-    nearest = min(others, key=others.__getitem__)
+    nearest = min(rivals, key=rivals.__getitem__)
     return [
         claim(
             "Single pass: ahead of River's default logistic regression, trees, forests, bagging",

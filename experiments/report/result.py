@@ -72,7 +72,7 @@ class Result:
         """Read what `to_dict` returned."""
         tables = [Table(**table) for table in data["tables"]]
         charts = [
-            Chart(**{**chart, "series": [Series(**one) for one in chart["series"]]})
+            Chart(**{**chart, "series": [Series(**line) for line in chart["series"]]})
             for chart in data["charts"]
         ]
         return cls(**{**data, "tables": tables, "charts": charts})

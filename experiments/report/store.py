@@ -69,13 +69,13 @@ def code_digest(module: str) -> str:
 
 
 def _reached(module: str) -> set[str]:
-    found, todo = set(), [module]
+    names, todo = set(), [module]
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in names:
+            names.add(name)
             todo += _IMPORT.findall(_source(name))
-    return {name for name in found if not name.startswith("experiments.report")}
+    return {name for name in names if not name.startswith("experiments.report")}
 
 
 @cache

@@ -100,5 +100,5 @@ def setting_words(settings: dict[str, Any]) -> str:
     >>> setting_words({"runs": 50, "cuts": None})
     'runs 50'
     """
-    known = {key: value for key, value in settings.items() if value is not None}
-    return ", ".join(f"{key} {value}" for key, value in known.items())
+    words = {key: value for key, value in settings.items() if value is not None}
+    return ", ".join(f"{key} {value}" for key, value in words.items())

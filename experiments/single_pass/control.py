@@ -60,10 +60,12 @@ def control(
     river = stacked_pass(spread(river_pass, [(task, BEST) for task in tasks], tick=tick))
     figures: dict[str, float] = {}
     rows: list[Row] = []
-    for whose, one in (("ours", ours), ("River", river)):
-        _passes(whose, one, truth, figures, rows)
+    for whose, scored_stream in (("ours", ours), ("River", river)):
+        _passes(whose, scored_stream, truth, figures, rows)
     streams = _long(ours, truth, seed, 20_000 if not quick else 2_000)
-    charts = [_stream(title, *one, figures, rows) for title, one in streams.items()]
+    charts = [
+        _stream(title, *scored_stream, figures, rows) for title, scored_stream in streams.items()
+    ]
     columns = ["stream", "control", "PER", "FPR", "FNR", "FNR within target by (bound)"]
     return Result(
         name="control",
@@ -166,15 +168,15 @@ def _stream(
     for setting in LONG:
         bound = 100 * setting.made().bound(int(truth.sum()))
         runs[str(setting)] = controlled(odds[:, None], truth[:, None], setting)[:, 0], bound
-    for name, (said, bound_) in runs.items():
-        measured = rates(said[:, None], truth[None])
+    for name, (labels, bound_) in runs.items():
+        measured = rates(labels[:, None], truth[None])
         figures |= measured.figures(f"{title}.{name}")
         rows.append([title, name, *measured.mean.tolist(), bound_])
-        series.append(Series(name, ends, [_missed(said, truth, e - size, e) for e in ends]))
+        series.append(Series(name, ends, [_missed(labels, truth, e - size, e) for e in ends]))
     series.append(Series("target", ends, [100 * TARGET] * len(ends), dashed=True))
     return Chart(f"FNR in windows: {title}", "patients", "FNR (percent)", series)
 
 
-def _missed(said: Ints, truth: Ints, start: int, end: int) -> float:
+def _missed(labels: Ints, truth: Ints, start: int, end: int) -> float:
     ill = truth[start:end] == 1
-    return 100.0 * float((said[start:end] != 1)[ill].mean())
+    return 100.0 * float((labels[start:end] != 1)[ill].mean())

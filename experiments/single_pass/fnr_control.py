@@ -122,9 +122,9 @@ class FnrControl:
         with np.errstate(divide="ignore"):
             odds = np.log(chance) - np.log1p(-chance)
         odds = np.clip(odds, -self.limit, self.limit)
-        others = support.copy()
-        others[:, self.positive] = -1.0
-        issued = np.where(odds >= -self.log_h(cells), self.positive, others.argmax(axis=1))
+        masked = support.copy()
+        masked[:, self.positive] = -1.0
+        issued = np.where(odds >= -self.log_h(cells), self.positive, masked.argmax(axis=1))
         return np.where(labels < 0, labels, issued)
 
     def learn(self, issued: Ints, truth: Ints, cells: Ints | None = None) -> None:

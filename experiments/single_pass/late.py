@@ -46,7 +46,7 @@ def late(
     over = [figures[f"{name}.late={LATE}.over River"] for name in sets]
     figures |= {
         "gain_mean_points": float(np.mean(gained)),
-        "gain_share": float(np.mean([one > 0 for one in gained])),
+        "gain_share": float(np.mean([gain > 0 for gain in gained])),
         "late_error_over_river_mean_points": float(np.mean(over)),
     }
     columns = ["data", "late", AWARE, BLIND, "River's best", "ours - River", "±", "orders"]
@@ -60,7 +60,7 @@ def late(
             (
                 f"With labels {LATE} late, taking the others to have changed as well gains"
                 f" {figures['gain_mean_points']:.2f} points on average, and on"
-                f" {sum(one > 0 for one in gained)} of {len(gained)} data sets something."
+                f" {sum(gain > 0 for gain in gained)} of {len(gained)} data sets something."
             ),
             "River's best is the best of five on that data set, chosen in hindsight.",
         ],
@@ -75,12 +75,12 @@ def _compare(
     if wait:
         ours[BLIND] = _errors(tasks, tick, corrected=False)
     parts = spread(_river, tasks, tick=tick)
-    river = {who: np.array([one[who] for one in parts]) for who in CANDIDATES}
+    river = {model: np.array([part[model] for part in parts]) for model in CANDIDATES}
     best = min(river.values(), key=lambda errors: float(errors.mean()))
     apart = ours[AWARE] - best
     se = float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else None
-    means = {who: float(errors.mean()) for who, errors in {**ours, "River": best}.items()}
-    figures |= {f"{key}.{who}.PER": value for who, value in means.items()}
+    means = {model: float(errors.mean()) for model, errors in {**ours, "River": best}.items()}
+    figures |= {f"{key}.{model}.PER": value for model, value in means.items()}
     figures[f"{key}.over River"] = float(apart.mean())
     if wait:
         figures[f"{key}.gain"] = means[BLIND] - means[AWARE]

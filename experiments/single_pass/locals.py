@@ -91,16 +91,16 @@ def listen(task: Task) -> Heard:
     learners = [task.recipe.learner(order, mine) for mine in order.columns]
     if any(learner.joint for learner in learners):
         return together(learners, order, task.late)
-    said = [
-        _pass(one, order, mine, task.late)
-        for one, mine in zip(learners, order.columns, strict=True)
+    parts = [
+        _pass(learner, order, mine, task.late)
+        for learner, mine in zip(learners, order.columns, strict=True)
     ]
     return Heard(
-        np.stack([one.labels for one in said], axis=1),
-        np.stack([one.rules for one in said], axis=1),
-        np.stack([one.exploring for one in said], axis=1),
-        np.stack([one.accuracy for one in said], axis=1),
-        np.stack([one.log_odds for one in said], axis=1),
+        np.stack([heard.labels for heard in parts], axis=1),
+        np.stack([heard.rules for heard in parts], axis=1),
+        np.stack([heard.exploring for heard in parts], axis=1),
+        np.stack([heard.accuracy for heard in parts], axis=1),
+        np.stack([heard.log_odds for heard in parts], axis=1),
     )
 
 
@@ -112,11 +112,15 @@ def _pass(learner: LocalLearner, order: Order, columns: Ints, late: int = 0) -> 
     accuracy, odds = np.empty(n), np.empty((n, order.data.classes))
     waiting: deque[Predictions] = deque()
     for t in range(n):
-        said = learner.decide(rows[t : t + 1], order.seeds[t : t + 1])
-        chosen = said.choices
-        labels[t], rules[t], exploring[t] = said.labels[0], chosen.rules[0], chosen.exploring[0]
-        accuracy[t], odds[t] = chosen.accuracy[0], said.log_odds[0]
-        waiting.append(said)
+        prediction = learner.decide(rows[t : t + 1], order.seeds[t : t + 1])
+        chosen = prediction.choices
+        labels[t], rules[t], exploring[t] = (
+            prediction.labels[0],
+            chosen.rules[0],
+            chosen.exploring[0],
+        )
+        accuracy[t], odds[t] = chosen.accuracy[0], prediction.log_odds[0]
+        waiting.append(prediction)
         if t >= late:
             at = slice(t - late, t - late + 1)
             truth = order.told[at]
@@ -135,20 +139,23 @@ def together(learners: Sequence[LocalLearner], order: Order, late: int = 0) -> H
     waiting: deque[list[Predictions]] = deque()
     for t in range(n):
         at = slice(t, t + 1)
-        said = [
-            one.decide(own[at], order.seeds[at]) for one, own in zip(learners, rows, strict=True)
+        predictions = [
+            learner.decide(own[at], order.seeds[at])
+            for learner, own in zip(learners, rows, strict=True)
         ]
-        heard.labels[t] = [one.labels[0] for one in said]
-        heard.rules[t] = [one.choices.rules[0] for one in said]
-        heard.exploring[t] = [one.choices.exploring[0] for one in said]
-        heard.accuracy[t] = [one.choices.accuracy[0] for one in said]
-        heard.log_odds[t] = [one.log_odds[0] for one in said]
-        waiting.append(said)
+        heard.labels[t] = [prediction.labels[0] for prediction in predictions]
+        heard.rules[t] = [prediction.choices.rules[0] for prediction in predictions]
+        heard.exploring[t] = [prediction.choices.exploring[0] for prediction in predictions]
+        heard.accuracy[t] = [prediction.choices.accuracy[0] for prediction in predictions]
+        heard.log_odds[t] = [prediction.log_odds[0] for prediction in predictions]
+        waiting.append(predictions)
         if t >= late:
             truth = order.told[t - late : t - late + 1]
             lessons = _lessons(rows, order, heard, t - late)
-            for learner, one, lesson in zip(learners, waiting.popleft(), lessons, strict=True):
-                learner.learn(Labelled.of(one, truth), lesson)
+            for learner, prediction, lesson in zip(
+                learners, waiting.popleft(), lessons, strict=True
+            ):
+                learner.learn(Labelled.of(prediction, truth), lesson)
     return heard
 
 
@@ -160,7 +167,7 @@ def _lessons(rows: Sequence[Floats], order: Order, heard: Heard, t: int) -> Iter
         heard.labels[at], order.seeds[at], classes=order.data.classes, accuracy=heard.accuracy[at],
         log_odds=odds,
     )  # fmt: skip
-    others = log_odds_of_others(ballot)
+    log_odds = log_odds_of_others(ballot)
     for i, own in enumerate(rows):
-        said = opinion(odds[:, i], heard.labels[at, i])
-        yield Lessons(own[at], order.told[at], others[:, i], said, heard.rules[at, i])
+        own_opinion = opinion(odds[:, i], heard.labels[at, i])
+        yield Lessons(own[at], order.told[at], log_odds[:, i], own_opinion, heard.rules[at, i])

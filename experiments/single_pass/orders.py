@@ -61,6 +61,6 @@ def make_order(
     truth = data.truth[patients]
     wrong = rng.random(len(truth)) < flipped
     shift = rng.integers(1, data.classes, len(truth))
-    told = np.where(wrong, (truth + shift) % data.classes, truth)
+    labels = np.where(wrong, (truth + shift) % data.classes, truth)
     ids = (f"{seed}/{number}/{t}" for t in range(len(patients)))
-    return Order(data, patients, columns, seeds_of(ids), told)
+    return Order(data, patients, columns, seeds_of(ids), labels)

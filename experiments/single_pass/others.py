@@ -44,12 +44,12 @@ def others(
         scores |= river_scores(tasks, orders, (BEST, DEFAULT) if quick else PEERS, tick)
         gaps[name] = gap(scores[PROPOSED].errors, scores[BEST].errors)
         figures |= gaps[name].figures(f"{name}.gap")
-        columns[name] = {method: float(one.plain.mean[0]) for method, one in scores.items()}
+        columns[name] = {method: float(score.plain.mean[0]) for method, score in scores.items()}
         data = orders[0].data
         shape = f"{len(data.rows)} x {len(data.features)}, {data.classes} classes"
-        for method, one in scores.items():
-            figures[f"{name}.{method}.PER"] = float(one.plain.mean[0])
-            se = float(one.plain.se[0]) if orders_wanted > 1 else None
+        for method, score in scores.items():
+            figures[f"{name}.{method}.PER"] = float(score.plain.mean[0])
+            se = float(score.plain.se[0]) if orders_wanted > 1 else None
             rows.append([name, shape, method, columns[name][method], se, orders_wanted])
     return Result(
         name="others",
@@ -64,7 +64,7 @@ def others(
                 " regression were chosen on WDBC, from the same number of settings on the same"
                 " orders. River's other classifiers have their default settings."
             ),
-            *(f"{name}: {PROPOSED} and {BEST}, {one}." for name, one in gaps.items()),
+            *(f"{name}: {PROPOSED} and {BEST}, {lead}." for name, lead in gaps.items()),
         ],
     )
 

@@ -30,13 +30,13 @@ def fuse(
     fusion, cells = make(len(heard)), np.arange(len(heard))
     classes, positive = orders[0].data.classes, orders[0].data.positive
     steps = len(orders[0].patients)
-    labels = np.stack([one.labels for one in heard], axis=1)
-    accuracy = np.stack([one.accuracy for one in heard], axis=1)
-    odds = np.stack([one.log_odds for one in heard], axis=1)
-    exploring = np.stack([one.exploring for one in heard], axis=1)
-    seeds = np.stack([one.seeds for one in orders], axis=1)
-    told = np.stack([one.told for one in orders], axis=1)
-    said, score = np.empty((steps, len(heard)), np.int64), np.zeros((steps, len(heard)))
+    labels = np.stack([learners.labels for learners in heard], axis=1)
+    accuracy = np.stack([learners.accuracy for learners in heard], axis=1)
+    odds = np.stack([learners.log_odds for learners in heard], axis=1)
+    exploring = np.stack([learners.exploring for learners in heard], axis=1)
+    seeds = np.stack([order.seeds for order in orders], axis=1)
+    told_labels = np.stack([order.told for order in orders], axis=1)
+    issued, score = np.empty((steps, len(heard)), np.int64), np.zeros((steps, len(heard)))
     waiting: deque[tuple[Ballot, Verdict]] = deque()
     for t in range(steps):
         ballot = Ballot.of(
@@ -49,13 +49,13 @@ def fuse(
             log_odds=odds[t],
         )
         verdict = fusion.decide(ballot)
-        said[t] = np.where(ballot.heard, verdict.labels, fusion.prefer)
+        issued[t] = np.where(ballot.heard, verdict.labels, fusion.prefer)
         if positive is not None:
             score[t] = np.where(ballot.heard, log_odds_of(verdict.support[:, positive]), 0.0)
         waiting.append((ballot, verdict))
         if t >= late:
-            fusion.learn(*waiting.popleft(), told[t - late])
-    return Pass(said, score)
+            fusion.learn(*waiting.popleft(), told_labels[t - late])
+    return Pass(issued, score)
 
 
 def log_odds_of(chance: Floats) -> Floats:
@@ -69,16 +69,16 @@ def truths(orders: Sequence[Order]) -> Ints:
     return np.stack([order.truth for order in orders], axis=1)
 
 
-def at_limit(one: Pass, truth: Ints, limit: float = LIMIT) -> tuple[Rates, float] | None:
+def at_limit(scored: Pass, truth: Ints, limit: float = LIMIT) -> tuple[Rates, float] | None:
     """Return the rates at the threshold with the lowest PER and a mean FNR below the limit.
 
     The threshold is the same for all passes and chosen in hindsight, for every method: it shows how
     well scores rank patients, not what is possible live. None if no threshold reaches the limit.
     """
-    candidates = np.quantile(one.odds, np.linspace(0.0, 1.0, 800))
+    candidates = np.quantile(scored.odds, np.linspace(0.0, 1.0, 800))
     best: tuple[Rates, float] | None = None
     for threshold in np.unique(candidates):
-        measured = rates((one.odds >= threshold).astype(np.int8), truth)
+        measured = rates((scored.odds >= threshold).astype(np.int8), truth)
         if measured.mean[2] <= limit and (best is None or measured.mean[0] < best[0].mean[0]):
             best = measured, float(threshold)
     return best

@@ -29,10 +29,10 @@ OURS = ", scaled as ours"
 """Ends the names of models that get rows scaled by our online scaler."""
 
 
-def _named(optimizer: str, rate: float, **more: float) -> tuple[str, dict[str, Any]]:
-    words = "".join(f", {key} {value:g}" for key, value in more.items())
+def _named(optimizer: str, rate: float, **extra: float) -> tuple[str, dict[str, Any]]:
+    words = "".join(f", {key} {value:g}" for key, value in extra.items())
     name = f"River logistic, {optimizer} {rate:g}{words}"
-    return name, {"optimizer": optimizer, "rate": rate, **more}
+    return name, {"optimizer": optimizer, "rate": rate, **extra}
 
 
 _LOGISTIC = dict(
@@ -81,10 +81,10 @@ def river_model(name: str, classes: int) -> Any:
 
 
 def _logistic(
-    river: Any, classes: int, optimizer: str = "SGD", rate: float | None = None, **more: float
+    river: Any, classes: int, optimizer: str = "SGD", rate: float | None = None, **extra: float
 ) -> Any:
     optimiser = None if rate is None else getattr(river.optim, optimizer)(rate)
-    logistic = river.linear_model.LogisticRegression(optimizer=optimiser, **more)
+    logistic = river.linear_model.LogisticRegression(optimizer=optimiser, **extra)
     return logistic if classes == 2 else river.multiclass.OneVsRestClassifier(logistic)
 
 

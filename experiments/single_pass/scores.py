@@ -48,17 +48,20 @@ def our_scores(
     return scores
 
 
-def scored(one: Pass, orders: Sequence[Order]) -> Score:
+def scored(scored_pass: Pass, orders: Sequence[Order]) -> Score:
     """Return a pass's rates."""
     truth = truths(orders)
-    plain, errors = rates(one.labels, truth), by_patient(one.labels != truth, orders)
+    plain, errors = (
+        rates(scored_pass.labels, truth),
+        by_patient(scored_pass.labels != truth, orders),
+    )
     if orders[0].data.positive is None:
         return Score(plain, None, errors)
-    limited = at_limit(one, truth, LIMIT)
+    limited = at_limit(scored_pass, truth, LIMIT)
     # Calling every patient ill also gives no misses, but does not count as reaching the limit.
     if limited is None or limited[0].mean[1] > 99.0:
         return Score(plain, None, errors)
-    limited_labels = (one.odds >= limited[1]).astype(np.int64)
+    limited_labels = (scored_pass.odds >= limited[1]).astype(np.int64)
     return Score(plain, limited[0], errors, by_patient(limited_labels != truth, orders))
 
 

@@ -75,7 +75,7 @@ def noisy(count: int, seed: int, figures: dict[str, float], tick: Tick) -> Table
     methods = {name: OURS[name] for name in (PROPOSED, "kdi, stack")}
     scores = our_scores(tasks, orders, methods, tick)
     scores |= river_scores(tasks, orders, (BEST, DEFAULT), tick)
-    figures |= {f"flipped.{name}.PER": float(one.plain.mean[0]) for name, one in scores.items()}
+    figures |= {f"flipped.{name}.PER": float(score.plain.mean[0]) for name, score in scores.items()}
     rows = [_row(name, score) for name, score in scores.items()]
     title = f"The same with a tenth of the labels flipped, {count} orders (percent)"
     return Table(title, COLUMNS, rows)

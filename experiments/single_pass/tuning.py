@@ -40,30 +40,30 @@ def tuning(
     scores |= river_scores(tasks, orders, [*TRIED] if not quick else [BEST], tick)
     chosen = {PROPOSED: "ours", BEST: "River's"}
     rows: list[Row] = [
-        [name, float(one.plain.mean[0]), float(one.plain.se[0]), _limited(one),
+        [name, float(score.plain.mean[0]), float(score.plain.se[0]), _limited(score),
          chosen.get(name, "")]
-        for name, one in sorted(scores.items(), key=lambda item: item[1].plain.mean[0])
+        for name, score in sorted(scores.items(), key=lambda item: item[1].plain.mean[0])
     ]  # fmt: skip
     columns = ["settings", "PER", "±", "PER at FNR <= 3", "chosen as"]
     return Result(
         name="tuning",
         title="Single pass: what was tried",
         settings={"orders": count, "seed": TUNED, "of ours": len(ours), "of River's": len(TRIED)},
-        figures={f"{name}.PER": float(one.plain.mean[0]) for name, one in scores.items()}
-        | {f"{name}.PER at FNR<=3": _limited(one) or 100.0 for name, one in scores.items()},
+        figures={f"{name}.PER": float(score.plain.mean[0]) for name, score in scores.items()}
+        | {f"{name}.PER at FNR<=3": _limited(score) or 100.0 for name, score in scores.items()},
         tables=[Table("On the tuning orders (percent)", columns, rows)],
         notes=_notes(scores),
     )
 
 
-def _limited(one: Score) -> float | None:
-    return None if one.limited is None else float(one.limited.mean[0])
+def _limited(score: Score) -> float | None:
+    return None if score.limited is None else float(score.limited.mean[0])
 
 
 def _notes(scores: Mapping[str, Score]) -> list[str]:
     notes = []
     for whose, mine in (("ours", False), ("River's", True)):
-        of = {n: one for n, one in scores.items() if n.startswith("River") == mine}
+        of = {n: score for n, score in scores.items() if n.startswith("River") == mine}
         plain = min(of, key=lambda n: of[n].plain.mean[0])
         limited = min(of, key=lambda n: _limited(of[n]) or 100.0)
         notes.append(
