@@ -34,10 +34,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def need_tool(command: str, package: str) -> str:
     """Return the path of `command`; without it skip the test, or fail where tools are demanded."""
-    found = shutil.which(command)
-    if found is None:
+    path = shutil.which(command)
+    if path is None:
         message = f"{command} is not installed: apt install {package}"
         if os.environ.get("HB_REQUIRE_TOOLS"):
             pytest.fail(message)
         pytest.skip(message)
-    return found
+    return path

@@ -119,9 +119,9 @@ def _arrive(live, name, row, time, past=False):
     if context is not None:
         value = encode(Context(name, {f.name: row[f.name] for f in context.features}, time))
         live.publish(live.topics.contexts, b"", value, at=time)
-    for learner, each in live.settings.learners.items():
+    for learner, section in live.settings.learners.items():
         value = encode(
-            Instance(name, {f.name: row[f.name] for f in each.features}, time, history=past)
+            Instance(name, {f.name: row[f.name] for f in section.features}, time, history=past)
         )
         live.publish(live.topics.instances(learner), b"", value, at=time)
 

@@ -39,5 +39,5 @@ def records(task: Task) -> Iterator[tuple[dict[str, Instance], Label]]:
     order = task.order()
     for t, patient in enumerate(order.patients.tolist()):
         name = instance_id(task.seed, task.number, t)
-        told = order.data.labels[int(order.told[t])]
-        yield split_up(order.data, patient, order.columns, name, t), Label(name, told, t)
+        label = order.data.labels[int(order.told[t])]
+        yield split_up(order.data, patient, order.columns, name, t), Label(name, label, t)

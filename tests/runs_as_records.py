@@ -83,6 +83,6 @@ def split_up(
 
 def labels(runs: Runs, seed: int, run: int) -> Iterator[Label]:
     """Return the labels that come, in order."""
-    for t, (told, silent) in enumerate(zip(runs.told[run], runs.silent[run], strict=True)):
+    for t, (label, silent) in enumerate(zip(runs.told[run], runs.silent[run], strict=True)):
         if not silent:
-            yield Label(instance_id(seed, run, t), runs.data.labels[int(told)], t)
+            yield Label(instance_id(seed, run, t), runs.data.labels[int(label)], t)

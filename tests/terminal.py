@@ -57,14 +57,14 @@ class Screen:
     def _read(self) -> None:
         while True:
             try:
-                seen = os.read(self._master, 65536)
+                chunk = os.read(self._master, 65536)
             except OSError:  # the last one who had the terminal open is gone
                 return
-            if not seen:
+            if not chunk:
                 return
-            self._raw += seen
+            self._raw += chunk
             at = round(time.monotonic() - self._began, 3)
-            self.frames.append((at, seen.decode(errors="replace")))
+            self.frames.append((at, chunk.decode(errors="replace")))
 
     @property
     def text(self) -> str:
@@ -74,11 +74,11 @@ class Screen:
     def await_text(self, wanted: str) -> str:
         """Wait until a text (a regular expression) has appeared; return its first group or all."""
         deadline = time.monotonic() + PATIENCE
-        while not (found := re.search(wanted, self.text)):
+        while not (match := re.search(wanted, self.text)):
             assert self._process.poll() is None, f"ended without {wanted!r}:\n{self.text}"
             assert time.monotonic() < deadline, f"no {wanted!r} in:\n{self.text}"
             time.sleep(0.05)
-        return found[1] if found.groups() else found[0]
+        return match[1] if match.groups() else match[0]
 
     def press(self, keys: str) -> None:
         """Type on the keyboard; "\\x03" is Ctrl-C."""
@@ -140,10 +140,10 @@ class Terminal:
         """Add a command to the recording; waiting for more than two seconds is cut short."""
         now = self._frames[-1][0] + 1.0 if self._frames else 0.0
         self._frames.append((now, f"$ hb {' '.join(arguments)}\r\n"))
-        last = 0.0
+        previous = 0.0
         for at, text in screen.frames:
-            now += min(at - last, 2.0)
-            last = at
+            now += min(at - previous, 2.0)
+            previous = at
             self._frames.append((now, text.replace(str(self._folder), "~")))
         if folder := os.environ.get("HB_RECORD"):
             head = {"version": 2, "width": COLUMNS, "height": LINES, "title": self._name}

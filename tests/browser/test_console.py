@@ -28,8 +28,8 @@ expect.set_options(timeout=PATIENCE * SECONDS)
 @pytest.fixture(scope="module")
 def system(tmp_path_factory, broker_address):
     need_tool("chromium", "chromium")
-    with System(tmp_path_factory.mktemp("browser"), broker_address).running() as made:
-        yield made
+    with System(tmp_path_factory.mktemp("browser"), broker_address).running() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +37,9 @@ def browser(system):
     """A browser; after the system, because it keeps a loop running in this thread."""
     path = need_tool("chromium", "chromium")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield made
-        made.close()
+        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield launched
+        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -115,17 +115,17 @@ def shown(page, place):
 
 
 def test_the_page_fills_and_its_numbers_are_those_of_metrics(system, opened, page):
-    other = opened(address=system.other.page)
-    pages = [page, other]
+    second = opened(address=system.other.page)
+    pages = [page, second]
     for page in pages:
         await_true(page, more_than("#figure-waiting .note", 60))
     with system.patients.paused():
-        known = await_rest(system)
+        metrics = await_rest(system)
         for page in pages:
-            check_shown(page, known)
-            check_numbers(page, known)
+            check_shown(page, metrics)
+            check_numbers(page, metrics)
             check_sections(page)
-    other.context.close()
+    second.context.close()
 
 
 def await_rest(system):
@@ -137,18 +137,18 @@ def await_rest(system):
     }
     deadline = time.monotonic() + PATIENCE
     for worker in (system.main, system.other):
-        while wanted.items() - (found := worker.metrics()).items():
-            assert time.monotonic() < deadline, {key: found.get(key) for key in wanted}
+        while wanted.items() - (metrics := worker.metrics()).items():
+            assert time.monotonic() < deadline, {key: metrics.get(key) for key in wanted}
             time.sleep(0.2)
-    return found
+    return metrics
 
 
-def check_shown(page, known):
+def check_shown(page, metrics):
     """Wait until a page shows all that was learned and the latest weights."""
     for row, name in enumerate((*ENSEMBLE, *LEARNERS), start=1):
         cells = page.locator(f"#learners tbody tr:nth-child({row}) td")
-        expect(cells.nth(6)).to_have_text(f"{known['hb_labelled_total', labels_of(name)]:,.0f}")
-    diagnosed = known["hb_fusions_total", frozenset({"true"})]
+        expect(cells.nth(6)).to_have_text(f"{metrics['hb_labelled_total', labels_of(name)]:,.0f}")
+    diagnosed = metrics["hb_fusions_total", frozenset({"true"})]
     expect(page.locator("#figure-diagnosed .value")).to_have_text(f"{diagnosed:,.0f}")
     # Only a page whose first look came before the first label knows how the weights began.
     trust = re.compile(r"(Weights started equal at 0\.50; n|N)ow \w+ has 0\.\d\d and \w+ has 0\.")
@@ -156,15 +156,15 @@ def check_shown(page, known):
     assert not re.search(r"-\d", page.locator("#words").inner_text())
 
 
-def labels_of(name, *others):
-    return frozenset(("ensemble",) if name == "ensemble" else ("learner", name)) | {*others}
+def labels_of(name, *pairs):
+    return frozenset(("ensemble",) if name == "ensemble" else ("learner", name)) | {*pairs}
 
 
-def check_numbers(page, known):
+def check_numbers(page, metrics):
     """Every figure that both show is the same, to the digits shown."""
 
     def of(name, *labels):
-        return known[f"hb_{name}", frozenset(labels)]
+        return metrics[f"hb_{name}", frozenset(labels)]
 
     for row, name in enumerate((*ENSEMBLE, *LEARNERS), start=1):
         all_of, newest = labels_of(name, "all"), labels_of(name, "1000")
@@ -216,8 +216,8 @@ def test_no_id_leaves_the_worker_in_full(system, page):
             });
         })"""
     )
-    assert all(one not in heard[-1] for one in system.patients.ids)
-    assert all(len(each["id"]) <= 5 for each in orjson.loads(heard[-1])["diagnoses"])
+    assert all(patient not in heard[-1] for patient in system.patients.ids)
+    assert all(len(diagnosis["id"]) <= 5 for diagnosis in orjson.loads(heard[-1])["diagnoses"])
 
 
 @pytest.mark.parametrize(
@@ -242,11 +242,11 @@ def test_it_is_accessible(page, viewport, scheme):
 
 
 def check_axe(page, part=None):
-    found = Axe().run(page, context=part).response
-    assert len(found["passes"]) > 10, "it has looked"
+    report = Axe().run(page, context=part).response
+    assert len(report["passes"]) > 10, "it has looked"
     grave = [
         (rule["id"], node["html"][:200], node.get("failureSummary"))
-        for rule in found["violations"]
+        for rule in report["violations"]
         if rule["impact"] in ("serious", "critical")
         for node in rule["nodes"]
     ]
@@ -296,12 +296,12 @@ def test_a_learner_from_near(page):
     expect(panel.locator("h3")).to_have_text(
         ["Rules", "Cubes", "Labels in a cube", "Biggest and thinnest"]
     )
-    said = page.request.get(f"{page.url.partition('#')[0]}learner/imaging").json()
+    details = page.request.get(f"{page.url.partition('#')[0]}learner/imaging").json()
     rows = panel.locator("table", has_text="The learner's rules").locator("tbody tr")
-    expect(rows).to_have_count(len(said["rules"]))
-    assert {rule["name"] for rule in said["rules"]} == {"benign", "malignant"}
+    expect(rows).to_have_count(len(details["rules"]))
+    assert {rule["name"] for rule in details["rules"]} == {"benign", "malignant"}
     expect(panel.locator("table", has_text="Cubes by phase").locator("tbody td")).to_have_count(4)
-    assert said["visited"] <= 4
+    assert details["visited"] <= 4
     page.keyboard.press("Escape")
 
 
@@ -343,9 +343,9 @@ def test_a_learner_that_falls_silent_is_shown(system, page):
 def test_a_worker_that_is_killed_and_started_again(system, opened, page, wrong):
     before = shown(page, "#figure-waiting .note")
     worker = page.locator("#foot").inner_text()
-    kept = system.file.parent / "ensemble" / "console" / "curves.json"
+    curves = system.file.parent / "ensemble" / "console" / "curves.json"
     deadline = time.monotonic() + PATIENCE
-    while not kept.exists():
+    while not curves.exists():
         assert time.monotonic() < deadline
         time.sleep(0.1)
     system.main.end(signal.SIGKILL)
@@ -364,7 +364,7 @@ def test_a_worker_that_is_killed_and_started_again(system, opened, page, wrong):
     points = late.evaluate("document.querySelector('#plot-error').data[0].x")
     assert points[0] < 20, "also on a page that has not seen them before"
     happened = late.evaluate("document.querySelector('#plot-error').data.at(-1).text")
-    assert any("restarted" in each for each in happened), "and the restart is marked"
+    assert any("restarted" in label for label in happened), "and the restart is marked"
     refused = [text for text in wrong if "Failed to load resource" in text]
     assert wrong == refused, "the browser says itself that nobody answers"
     wrong.clear()

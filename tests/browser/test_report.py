@@ -31,9 +31,9 @@ def results():
 def browser():
     path = need_tool("chromium", "chromium")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield made
-        made.close()
+        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield launched
+        launched.close()
 
 
 @pytest.mark.parametrize(("window", "theme"), [(DESKTOP, "light"), (PHONE, "dark")])
@@ -59,8 +59,8 @@ def test_the_page_draws_and_needs_nobody(browser, tmp_path, window, theme):
     assert dark == (theme == "dark")
     menu = page.locator("nav details")
     assert (menu.get_attribute("open") is not None) == (window == DESKTOP)
-    found = Axe().run(page, options={"resultTypes": ["violations"]})
-    serious = [v for v in found.response["violations"] if v["impact"] in {"serious", "critical"}]
+    report = Axe().run(page, options={"resultTypes": ["violations"]})
+    serious = [v for v in report.response["violations"] if v["impact"] in {"serious", "critical"}]
     assert [v["id"] for v in serious] == []
     assert wrong == []
     context.close()

@@ -56,8 +56,8 @@ def await_status(file, code):
 
 def status(file):
     command = [*HB, "status", "--json", "--settings", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WITHIN)
-    return done.returncode, json.loads(done.stdout)["verdict"], done.stderr
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WITHIN)
+    return run.returncode, json.loads(run.stdout)["verdict"], run.stderr
 
 
 @contextlib.contextmanager
@@ -78,13 +78,15 @@ def test_a_broker_that_goes_away_is_the_same_story_everywhere(tmp_path):
         with running(worker), open_browser() as browser:
             page = browser.new_page()
             page.goto(worker.page)
-            pill, told = page.locator("#pill-text"), page.locator("#sentence")
+            pill, explanation = page.locator("#pill-text"), page.locator("#sentence")
             expect(pill).to_have_text("Untaught", timeout=WITHIN * SECONDS)
             assert await_status(file, 0)[1]["level"] == "well"
             broker.nodes[0].pause()
             assert await_verdict(worker, "broker_away")["text"] == sentence
             expect(pill).to_have_text("Degraded", timeout=WITHIN * SECONDS)
-            expect(told).to_have_text(f"Degraded because {sentence}.", timeout=WITHIN * SECONDS)
+            expect(explanation).to_have_text(
+                f"Degraded because {sentence}.", timeout=WITHIN * SECONDS
+            )
             _, verdict, error = await_status(file, 4)
             assert (verdict["cause"], verdict["text"]) == ("broker_away", sentence)
             assert "cannot connect" in error

@@ -27,15 +27,15 @@ COLOURS = {"grey": "6b7280", "green": "0b6e69", "amber": "b7791f", "red": "b3261
 
 @pytest.fixture(scope="module")
 def broker():
-    with temporary_broker() as made:
-        yield made
+    with temporary_broker() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory, broker):
     need_tool("chromium", "chromium")
-    with System(tmp_path_factory.mktemp("walks"), broker.address).running() as made:
-        yield made
+    with System(tmp_path_factory.mktemp("walks"), broker.address).running() as started:
+        yield started
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def check_agreement(page, colour):
 
 
 @contextlib.contextmanager
-def measured(what):
+def measured(title):
     began = time.monotonic()
     yield
-    print(f"\n{what}: {time.monotonic() - began:.1f} s")
+    print(f"\n{title}: {time.monotonic() - began:.1f} s")
 
 
 def test_a_clinician_opens_a_diagnosis_and_later_finds_its_label(system, page):
@@ -113,8 +113,8 @@ def test_an_engineer_on_call_is_told_what_is_wrong(system, broker, page):
     expect(sentence).not_to_contain_text("history")
 
     with measured("garbage on a topic"):
-        with ThreadPoolExecutor(1) as other:  # the browser keeps a loop running in this thread
-            other.submit(asyncio.run, garbage(system)).result()
+        with ThreadPoolExecutor(1) as pool:  # the browser keeps a loop running in this thread
+            pool.submit(asyncio.run, garbage(system)).result()
         expect(concerns).to_contain_text("ecords sent to the ensemble could not be used")
     expect(page.locator("#dead")).to_contain_text("malformed")
 

@@ -43,12 +43,12 @@ class Engine:
     def _run(
         self, command: list[str], *, check: bool = True, merge: bool = False, **options: object
     ) -> str:
-        done = subprocess.run(
+        process = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, check=False, **options
         )
-        if check and done.returncode:
-            pytest.fail(f"{' '.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-        return done.stdout + (done.stderr if merge else "")
+        if check and process.returncode:
+            pytest.fail(f"{' '.join(command)}: {process.stdout[-2000:]}{process.stderr[-2000:]}")
+        return process.stdout + (process.stderr if merge else "")
 
     def has(self, image: str) -> bool:
         """Tell whether the engine holds an image."""

@@ -106,10 +106,10 @@ def _python(engine: Engine) -> None:
     with tempfile.TemporaryDirectory(prefix="hb-debian-") as folder:
         tree = Path(folder, "tree")
         command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", RELEASE, tree]
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, debian_site()], capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stdout[-1000:]
+        assert process.returncode == 0, process.stdout[-1000:]
         # Registries are reached as from this machine, whichever authority signs their certificates.
         shutil.copy(CERTIFICATES, tree / CERTIFICATES.relative_to("/"))
         environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}

@@ -59,15 +59,15 @@ class Release:
 
     def install(self, *values: str) -> None:
         """Render the chart and run its hooks to their end."""
-        made = self._rendered(*values)
-        self.sets = {o["metadata"]["name"]: o for o in made if o["kind"] == "StatefulSet"}
-        for each in made:
-            if each["kind"] == "ConfigMap":
-                folder = self.folder / "configmaps" / each["metadata"]["name"]
+        manifests = self._rendered(*values)
+        self.sets = {o["metadata"]["name"]: o for o in manifests if o["kind"] == "StatefulSet"}
+        for manifest in manifests:
+            if manifest["kind"] == "ConfigMap":
+                folder = self.folder / "configmaps" / manifest["metadata"]["name"]
                 folder.mkdir(parents=True, exist_ok=True)
-                for key, text in each["data"].items():
+                for key, text in manifest["data"].items():
                     (folder / key).write_text(text)
-        for job in (o for o in made if o["kind"] == "Job"):
+        for job in (o for o in manifests if o["kind"] == "Job"):
             pod = job["spec"]["template"]["spec"]
             for container in (*pod.get("initContainers", []), *pod["containers"]):
                 name = f"{job['metadata']['name']}-{container['name']}"
@@ -76,13 +76,15 @@ class Release:
     def _rendered(self, *values: str) -> list[Manifest]:
         command = [Path(sys.executable).parent / "helm", "template", self.name, DEPLOY / "helm"]
         command += [f"--set-file=settings={self.settings}", *(f"--set={v}" for v in values)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return [each for each in YAML(typ="safe").load_all(done.stdout) if each]
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr
+        return [manifest for manifest in YAML(typ="safe").load_all(process.stdout) if manifest]
 
     def scale(self, replicas: int) -> None:
         """Start what is missing and stop what is too much, the last first, all sets at once."""
-        wanted = {f"{name}-{n}": each for name, each in self.sets.items() for n in range(replicas)}
+        wanted = {
+            f"{name}-{n}": manifest for name, manifest in self.sets.items() for n in range(replicas)
+        }
         with ThreadPoolExecutor() as pool:
             list(pool.map(self.stop, [name for name in self.pods if name not in wanted]))
             new = [item for item in wanted.items() if item[0] not in self.pods]
@@ -91,10 +93,10 @@ class Release:
 
     def roll(self) -> None:
         """Replace the pods of every set by those of the manifests as they are now, one by one."""
-        for name, each in self.sets.items():
+        for name, manifest in self.sets.items():
             for pod in sorted((p for p in self.pods if p.rpartition("-")[0] == name), reverse=True):
                 self.stop(pod)
-                self.pods[pod] = self._start(pod, each)
+                self.pods[pod] = self._start(pod, manifest)
                 self.await_ready()
 
     def await_ready(self) -> None:
@@ -145,7 +147,9 @@ class Release:
         options += [f"--cap-drop={cap}" for cap in closed["capabilities"]["drop"]]
         options += ["--security-opt=no-new-privileges"]
         options += [f"--memory={container['resources']['limits']['memory'].rstrip('i').lower()}"]
-        options += [f"--env={each['name']}={each['value']}" for each in container["env"]]
+        options += [
+            f"--env={variable['name']}={variable['value']}" for variable in container["env"]
+        ]
         for mount in container["volumeMounts"]:
             options += self._mount(name, pod, mount)
         return [*options, container["image"], *container["args"]]

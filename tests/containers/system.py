@@ -54,7 +54,9 @@ class System:
         names = self.compose("ps", "--all", "--quiet").split()
         inspected = json.loads(self.engine.docker("inspect", *names)) if names else []
         service = "com.docker.compose.service"
-        return {each["Config"]["Labels"][service]: each["State"] for each in inspected}
+        return {
+            container["Config"]["Labels"][service]: container["State"] for container in inspected
+        }
 
     def await_health(self) -> None:
         """Wait until every service that stays is healthy."""
@@ -83,11 +85,15 @@ class System:
         environment = {**os.environ, "HB_SET__BROKER__BOOTSTRAP": address}
         hb = Path(sys.executable).parent / "hb"
         command = [hb, *arguments, "--settings", DEPLOY / "ensemble.toml", "--json"]
-        done = subprocess.run(
+        process = subprocess.run(
             command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
         )
-        assert done.returncode in codes, (arguments, done.stdout[-2000:], done.stderr[-2000:])
-        return json.loads(done.stdout)
+        assert process.returncode in codes, (
+            arguments,
+            process.stdout[-2000:],
+            process.stderr[-2000:],
+        )
+        return json.loads(process.stdout)
 
     def get(self, port: str, page: str) -> bytes:
         """Return a page that the system serves on this machine."""
@@ -99,9 +105,9 @@ class System:
 def free_ports(count: int) -> list[int]:
     """Return ports that are free."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    numbers = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    numbers = [listener.getsockname()[1] for listener in sockets]
+    for listener in sockets:
+        listener.close()
     return numbers
 
 

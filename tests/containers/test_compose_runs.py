@@ -56,7 +56,7 @@ def test_prometheus_scrapes_every_worker_and_takes_the_rules(system):
     def up() -> set[str]:
         answer = json.loads(system.get("HB_PROMETHEUS_PORT", "/api/v1/targets"))
         targets = answer["data"]["activeTargets"]
-        return {each["labels"]["instance"] for each in targets if each["health"] == "up"}
+        return {target["labels"]["instance"] for target in targets if target["health"] == "up"}
 
     workers = {f"worker-{name}:6066" for name in ("ll1", "ll2", "ll3", "ensemble")}
     until(lambda: workers <= up(), lambda: f"only {up()} are scraped")
@@ -87,9 +87,9 @@ def test_the_image_takes_a_command_with_and_without_hb(engine, words):
 
 def test_a_command_whose_packages_are_left_out_says_so(engine):
     run = ["run", "--rm", "--network=none", WORKER, "demo"]
-    said = engine.docker(*run, check=False, merge=True)
-    assert "Traceback" not in said
-    assert "not installed" in said
+    output = engine.docker(*run, check=False, merge=True)
+    assert "Traceback" not in output
+    assert "not installed" in output
 
 
 def test_the_image_is_small_and_holds_no_build_tools(engine):

@@ -64,7 +64,7 @@ class Flow:
 
     def hb(self, *arguments: str, codes: tuple[int, ...] = (0,)):
         """Run an `hb` command on this machine, and return its report."""
-        done = subprocess.run(
+        process = subprocess.run(
             [
                 Path(sys.executable).parent / "hb",
                 *arguments,
@@ -77,22 +77,26 @@ class Flow:
             text=True,
             check=False,
         )
-        assert done.returncode in codes, (arguments, done.stdout[-2000:], done.stderr[-2000:])
-        return json.loads(done.stdout)
+        assert process.returncode in codes, (
+            arguments,
+            process.stdout[-2000:],
+            process.stderr[-2000:],
+        )
+        return json.loads(process.stdout)
 
 
 def holders(flow: Flow) -> dict[str, set[str]]:
     """Return who holds the partitions of each agent."""
-    found: dict[str, set[str]] = {}
+    workers: dict[str, set[str]] = {}
     for task in flow.hb("status", codes=(0, 1)).get("tasks", []):
-        found.setdefault(task["agent"], set()).add(task["holder"])
-    return found
+        workers.setdefault(task["agent"], set()).add(task["holder"])
+    return workers
 
 
 def await_holders(flow: Flow, count: int) -> None:
     def spread() -> bool:
-        found = holders(flow)
-        return len(found) == 3 and all(len(h - {None}) == count for h in found.values())
+        workers = holders(flow)
+        return len(workers) == 3 and all(len(h - {None}) == count for h in workers.values())
 
     until(spread, lambda: str(holders(flow)))
 

@@ -14,7 +14,7 @@ TESTS = ("test_pipeline.py", "test_audit.py", "test_topics.py")
 @pytest.mark.timeout(900, func_only=True)
 def test_pipeline_audit_and_topics_run_on_a_broker_in_a_container(engine):
     tests = [f"tests/streams/{name}" for name in TESTS]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         env={**engine.environment, "HB_TEST_BROKER": "docker"},
         cwd=ROOT,
@@ -22,5 +22,5 @@ def test_pipeline_audit_and_topics_run_on_a_broker_in_a_container(engine):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert re.search(r"\d\d passed", done.stdout), done.stdout[-500:]
+    assert process.returncode == 0, process.stdout[-3000:]
+    assert re.search(r"\d\d passed", process.stdout), process.stdout[-500:]

@@ -21,14 +21,14 @@ def read_yaml(file):
 
 def rules(file="*.yml"):
     """Return every rule, recording ones first."""
-    found = [
+    listed = [
         rule
-        for each in sorted(RULES.glob(file), reverse=True)
-        for group in read_yaml(each)["groups"]
+        for path in sorted(RULES.glob(file), reverse=True)
+        for group in read_yaml(path)["groups"]
         for rule in group["rules"]
     ]
-    assert found
-    return found
+    assert listed
+    return listed
 
 
 def alerts():

@@ -26,10 +26,10 @@ TOKEN = "the-test"
 
 def program(name):
     variable = f"HB_{name.replace('-', '_').upper()}"
-    found = os.environ.get(variable) or shutil.which(name)
-    if not found:
+    path = os.environ.get(variable) or shutil.which(name)
+    if not path:
         pytest.skip(f"needs {name}, on the PATH or named by {variable}")
-    return found
+    return path
 
 
 def free_port():
@@ -102,21 +102,21 @@ def ask(address, path, body=None):
         return answer.read()
 
 
-def place(address, made):
+def place(address, manifest):
     """Return the path of an object, by what the server says about its kind."""
-    version = made["apiVersion"]
+    version = manifest["apiVersion"]
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     kinds = json.loads(ask(address, group))["resources"]
-    kind = next(k for k in kinds if k["kind"] == made["kind"] and "/" not in k["name"])
+    kind = next(k for k in kinds if k["kind"] == manifest["kind"] and "/" not in k["name"])
     inside = "/namespaces/default" if kind["namespaced"] else ""
-    return f"{group}{inside}/{kind['name']}/{made['metadata']['name']}"
+    return f"{group}{inside}/{kind['name']}/{manifest['metadata']['name']}"
 
 
-def refusal(address, made):
+def refusal(address, manifest):
     """Apply an object in a dry run; return why it was refused, None if it was not."""
     options = "?dryRun=All&fieldManager=hb&fieldValidation=Strict"
     try:
-        ask(address, place(address, made) + options, json.dumps(made).encode())
+        ask(address, place(address, manifest) + options, json.dumps(manifest).encode())
     except urllib.error.HTTPError as error:
         return json.loads(error.read())["message"]
     return None
@@ -124,16 +124,16 @@ def refusal(address, made):
 
 @pytest.mark.parametrize("values", [(), EVERYTHING], ids=["plain", "everything"])
 def test_the_chart_is_accepted(server, values):
-    made = objects(*values).values()
-    own = [each for each in made if not each["apiVersion"].startswith(OPERATORS)]
+    manifests = objects(*values).values()
+    own = [manifest for manifest in manifests if not manifest["apiVersion"].startswith(OPERATORS)]
     assert {"StatefulSet", "NetworkPolicy", "PodDisruptionBudget", "Job"} <= {
-        each["kind"] for each in own
+        manifest["kind"] for manifest in own
     }
-    refused = {each["metadata"]["name"]: refusal(server, each) for each in own}
+    refused = {manifest["metadata"]["name"]: refusal(server, manifest) for manifest in own}
     assert not {name: why for name, why in refused.items() if why}
 
 
 def test_a_misspelt_field_is_refused(server):
-    made = next(each for each in objects().values() if each["kind"] == "StatefulSet")
-    wrong = {**made, "spec": {**made["spec"], "replicaz": 1}}
+    correct = next(manifest for manifest in objects().values() if manifest["kind"] == "StatefulSet")
+    wrong = {**correct, "spec": {**correct["spec"], "replicaz": 1}}
     assert "replicaz" in refusal(server, wrong)

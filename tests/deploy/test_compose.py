@@ -19,7 +19,7 @@ from tests.deploy.files import DEPLOY, ROOT, read_yaml
 FILE = DEPLOY / "compose.yaml"
 COMPOSE = read_yaml(FILE)
 SERVICES = COMPOSE["services"]
-WORKERS = {name: each for name, each in SERVICES.items() if name.startswith("worker-")}
+WORKERS = {name: service for name, service in SERVICES.items() if name.startswith("worker-")}
 SETTINGS = load_settings(DEPLOY / "ensemble.toml", environ={})
 
 
@@ -36,8 +36,8 @@ def test_compose_itself_takes_it_where_there_is_one():
     version = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
     if b"Compose" in version.stdout:  # elsewhere the schema has spoken
         command = [docker, "compose", "-f", FILE, "config", "--quiet"]
-        done = subprocess.run(command, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
+        process = subprocess.run(command, capture_output=True, check=False)
+        assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -53,7 +53,7 @@ def test_kafka_is_the_version_that_the_tests_run_on():
 def test_the_workers_image_has_the_projects_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     image = f"hedged-bandits:{project['version']}"
-    assert {each["image"] for each in (*WORKERS.values(), SERVICES["topics"])} == {image}
+    assert {service["image"] for service in (*WORKERS.values(), SERVICES["topics"])} == {image}
     assert image in (DEPLOY / "Dockerfile").read_text()
 
 
@@ -70,7 +70,9 @@ def test_everything_that_stays_is_watched_and_restarted(name):
 
 
 def test_there_is_one_worker_per_role():
-    played = {each["command"][each["command"].index("--role") + 1] for each in WORKERS.values()}
+    played = {
+        service["command"][service["command"].index("--role") + 1] for service in WORKERS.values()
+    }
     assert played == set(roles(SETTINGS))
     assert len(WORKERS) == len(played)
 
@@ -92,8 +94,8 @@ def test_prometheus_scrapes_every_worker():
 def test_volumes_are_named_and_each_has_one_owner():
     named = [
         volume.split(":")[0]
-        for each in SERVICES.values()
-        for volume in each["volumes"]
+        for service in SERVICES.values()
+        for volume in service["volumes"]
         if not volume.startswith(".")
     ]
     assert sorted(named) == sorted(COMPOSE["volumes"])
@@ -102,14 +104,14 @@ def test_volumes_are_named_and_each_has_one_owner():
 @pytest.mark.parametrize("name", SERVICES)
 def test_files_that_are_mounted_exist_and_cannot_be_changed(name):
     for volume in SERVICES[name]["volumes"]:
-        source, _, rest = volume.partition(":")
+        source, _, target = volume.partition(":")
         if source.startswith("."):
             assert (DEPLOY / source).exists()
-            assert rest.endswith(":ro")
+            assert target.endswith(":ro")
 
 
 def test_ports_are_open_on_this_machine_only():
-    ports = [port for each in SERVICES.values() for port in each.get("ports", [])]
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert len(ports) == 4
     assert all(re.fullmatch(r"127\.0\.0\.1:\$\{HB_\w*PORT:-(\d+)\}:\1", port) for port in ports)
 

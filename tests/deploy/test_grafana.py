@@ -23,8 +23,8 @@ OVERVIEW = "hb-ensembles"
 
 
 def test_the_files_are_what_the_code_makes():
-    found = {str(file.relative_to(generator.FOLDER)): file.read_text() for file in ALL}
-    assert found == generator.rendered(), "run ./hb dashboards"
+    pages = {str(file.relative_to(generator.FOLDER)): file.read_text() for file in ALL}
+    assert pages == generator.rendered(), "run ./hb dashboards"
 
 
 def test_writing_removes_what_is_no_longer_made(tmp_path, monkeypatch):
@@ -76,7 +76,7 @@ def test_panels_have_numbers_and_lie_beside_each_other(page):
 
 @pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
 def test_variables_are_declared_and_used(page):
-    declared = {each["name"] for each in page["templating"]["list"]}
+    declared = {variable["name"] for variable in page["templating"]["list"]}
     used = set(re.findall(r"\$\{?([a-z]+)", json.dumps([page["panels"], page["links"]])))
     assert used == declared
 
@@ -94,9 +94,9 @@ def test_any_grafana_can_import_it(page):
 
 @pytest.mark.parametrize("page", ALL.values(), ids=lambda page: page["uid"])
 def test_every_query_is_about_the_chosen_ensemble(page):
-    variables = {each["name"]: each for each in page["templating"]["list"]}
+    variables = {variable["name"]: variable for variable in page["templating"]["list"]}
     exprs = [t["expr"] for panel in panels(page) for t in panel["targets"]]
-    exprs += [each["expr"] for each in page["annotations"].get("list", [])]
+    exprs += [annotation["expr"] for annotation in page["annotations"].get("list", [])]
     exprs += [
         variables[name]["query"] for name in ("runbook", "learner", "worker") if name in variables
     ]
@@ -111,8 +111,8 @@ def test_every_query_is_about_the_chosen_ensemble(page):
 
 def test_one_link_leads_to_the_runbook():
     for page in ALL.values():
-        links = [each for each in page["links"] if each["title"] == "Runbook"]
-        assert [each["url"] for each in links] == ["${runbook}"] * (page["uid"] != OVERVIEW)
+        links = [link for link in page["links"] if link["title"] == "Runbook"]
+        assert [link["url"] for link in links] == ["${runbook}"] * (page["uid"] != OVERVIEW)
 
 
 def test_rates_have_the_names_that_people_know_from_the_console():
@@ -127,8 +127,8 @@ def test_rates_have_the_names_that_people_know_from_the_console():
 
 
 def test_learners_and_workers_can_be_chosen():
-    found = {each["name"] for page in ALL.values() for each in page["templating"]["list"]}
-    assert found == {"datasource", "ensemble", "runbook", "learner", "worker"}
+    names = {variable["name"] for page in ALL.values() for variable in page["templating"]["list"]}
+    assert names == {"datasource", "ensemble", "runbook", "learner", "worker"}
 
 
 def test_recorded_series_exist():
@@ -138,10 +138,10 @@ def test_recorded_series_exist():
 
 def test_grafana_is_told_of_the_source_and_of_every_folder():
     sources = read_yaml(GRAFANA / "provisioning/datasources/prometheus.yaml")["datasources"]
-    assert [(each["type"], each["isDefault"]) for each in sources] == [("prometheus", True)]
+    assert [(source["type"], source["isDefault"]) for source in sources] == [("prometheus", True)]
     scraped = read_yaml(DEPLOY / "prometheus" / "prometheus.yml")["global"]["scrape_interval"]
     assert sources[0]["jsonData"]["timeInterval"] == scraped
     providers = read_yaml(GRAFANA / "provisioning/dashboards/hb.yaml")["providers"]
-    folders = {each["options"]["path"].removeprefix("/etc/grafana/") for each in providers}
+    folders = {provider["options"]["path"].removeprefix("/etc/grafana/") for provider in providers}
     assert folders == {str(file.parent.relative_to(GRAFANA)) for file in ALL}
-    assert len({each["folderUid"] for each in providers}) == len(providers)
+    assert len({provider["folderUid"] for provider in providers}) == len(providers)

@@ -39,9 +39,14 @@ OPERATORS = ("monitoring.coreos.com/", "keda.sh/")
 
 
 def helm(*arguments, settings=SETTINGS, values=()):
-    given = [f"--set-file=settings={settings}"] if settings else []
+    options = [f"--set-file=settings={settings}"] if settings else []
     return subprocess.run(
-        [Path(sys.executable).parent / "helm", *arguments, *given, *(f"--set={v}" for v in values)],
+        [
+            Path(sys.executable).parent / "helm",
+            *arguments,
+            *options,
+            *(f"--set={v}" for v in values),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -52,19 +57,23 @@ def helm(*arguments, settings=SETTINGS, values=()):
 @functools.cache
 def rendered(*values, settings=SETTINGS, release="wdbc"):
     """Return what the chart makes, as text."""
-    done = helm("template", release, CHART, settings=settings, values=values)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = helm("template", release, CHART, settings=settings, values=values)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def objects(*values, settings=SETTINGS):
     """Return what the chart makes, by kind and name."""
-    made = YAML(typ="safe").load_all(rendered(*values, settings=settings))
-    return {(each["kind"], each["metadata"]["name"]): each for each in made if each}
+    manifests = YAML(typ="safe").load_all(rendered(*values, settings=settings))
+    return {
+        (manifest["kind"], manifest["metadata"]["name"]): manifest
+        for manifest in manifests
+        if manifest
+    }
 
 
 def of_kind(kind, *values):
-    return {name: each for (k, name), each in objects(*values).items() if k == kind}
+    return {name: manifest for (k, name), manifest in objects(*values).items() if k == kind}
 
 
 def worker(stateful_set):
@@ -73,52 +82,52 @@ def worker(stateful_set):
 
 
 def refused(*values, settings=SETTINGS, release="wdbc"):
-    done = helm("template", release, CHART, settings=settings, values=values)
-    assert done.returncode == 1
-    return done.stderr
+    process = helm("template", release, CHART, settings=settings, values=values)
+    assert process.returncode == 1
+    return process.stderr
 
 
 @pytest.mark.parametrize("values", [(), EVERYTHING], ids=["default", "everything"])
 def test_helm_finds_nothing_to_complain_about(values):
-    done = helm("lint", "--strict", CHART, values=values)
-    assert done.returncode == 0, done.stdout
-    assert "[WARNING]" not in done.stdout
+    process = helm("lint", "--strict", CHART, values=values)
+    assert process.returncode == 0, process.stdout
+    assert "[WARNING]" not in process.stdout
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("values", [(), EVERYTHING], ids=["default", "everything"])
 def test_kubernetes_takes_it(version, values, tmp_path):
-    known = [o for o in objects(*values).values() if not o["apiVersion"].startswith(OPERATORS)]
-    assert len(known) >= 15
-    assert validated(known, version, tmp_path) == ""
-    known[0]["spec"]["made_up"] = 1
-    assert "made_up" in validated(known, version, tmp_path), "it can say no"
+    manifests = [o for o in objects(*values).values() if not o["apiVersion"].startswith(OPERATORS)]
+    assert len(manifests) >= 15
+    assert validated(manifests, version, tmp_path) == ""
+    manifests[0]["spec"]["made_up"] = 1
+    assert "made_up" in validated(manifests, version, tmp_path), "it can say no"
 
 
-def validated(known, version, folder):
+def validated(manifests, version, folder):
     file = folder / "objects.yaml"
-    YAML(typ="safe").dump_all(known, file)
+    YAML(typ="safe").dump_all(manifests, file)
     command = [Path(sys.executable).parent / "kubernetes-validate", "--strict", "--quiet"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "-k", version, file], capture_output=True, text=True, check=False
     )
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return "" if process.returncode == 0 else process.stdout + process.stderr
 
 
 def test_every_role_has_a_set_of_its_own():
     sets = of_kind("StatefulSet")
-    assert [worker(each)["args"] for each in sets.values()] == [
+    assert [worker(manifest)["args"] for manifest in sets.values()] == [
         ["worker", "--role", role] for role in roles(ENSEMBLE)
     ]
     budgets, policies = of_kind("PodDisruptionBudget"), of_kind("NetworkPolicy")
     assert set(budgets) == set(sets) == set(policies) - {"wdbc-setup"}
-    for name, each in sets.items():
-        selector = each["spec"]["selector"]["matchLabels"]
-        labels = each["spec"]["template"]["metadata"]["labels"]
+    for name, manifest in sets.items():
+        selector = manifest["spec"]["selector"]["matchLabels"]
+        labels = manifest["spec"]["template"]["metadata"]["labels"]
         assert selector.items() <= labels.items()
         assert budgets[name]["spec"]["selector"]["matchLabels"] == selector
         assert policies[name]["spec"]["podSelector"]["matchLabels"] == selector
-        spread = each["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+        spread = manifest["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
         (term,) = spread["preferredDuringSchedulingIgnoredDuringExecution"]
         assert term["podAffinityTerm"]["labelSelector"]["matchLabels"] == selector
     selectors = [tuple(p["spec"]["podSelector"]["matchLabels"].values()) for p in policies.values()]
@@ -126,12 +135,12 @@ def test_every_role_has_a_set_of_its_own():
 
 
 def test_workers_read_the_same_settings_with_their_own_places():
-    made = objects("broker.bootstrap=kafka:9092")
+    manifests = objects("broker.bootstrap=kafka:9092")
     for name in ("wdbc-settings", "wdbc-setup"):
-        data = made["ConfigMap", name]["data"]["ensemble.toml"]
+        data = manifests["ConfigMap", name]["data"]["ensemble.toml"]
         assert tomllib.loads(data) == tomllib.loads(SETTINGS.read_text())
-    for each in of_kind("StatefulSet", "broker.bootstrap=kafka:9092").values():
-        container = worker(each)
+    for manifest in of_kind("StatefulSet", "broker.bootstrap=kafka:9092").values():
+        container = worker(manifest)
         inside = load_settings(SETTINGS, environ={e["name"]: e["value"] for e in container["env"]})
         assert (inside.worker.web_host, inside.broker.bootstrap) == ("0.0.0.0", "kafka:9092")
         mounts = {m["mountPath"]: m["name"] for m in container["volumeMounts"]}
@@ -139,26 +148,26 @@ def test_workers_read_the_same_settings_with_their_own_places():
         assert mounts["/var/lib/hb"] == "state"
         # A folder below the volume's root: that one belongs to the cluster, and cannot be closed.
         assert inside.worker.state == Path("/var/lib/hb/state")
-        (claim,) = each["spec"]["volumeClaimTemplates"]
+        (claim,) = manifest["spec"]["volumeClaimTemplates"]
         assert claim["metadata"]["name"] == "state"
 
 
 @pytest.mark.parametrize("key", ["settings", "image.tag"])
 def test_a_change_restarts_workers_one_by_one(key, tmp_path):
-    other = tmp_path / "ensemble.toml"
-    other.write_text(SETTINGS.read_text().replace('mode = "odds"', 'mode = "wm"'))
+    file = tmp_path / "ensemble.toml"
+    file.write_text(SETTINGS.read_text().replace('mode = "odds"', 'mode = "wm"'))
     before = of_kind("StatefulSet")
-    changed = objects(settings=other) if key == "settings" else objects("image.tag=9.9.9")
-    for name, each in before.items():
+    changed = objects(settings=file) if key == "settings" else objects("image.tag=9.9.9")
+    for name, manifest in before.items():
         now = changed["StatefulSet", name]
-        assert now["spec"]["template"] != each["spec"]["template"]
-        assert each["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
-        assert each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 30
+        assert now["spec"]["template"] != manifest["spec"]["template"]
+        assert manifest["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+        assert manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 30
 
 
 def test_probes_ask_what_the_worker_answers():
-    for each in of_kind("StatefulSet").values():
-        container = worker(each)
+    for manifest in of_kind("StatefulSet").values():
+        container = worker(manifest)
         asked = {p: container[f"{p}Probe"]["httpGet"] for p in ("startup", "liveness", "readiness")}
         assert {p: get["path"] for p, get in asked.items()} == {
             "startup": "/healthz",
@@ -172,9 +181,11 @@ def test_probes_ask_what_the_worker_answers():
 
 @pytest.mark.parametrize("values", [(), EVERYTHING], ids=["default", "everything"])
 def test_a_pod_may_do_little(values):
-    made = objects(*values)
+    manifests = objects(*values)
     pods = [
-        o["spec"]["template"]["spec"] for (k, _), o in made.items() if k in {"StatefulSet", "Job"}
+        o["spec"]["template"]["spec"]
+        for (k, _), o in manifests.items()
+        if k in {"StatefulSet", "Job"}
     ]
     assert len(pods) == 5
     for pod in pods:
@@ -188,16 +199,16 @@ def test_a_pod_may_do_little(values):
 
 
 def test_a_role_may_have_secrets_of_its_own():
-    made = of_kind("StatefulSet", *EVERYTHING)
+    manifests = of_kind("StatefulSet", *EVERYTHING)
     files = {
         name: volume["secret"]["secretName"]
-        for name, each in made.items()
-        for volume in each["spec"]["template"]["spec"]["volumes"]
+        for name, manifest in manifests.items()
+        for volume in manifest["spec"]["template"]["spec"]["volumes"]
         if volume["name"] == "secrets"
     }
     assert files.pop("wdbc-local-ll2") == "of-ll2"
     assert set(files.values()) == {"in-files"}
-    environment = {e["name"]: e for e in worker(made["wdbc-local-ll2"])["env"]}
+    environment = {e["name"]: e for e in worker(manifests["wdbc-local-ll2"])["env"]}
     assert environment["HB_SET__BROKER__SECURITY__USER"]["value"] == "ll2"
     assert environment["HB_WEB_TOKEN"]["valueFrom"]["secretKeyRef"]["name"] == "pages"
     assert "HB_SET__WORKER__INSECURE" not in environment
@@ -205,8 +216,8 @@ def test_a_role_may_have_secrets_of_its_own():
 
 def test_topics_and_access_rules_come_first():
     job = of_kind("Job", *EVERYTHING)["wdbc-setup"]
-    for each in (job, objects(*EVERYTHING)["ConfigMap", "wdbc-setup"]):
-        assert each["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    for manifest in (job, objects(*EVERYTHING)["ConfigMap", "wdbc-setup"]):
+        assert manifest["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
     pod = job["spec"]["template"]["spec"]
     steps = [c["args"] for c in (*pod["initContainers"], *pod["containers"])]
     assert steps == [["topics", "create"], ["acls", "apply"]]
@@ -215,8 +226,8 @@ def test_topics_and_access_rules_come_first():
 
 
 def test_rules_and_dashboards_are_the_projects_own(tmp_path):
-    made = objects(*EVERYTHING)
-    rules = made["PrometheusRule", "wdbc"]["spec"]
+    manifests = objects(*EVERYTHING)
+    rules = manifests["PrometheusRule", "wdbc"]["spec"]
     wanted = [
         g for name in ("records", "alerts") for g in read_yaml(RULES / f"{name}.yml")["groups"]
     ]
@@ -224,7 +235,7 @@ def test_rules_and_dashboards_are_the_projects_own(tmp_path):
     YAML(typ="safe").dump(rules, tmp_path / "rules.yml")
     promtool("check", "rules", tmp_path / "rules.yml")
     for file in dashboards():
-        data = made["ConfigMap", f"wdbc-dashboard-{file.stem}"]["data"][file.name]
+        data = manifests["ConfigMap", f"wdbc-dashboard-{file.stem}"]["data"][file.name]
         assert data.strip() == file.read_text().strip()
         assert len(data) < 900_000, "a ConfigMap holds one megabyte"
 
@@ -246,7 +257,7 @@ def test_prometheus_learns_whose_worker_it_is():
         monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     )
     labels = [s["spec"]["template"]["metadata"]["labels"] for s in of_kind("StatefulSet").values()]
-    assert all(service["spec"]["selector"].items() <= each.items() for each in labels)
+    assert all(service["spec"]["selector"].items() <= pod_labels.items() for pod_labels in labels)
     setup = of_kind("Job")["wdbc-setup"]["spec"]["template"]["metadata"]["labels"]
     assert not service["spec"]["selector"].items() <= setup.items()
 
@@ -254,17 +265,17 @@ def test_prometheus_learns_whose_worker_it_is():
 def test_scaling_follows_lag_up_to_the_partitions(tmp_path):
     file = tmp_path / "ensemble.toml"
     file.write_text(SETTINGS.read_text().replace("partitions = 1", "partitions = 6"))
-    made = objects("autoscaling.enabled=true", settings=file)
+    manifests = objects("autoscaling.enabled=true", settings=file)
     for role in roles(ENSEMBLE):
         name = "wdbc-" + role.replace(":", "-")
-        scaled = made["ScaledObject", name]["spec"]
+        scaled = manifests["ScaledObject", name]["spec"]
         assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (1, 6)
         (trigger,) = scaled["triggers"]
         agent = role.replace(":", ".")
         assert trigger["metadata"]["query"] == (
             f'agent:hb_lag_records:sum{{ensemble="wdbc", agent="{agent}"}}'
         )
-        assert "replicas" not in made["StatefulSet", name]["spec"], "KEDA decides"
+        assert "replicas" not in manifests["StatefulSet", name]["spec"], "KEDA decides"
     assert "agent:hb_lag_records:sum" in records()
 
 

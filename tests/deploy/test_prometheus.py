@@ -21,14 +21,14 @@ RUNBOOK = (
 
 
 def promtool(*arguments):
-    done = subprocess.run(
+    process = subprocess.run(
         [need_tool("promtool", "prometheus"), *map(str, arguments)],
         cwd=PROMETHEUS,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_the_configuration_and_its_rules_are_sound():
@@ -108,9 +108,9 @@ def test_state_is_never_added_up_over_workers(name):
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
 def test_labels_that_a_target_has_besides_are_left_out(rule):
     """What is kept is named, always with the ensemble; `without` only follows what is recorded."""
-    kept = re.findall(r"\b(?:by|on) \(([^)]*)\)", rule["expr"])
-    assert all(labels.split(", ")[0] == "ensemble" for labels in kept)
+    matches = re.findall(r"\b(?:by|on) \(([^)]*)\)", rule["expr"])
+    assert all(labels.split(", ")[0] == "ensemble" for labels in matches)
     raw = [name for name in NAME.findall(rule["expr"]) if ":" not in name]
-    assert kept or not raw
+    assert matches or not raw
     for dropped in re.findall(r"\bwithout \(([^)]*)\)", rule["expr"]):
         assert dropped == "complete"

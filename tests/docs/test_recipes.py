@@ -64,21 +64,21 @@ def run(clone, command):
     program = ["-c", HB, *arguments[1:]]
     if arguments[1] == "test":
         program = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments[2:]]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *program], cwd=clone, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     if target:
-        (clone / target).write_text(done.stdout)
+        (clone / target).write_text(process.stdout)
 
 
 def lint(clone, files):
     for step in (["check"], ["format", "--check"]):
         ruff = Path(sys.executable).parent / "ruff"
-        done = subprocess.run(
+        process = subprocess.run(
             [ruff, *step, *files], cwd=clone, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stdout
+        assert process.returncode == 0, process.stdout
 
 
 def test_there_are_three_recipes():

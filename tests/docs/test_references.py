@@ -34,7 +34,7 @@ def names_in(file):
             if isinstance(node, ast.ClassDef):
                 add(node.body, f"{prefix}{node.name}.")
             targets = getattr(node, "targets", [getattr(node, "target", None)])
-            names.update(prefix + each.id for each in targets if isinstance(each, ast.Name))
+            names.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
 
     add(ast.parse(file.read_text()).body)
     return names

@@ -40,8 +40,8 @@ async def test_the_worker_waits_and_continues(way, prefix, tmp_path):
             await until(lambda: done(app.engine, 2_000))
             await until(lambda: all(s.phase is Phase.RUNNING for s in app.engine.statuses()))
             assert not app.should_stop
-        found = await committed(broker.address, prefix + "out")
-        assert [r.key for r in found if r.partition == 0] == [b"%d" % n for n in range(2_000)]
+        outputs = await committed(broker.address, prefix + "out")
+        assert [r.key for r in outputs if r.partition == 0] == [b"%d" % n for n in range(2_000)]
 
 
 async def test_a_worker_stops_though_its_broker_is_gone(prefix, tmp_path, monkeypatch):

@@ -35,9 +35,9 @@ def small_disk() -> Iterator[Path]:
     mount = need_tool("mount", "mount")
     folder = Path(tempfile.mkdtemp(prefix="hb-small-disk-"))
     command = [mount, "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"a small file system needs root: {done.stderr.strip()}")
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        pytest.skip(f"a small file system needs root: {process.stderr.strip()}")
     yield folder
     subprocess.run([need_tool("umount", "mount"), "-l", str(folder)], check=True)
     folder.rmdir()
@@ -70,5 +70,5 @@ async def test_a_full_disk_is_named_and_passes(small_disk, prefix):
             os.truncate(ballast, 0)
             ends = len(await committed(broker.address, prefix + "in"))
             await until(lambda: group.statuses()[0].positions.get(prefix + "in") == ends)
-        found = await committed(broker.address, prefix + "out")
-        assert [r.key for r in found] == [b"%d" % n for n in range(20_000)]
+        outputs = await committed(broker.address, prefix + "out")
+        assert [r.key for r in outputs] == [b"%d" % n for n in range(20_000)]

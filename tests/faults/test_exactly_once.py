@@ -52,8 +52,8 @@ def stream():
 
 def test_the_judge_finds_what_is_planted():
     inputs, outputs, private, shared = stream()
-    found = judge(inputs, outputs, private, shared)
-    assert (found.lost, found.double, found.differing) == (0, 0, 0)
+    verdict = judge(inputs, outputs, private, shared)
+    assert (verdict.lost, verdict.double, verdict.differing) == (0, 0, 0)
     assert judge(inputs, outputs[1:], private, shared).lost == 1
     assert judge(inputs, [*outputs, outputs[0]], private, shared).double == 1
     wrong = Record(0, 0, b"k", b'{"seq":0,"before":7}')

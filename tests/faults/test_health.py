@@ -46,15 +46,15 @@ async def test_a_broker_that_is_silent_or_gone_is_named_until_it_is_back(prefix,
             for away, back in ((node.pause, node.resume), (node.kill, node.start)):
                 await asyncio.to_thread(away)
                 # The coordinator may be missed first; in the end all of the broker is.
-                found = await eventually(
+                report = await eventually(
                     app, lambda answer: answer[1]["verdict"]["cause"] == "broker_away"
                 )
-                assert found["verdict"]["text"] == found["trouble"][0] == sentence
+                assert report["verdict"]["text"] == report["trouble"][0] == sentence
                 # A restart would not help, so a container is not restarted for it.
                 assert (await page(app, "/healthz"))[0] == 200
                 await asyncio.to_thread(back)
-                found = await eventually(app, lambda answer: answer[0] == 200)
-                assert found["verdict"]["level"] == "well"
+                report = await eventually(app, lambda answer: answer[0] == 200)
+                assert report["verdict"]["level"] == "well"
             assert not app.crashed
 
 
@@ -103,11 +103,11 @@ async def test_a_worker_without_partitions_proves_that_it_reads_too(
     conf, agent = config(broker_address, prefix, tmp_path), spec(prefix)
     await create_topics(broker_address, conf, [agent], prefix + "out")
     elsewhere = dataclasses.replace(conf, state=tmp_path / "other")
-    async with worker(conf, agent) as one, worker(elsewhere, agent) as two:
-        engines = (one.engine, two.engine)
+    async with worker(conf, agent) as first, worker(elsewhere, agent) as second:
+        engines = (first.engine, second.engine)
         await until(lambda: all(engine.joined for engine in engines), WITHIN)
         await until(lambda: sum(len(engine.tasks) for engine in engines) == 1, WITHIN)
-        idle = one if not one.engine.tasks else two
+        idle = first if not first.engine.tasks else second
         for _ in range(3):
             before = idle.consumer._turned
             await until(lambda: idle.consumer._turned > before, WITHIN)  # noqa: B023 - at once
@@ -130,8 +130,10 @@ async def test_a_loop_that_hangs_is_named_and_the_process_is_not_alive(
     async with worker(conf, agent, web=ANY) as app:
         await eventually(app, lambda answer: answer[0] == 200)
         monkeypatch.setattr(Fetching, "_fetch_records", hang)
-        found = await eventually(app, lambda answer: answer[1]["verdict"]["cause"] == "not_reading")
-        assert found["verdict"]["text"].startswith("nothing has been read for")
+        report = await eventually(
+            app, lambda answer: answer[1]["verdict"]["cause"] == "not_reading"
+        )
+        assert report["verdict"]["text"].startswith("nothing has been read for")
         async with asyncio.timeout(WITHIN):
             while (await page(app, "/healthz"))[0] == 200:  # noqa: ASYNC110 - it is asked for
                 await asyncio.sleep(0.2)

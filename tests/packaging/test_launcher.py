@@ -82,25 +82,25 @@ def tools(tmp_path, *names):
     folder.mkdir(exist_ok=True)
     basic = ["awk", "cat", "cksum", "dirname", "env", "kill", "ls", "mkdir", "rm", "sed", "sh"]
     for name in (*basic, *names):
-        found = shutil.which(name)
-        assert found is not None, name
+        path = shutil.which(name)
+        assert path is not None, name
         if not (folder / name).exists():
-            (folder / name).symlink_to(found)
+            (folder / name).symlink_to(path)
     return folder
 
 
 def test_the_launcher_is_sound_posix_shell():
-    done = subprocess.run(
+    process = subprocess.run(
         [need_tool("shellcheck", "shellcheck"), *(ROOT / script for script in SCRIPTS)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout
+    assert process.returncode == 0, process.stdout
 
 
 def test_without_python_it_says_one_sentence(project, tmp_path):
-    done = run(project, "--help", path=tools(tmp_path))
-    assert done.returncode == 3
-    assert re.fullmatch(r"hb: needs Python 3\.11 or later.*\n", done.stderr)
+    process = run(project, "--help", path=tools(tmp_path))
+    assert process.returncode == 3
+    assert re.fullmatch(r"hb: needs Python 3\.11 or later.*\n", process.stderr)
 
 
 def test_an_old_python_counts_as_none(project, tmp_path):
@@ -108,9 +108,9 @@ def test_an_old_python_counts_as_none(project, tmp_path):
     tools(tmp_path)
     (old / "python3").write_text("#!/bin/sh\nexit 1\n")
     (old / "python3").chmod(0o755)
-    done = run(project, "--help", path=old)
-    assert done.returncode == 3
-    assert "needs Python 3.11 or later" in done.stderr
+    process = run(project, "--help", path=old)
+    assert process.returncode == 3
+    assert "needs Python 3.11 or later" in process.stderr
 
 
 def python_of(folder, name, minor):
@@ -176,10 +176,10 @@ def test_first_use_sets_up_and_later_uses_start_at_once(project, installer):
     ],
 )
 def test_what_a_command_needs_decides_which_lock_is_installed(project, arguments, layer):
-    done = run(project, *arguments, **with_installer("uv"))
-    assert done.stdout == f"tiny {' '.join(arguments)}\n", done.stderr
+    process = run(project, *arguments, **with_installer("uv"))
+    assert process.stdout == f"tiny {' '.join(arguments)}\n", process.stderr
     assert [file.name for file in (project / ".venv").glob(".hb-*")] == [f".hb-{layer}"]
-    assert f"packages of requirements/{layer}.lock" in done.stderr
+    assert f"packages of requirements/{layer}.lock" in process.stderr
     less = run(project, "status", **with_installer("uv"))
     assert (less.stdout, less.stderr) == ("tiny status\n", ""), "a larger layer is enough"
 
@@ -188,10 +188,10 @@ def test_what_a_command_needs_decides_which_lock_is_installed(project, arguments
 def test_a_package_with_another_hash_is_refused(project, installer):
     lock = project / "requirements" / "worker.lock"
     lock.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
-    done = run(project, "one", **with_installer(installer))
-    assert done.returncode == 3
-    assert "the set-up failed" in done.stderr
-    assert "tiny" not in done.stdout
+    process = run(project, "one", **with_installer(installer))
+    assert process.returncode == 3
+    assert "the set-up failed" in process.stderr
+    assert "tiny" not in process.stdout
     assert not list((project / ".venv").glob(".hb-*"))
 
 
@@ -201,8 +201,8 @@ def test_a_lock_left_by_a_dead_set_up_is_taken_over(project):
     left = project / ".venv.lock"
     left.mkdir()
     (left / "pid").write_text(f"{gone.pid}\n")
-    done = run(project, "on")
-    assert done.stdout == "tiny on\n"
+    process = run(project, "on")
+    assert process.stdout == "tiny on\n"
     assert not left.exists()
 
 

@@ -23,21 +23,25 @@ REVIEWED_JARS = {"Go License": "https://golang.org/LICENSE: BSD with three claus
 
 def licence(package):
     """Return what a package says about its licence, in the newest of the three ways to say it."""
-    said = metadata(package)
-    classifiers = [c for c in said.get_all("Classifier") or () if c.startswith("License ::")]
-    return said.get("License-Expression") or "; ".join(classifiers) or said.get("License", "")[:200]
+    fields = metadata(package)
+    classifiers = [c for c in fields.get_all("Classifier") or () if c.startswith("License ::")]
+    return (
+        fields.get("License-Expression")
+        or "; ".join(classifiers)
+        or fields.get("License", "")[:200]
+    )
 
 
 @pytest.mark.parametrize("package", sorted(pins("run")))
 def test_a_dependency_may_be_used(package):
     try:
-        found = licence(package)
+        name = licence(package)
     except PackageNotFoundError:
         return  # for other systems only
     if package in REVIEWED:
         return
-    assert KNOWN.search(found), f"{package}: {found}: read its licence and add it to REVIEWED"
-    assert not COPYLEFT.search(found), f"{package}: {found}"
+    assert KNOWN.search(name), f"{package}: {name}: read its licence and add it to REVIEWED"
+    assert not COPYLEFT.search(name), f"{package}: {name}"
 
 
 def test_what_was_reviewed_is_still_there():
@@ -50,8 +54,8 @@ def test_every_jar_of_the_broker_may_be_used():
     for jar, names in licences().items():
         assert names, f"{jar}: its POM names no licence"
         for name in names:
-            known = KNOWN.search(name) or name in REVIEWED_JARS
-            assert known, f"{jar}: {name}: read its licence and add it to REVIEWED_JARS"
+            recognised = KNOWN.search(name) or name in REVIEWED_JARS
+            assert recognised, f"{jar}: {name}: read its licence and add it to REVIEWED_JARS"
             assert not COPYLEFT.search(name), f"{jar}: {name}"
 
 

@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 GROUPS = PROJECT["dependency-groups"]
-DEVELOPMENT = [*GROUPS["test"], *(each for each in GROUPS["dev"] if isinstance(each, str))]
+DEVELOPMENT = [
+    *GROUPS["test"],
+    *(requirement for requirement in GROUPS["dev"] if isinstance(requirement, str)),
+]
 
 
 def wanted(*extras):
@@ -41,10 +44,10 @@ def lock(name):
 
 def pins(name):
     """Return the versions of each package: it has several where Python's version decides."""
-    found = defaultdict(set)
+    versions = defaultdict(set)
     for package, version in PIN.findall(lock(name)):
-        found[canonicalize_name(package)].add(version)
-    return found
+        versions[canonicalize_name(package)].add(version)
+    return versions
 
 
 @pytest.mark.parametrize(("name", "wanted"), [("worker", WORKER), ("run", RUN), ("dev", DEV)])
@@ -89,7 +92,9 @@ def test_lower_bounds_are_what_the_lowest_lock_holds():
     pinned = pins("lowest")
     for requirement in map(Requirement, wanted("experiments")):
         (version,) = pinned[canonicalize_name(requirement.name)]
-        (bound,) = [each.version for each in requirement.specifier if each.operator != "<"]
+        (bound,) = [
+            specifier.version for specifier in requirement.specifier if specifier.operator != "<"
+        ]
         assert Version(version).release[: bound.count(".") + 1] == Version(bound).release, (
             f"{requirement}: the lowest that can be installed is {version}; run requirements/relock"
         )

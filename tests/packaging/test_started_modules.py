@@ -16,9 +16,9 @@ def hidden_starts(source: str) -> list[int]:
     lines = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.List | ast.Tuple):
-            for flag, what in zip(node.elts, node.elts[1:], strict=False):
+            for flag, argument in zip(node.elts, node.elts[1:], strict=False):
                 if isinstance(flag, ast.Constant) and flag.value in ("-m", "-c"):
-                    lines += [what.lineno] if names_ours(what) else []
+                    lines += [argument.lineno] if names_ours(argument) else []
     return lines
 
 
@@ -44,9 +44,9 @@ def test_what_counts_as_hidden(source, hidden):
 
 def test_no_module_is_started_by_a_string():
     files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
-    found = {
+    starts = {
         f"{file.relative_to(ROOT)}:{line}"
         for file in files
         for line in hidden_starts(file.read_text())
     }
-    assert found == set()
+    assert starts == set()

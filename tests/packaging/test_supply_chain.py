@@ -9,16 +9,16 @@ from streams.broker.jars import licences, locks
 
 
 def test_the_bill_names_every_locked_package_and_jar_with_its_hash():
-    made = bill()
-    assert made == bill()
-    assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
-    parts = {part["purl"]: part for part in made["components"]}
+    contents = bill()
+    assert contents == bill()
+    assert (contents["bomFormat"], contents["specVersion"]) == ("CycloneDX", "1.6")
+    parts = {part["purl"]: part for part in contents["components"]}
     jars = {jar for pinned in locks() for jar in pinned.jars}
-    assert len(parts) == len(made["components"]) == len(pins()) + len(jars)
+    assert len(parts) == len(contents["components"]) == len(pins()) + len(jars)
     assert f"pkg:pypi/aiokafka@{pins()['aiokafka']}" in parts
     for purl, part in parts.items():
         assert part["properties"] if purl.startswith("pkg:pypi/") else part["hashes"]
-    json.dumps(made)
+    json.dumps(contents)
 
 
 def test_the_bill_names_the_licences_of_every_jar_and_which_kafka_needs_it():
@@ -26,7 +26,7 @@ def test_the_bill_names_the_licences_of_every_jar_and_which_kafka_needs_it():
     for pinned in locks():
         for jar in pinned.jars:
             part = parts[f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}"]
-            named = [each["license"]["name"] for each in part["licenses"]]
+            named = [entry["license"]["name"] for entry in part["licenses"]]
             assert named == licences()[jar.coordinate] != []
             assert {"name": "hb:kafka", "value": pinned.kafka} in part["properties"]
 
@@ -38,11 +38,11 @@ class Database(http.server.BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         ranges = [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "999"}]}]
         package = {"name": "aiokafka", "ecosystem": "PyPI"}
-        known = {"id": "CVE-1", "affected": [{"package": package, "ranges": ranges}]}
-        found = {"vulns": [known]} if asked["package"]["name"] == "aiokafka" else {}
+        advisory = {"id": "CVE-1", "affected": [{"package": package, "ranges": ranges}]}
+        answer = {"vulns": [advisory]} if asked["package"]["name"] == "aiokafka" else {}
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(json.dumps(found).encode())
+        self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *_):
         pass
@@ -63,8 +63,8 @@ def test_a_known_vulnerability_is_named_and_fails_the_check(capsys):
 
 def test_a_database_that_cannot_be_asked_is_said_and_fails_nothing(capsys):
     assert main(["--vulnerability-service=osv", "--osv-url=http://127.0.0.1:9"]) == 0
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     assert (
-        said
+        output
         == "known vulnerabilities of any package were not looked up: the database does not say\n"
     )

@@ -70,9 +70,9 @@ def test_hb_runs_from_the_wheel_alone(installed):
     ],
 )
 def test_what_is_only_in_a_clone_says_so_in_one_sentence(installed, command, missing):
-    done = installed(*command)
-    assert done.returncode == 3
-    assert done.stderr == (
+    process = installed(*command)
+    assert process.returncode == 3
+    assert process.stderr == (
         f"hb: the installed hb does not include its {missing}; run ./hb {command[0]} in a clone of"
         " its repository\n"
     )
@@ -85,10 +85,10 @@ def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path):
         archive.extractall(tmp_path, filter="data")
     source = next(path for path in tmp_path.iterdir() if path.is_dir())
     subprocess.run([hatchling, "build", "-t", "wheel", "-d", tmp_path], cwd=source, check=True)
-    made = next(tmp_path.glob("*.whl"))
-    assert set(zipfile.ZipFile(made).namelist()) == set(zipfile.ZipFile(wheel).namelist())
+    rebuilt = next(tmp_path.glob("*.whl"))
+    assert set(zipfile.ZipFile(rebuilt).namelist()) == set(zipfile.ZipFile(wheel).namelist())
     # To the last byte: who builds a release again can tell that it is ours.
-    assert made.read_bytes() == wheel.read_bytes()
+    assert rebuilt.read_bytes() == wheel.read_bytes()
 
 
 def test_one_version_everywhere():
@@ -107,4 +107,4 @@ def test_the_changelog_begins_with_this_version_and_its_date():
     date = re.search(r"(?m)^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text())[1]
     versions = re.findall(r"(?m)^## (.+)$", (ROOT / "CHANGELOG.md").read_text())
     assert versions[0] == f"{version} ({date})"
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", each) for each in versions)
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", heading) for heading in versions)

@@ -23,20 +23,20 @@ def verdict(support):
 
 def run(assessment, supports, truth, late=0):
     """Decide one by one; labels come `late` patients later, the last ones at the end."""
-    kept = []
+    decisions = []
     for t in range(len(truth) + late):
         if t < len(truth):
             assessed = assessment.assess(verdict(supports[t : t + 1]))
-            kept.append((assessed.labels, assessed.kept))
+            decisions.append((assessed.labels, assessed.kept))
         if t >= late:
-            labels, sure = kept[t - late]
+            labels, sure = decisions[t - late]
             assessment.learn(labels, truth[t - late : t - late + 1], sure)
 
 
 def gaps(assessment, late=0):
     """Return by how much each label's miss rate breaks its guarantee, which it must not."""
-    known = counts_of(assessment.rows)
-    for target, cases, missed in zip(assessment.targets, known.cases, known.missed, strict=True):
+    counts = counts_of(assessment.rows)
+    for target, cases, missed in zip(assessment.targets, counts.cases, counts.missed, strict=True):
         if cases and not np.isnan(target):
             below, above = furthest(target, int(cases), late)
             yield missed / cases - target - above
@@ -47,12 +47,12 @@ def test_patients_without_an_opinion_are_not_counted_by_support():
     assessment = Assessment(2)
     silent = np.zeros((1, 2))
     run(assessment, np.repeat(silent, 100, axis=0), np.arange(100) % 2)
-    known = counts_of(assessment.rows)
-    assert known.cases.tolist() == [50, 50]
-    assert known.support_cases.sum() == known.support_hits.sum() == 0
-    said = assessment.assess(verdict(np.array([[1e-6, 1.0 - 1e-6], [0.0, 0.0]])))
-    assert said.chance[0, 1] > 0.98, "what is known of them says nothing about the sure"
-    assert said.chance[1].tolist() == [0.5, 0.5]
+    counts = counts_of(assessment.rows)
+    assert counts.cases.tolist() == [50, 50]
+    assert counts.support_cases.sum() == counts.support_hits.sum() == 0
+    assessed = assessment.assess(verdict(np.array([[1e-6, 1.0 - 1e-6], [0.0, 0.0]])))
+    assert assessed.chance[0, 1] > 0.98, "what is known of them says nothing about the sure"
+    assert assessed.chance[1].tolist() == [0.5, 0.5]
 
 
 @settings(max_examples=15)
@@ -66,9 +66,9 @@ def test_patients_without_an_opinion_leave_the_bars_where_they_are(target, rng, 
     run(spoken, heard, truth)
     run(interrupted, np.concatenate([heard[:40], outage]), np.r_[truth[:40], np.ones(silent, int)])
     run(interrupted, heard[40:], truth[40:])
-    one, other = counts_of(spoken.rows), counts_of(interrupted.rows)
-    assert (one.missed == other.missed).all()
-    assert other.cases.sum() == one.cases.sum() + silent
+    ours, theirs = counts_of(spoken.rows), counts_of(interrupted.rows)
+    assert (ours.missed == theirs.missed).all()
+    assert theirs.cases.sum() == ours.cases.sum() + silent
 
 
 def test_no_interval_is_forgotten_while_it_is_needed(monkeypatch):
@@ -82,11 +82,11 @@ def test_no_interval_is_forgotten_while_it_is_needed(monkeypatch):
 
 
 @given(targets, targets, st.lists(st.tuples(shares, st.booleans()), max_size=150))
-def test_miss_rates_are_within_their_bounds_on_any_stream(one, two, items):
+def test_miss_rates_are_within_their_bounds_on_any_stream(first, second, items):
     truth = np.array([int(label) for _, label in items], np.int64)
     supports = np.array([[1.0 - p, p] for p, _ in items]).reshape(-1, 2)
     # Support of 0 for all labels means no opinion, which does not occur in this stream.
-    assessment = Assessment(2, (one, two))
+    assessment = Assessment(2, (first, second))
     run(assessment, supports, truth)
     assert max(gaps(assessment), default=0.0) <= 1e-9
 

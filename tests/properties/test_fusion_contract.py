@@ -38,9 +38,9 @@ def taught(mode: str, active: bool, rng: np.random.Generator, learners: int, cla
     return fusion, random_stream(rng, LENGTH, learners, classes, cubes=CUBES)
 
 
-def same(one: Verdict, other: Verdict) -> bool:
-    pairs = (one.labels, other.labels), (one.parts, other.parts), (one.votes, other.votes)
-    return all((a == b).all() for a, b in pairs) and np.allclose(one.support, other.support)
+def same(left: Verdict, right: Verdict) -> bool:
+    pairs = (left.labels, right.labels), (left.parts, right.parts), (left.votes, right.votes)
+    return all((a == b).all() for a, b in pairs) and np.allclose(left.support, right.support)
 
 
 @every_mode
@@ -104,8 +104,10 @@ def test_state_written_out_and_put_back_goes_on_alike(mode, active, rng, cubes):
     for name, table in restored.tables().items():
         table.put(*fusion.tables()[name].items())
     halves = [0, LENGTH // 2, LENGTH]
-    for one, other in zip(run(fusion, stream, halves), run(restored, stream, halves), strict=True):
-        assert same(one, other)
+    for continued, resumed in zip(
+        run(fusion, stream, halves), run(restored, stream, halves), strict=True
+    ):
+        assert same(continued, resumed)
     assert snapshot(fusion) == snapshot(restored)
 
 
@@ -115,12 +117,12 @@ def test_state_written_out_and_put_back_goes_on_alike(mode, active, rng, cubes):
 @given(generators)
 def test_what_was_kept_of_a_verdict_is_enough_to_learn(mode, active, rng):
     stream = random_stream(rng, LENGTH, 3, 3, cubes=CUBES)
-    one, other = (build(mode, 3, 3, active) for _ in range(2))
-    verdict = one.decide(stream.ballot)
-    one.learn(stream.ballot, verdict, stream.truth)
-    kept = Verdict.recalled(verdict.labels, verdict.parts, verdict.votes, verdict.basis)
-    other.learn(stream.ballot, kept, stream.truth)
-    assert snapshot(one) == snapshot(other)
+    whole, recalled = (build(mode, 3, 3, active) for _ in range(2))
+    verdict = whole.decide(stream.ballot)
+    whole.learn(stream.ballot, verdict, stream.truth)
+    remnant = Verdict.recalled(verdict.labels, verdict.parts, verdict.votes, verdict.basis)
+    recalled.learn(stream.ballot, remnant, stream.truth)
+    assert snapshot(whole) == snapshot(recalled)
 
 
 @every_mode
@@ -239,9 +241,9 @@ def test_partitions_pool_into_rows_that_can_decide(mode, active):
 def test_wrong_shapes_and_labels_are_refused(mode, active):
     fusion, stream = taught(mode, active, np.random.default_rng(9), 3, 2)
     verdict = fusion.decide(stream.ballot)
-    other = random_stream(np.random.default_rng(9), LENGTH, 2, 2)
+    narrow = random_stream(np.random.default_rng(9), LENGTH, 2, 2)
     with pytest.raises(ValueError, match="2 learners and 2 labels"):
-        fusion.decide(other.ballot)
+        fusion.decide(narrow.ballot)
     with pytest.raises(ValueError, match="as many decisions"):
         fusion.learn(stream.ballot, verdict, stream.truth[:-1])
     for label in (-1, 2):

@@ -41,14 +41,14 @@ def paper_run(paper: PaperHedge | PaperActive, stream: Stream):
     idle = uniform(ballot.seeds, IDLE_SALT).tolist()
     labels, weights = [], []
     for t in range(LENGTH):
-        p, said, truth = int(ballot.cells[t]), spoken(ballot.labels[t]), int(stream.truth[t])
+        p, votes, truth = int(ballot.cells[t]), spoken(ballot.labels[t]), int(stream.truth[t])
         if isinstance(paper, PaperActive):
             tries = ballot.exploring[t].tolist()
-            label, q = paper.predict(p, said, tries, draws[t], idle[t])
-            paper.update(p, said, tries, truth)
+            label, q = paper.predict(p, votes, tries, draws[t], idle[t])
+            paper.update(p, votes, tries, truth)
         else:
-            label, q = paper.predict(p, said, draws[t])
-            paper.update(p, said, truth)
+            label, q = paper.predict(p, votes, draws[t])
+            paper.update(p, votes, truth)
         labels.append(MISSING if label is None else label)
         weights.append(q)
     return labels, weights
@@ -92,14 +92,14 @@ def test_with_late_labels_and_silence_it_is_the_reference(rng, shape, vote, edge
         rows = np.arange(start, stop)
         verdict = fusion.decide(ballot.take(rows))
         for t in rows.tolist():
-            said = spoken(ballot.labels[t])
-            label, q = reference.predict(int(ballot.cells[t]), said, draws[t])
+            votes = spoken(ballot.labels[t])
+            label, q = reference.predict(int(ballot.cells[t]), votes, draws[t])
             assert verdict.labels[t - start] == (MISSING if label is None else label)
             assert np.abs(verdict.parts[t - start] - q).max() <= 2
             waiting.append((t, verdict.take(np.array([t - start]))))
         for _ in range(int(rng.integers(0, len(waiting) + 1))):
-            t, made = waiting.pop(int(rng.integers(len(waiting))))
-            fusion.learn(ballot.take(np.array([t])), made, stream.truth[t : t + 1])
+            t, late_verdict = waiting.pop(int(rng.integers(len(waiting))))
+            fusion.learn(ballot.take(np.array([t])), late_verdict, stream.truth[t : t + 1])
             reference.settle(t, int(stream.truth[t]))
 
 
@@ -158,13 +158,13 @@ def test_without_its_rate_hedge_is_the_plain_majority(rng, learners, rate):
 @given(generators, st.integers(2, 6))
 def test_the_order_of_labels_does_not_matter(rng, learners):
     stream = random_stream(rng, LENGTH, learners, 2, cubes=3)
-    one, other = (Hedge(learners, 2, cubes=3) for _ in range(2))
-    verdict = one.decide(stream.ballot)
-    one.learn(stream.ballot, verdict, stream.truth)
+    whole, shuffled = (Hedge(learners, 2, cubes=3) for _ in range(2))
+    verdict = whole.decide(stream.ballot)
+    whole.learn(stream.ballot, verdict, stream.truth)
     order = rng.permutation(LENGTH)
     for rows in np.split(order, [7, 20]):
-        other.learn(stream.ballot.take(rows), verdict.take(rows), stream.truth[rows])
-    assert snapshot(one) == snapshot(other)
+        shuffled.learn(stream.ballot.take(rows), verdict.take(rows), stream.truth[rows])
+    assert snapshot(whole) == snapshot(shuffled)
 
 
 @given(generators, st.integers(2, 6))

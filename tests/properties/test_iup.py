@@ -28,13 +28,13 @@ def run_both(iup, paper, data, batches, feedback):
     x, correct, seeds = data
     for start, stop in pairwise(batches):
         span = slice(start, stop)
-        made = iup.decide(x[span], seeds[span])
+        choices = iup.decide(x[span], seeds[span])
         expected = [paper.decide(x[i], int(seeds[i])) for i in range(start, stop)]
-        assert made.cubes.tolist() == [number(p, paper.m) for p, _, _ in expected]
-        assert made.rules.tolist() == [a for _, a, _ in expected]
-        assert made.exploring.tolist() == [e for _, _, e in expected]
-        assert made.trials.tolist() == [paper.N.get((a, p), 0) for p, a, _ in expected]
-        iup.learn(made.phase, made.cubes, made.rules, correct[span])
+        assert choices.cubes.tolist() == [number(p, paper.m) for p, _, _ in expected]
+        assert choices.rules.tolist() == [a for _, a, _ in expected]
+        assert choices.exploring.tolist() == [e for _, _, e in expected]
+        assert choices.trials.tolist() == [paper.N.get((a, p), 0) for p, a, _ in expected]
+        iup.learn(choices.phase, choices.cubes, choices.rules, correct[span])
         for i, (p, a, _) in zip(range(start, stop), expected, strict=True):
             for f in range(paper.rules) if feedback is Feedback.FULL else [a]:
                 paper.learn(p, f, correct[i, f])
@@ -77,11 +77,11 @@ def test_doubling_equals_the_papers_footnote(rng, d, rules, first):
     for i in range(80):
         phase = paper.now()
         p, a, exploring = phase.decide(x[i], int(seeds[i]))
-        made = iup.decide(x[i : i + 1], seeds[i : i + 1])
-        assert made.phase == paper.j
-        assert (made.cubes[0], made.rules[0]) == (number(p, phase.m), a)
-        assert made.exploring[0] == exploring
-        iup.learn(made.phase, made.cubes, made.rules, correct[i : i + 1])
+        choices = iup.decide(x[i : i + 1], seeds[i : i + 1])
+        assert choices.phase == paper.j
+        assert (choices.cubes[0], choices.rules[0]) == (number(p, phase.m), a)
+        assert choices.exploring[0] == exploring
+        iup.learn(choices.phase, choices.cubes, choices.rules, correct[i : i + 1])
         phase.learn(p, a, correct[i, a])
         paper.step()
 
@@ -102,14 +102,14 @@ def filled(rng, sparse_cuts=3, feedback=Feedback.FULL, backoff=0.0, n=200):
 def test_counts_of_partitions_merge_exactly(feedback, backoff, rng, batches):
     """Any split of the labelled stream over partitions gives the tables of the whole."""
     whole, x, correct, seeds = filled(rng, feedback=feedback, backoff=backoff)
-    made = whole.decide(x, seeds)
+    choices = whole.decide(x, seeds)
     phases = rng.integers(1, 4, 200)
-    whole.learn(phases, made.cubes, made.rules, correct)
+    whole.learn(phases, choices.cubes, choices.rules, correct)
     merged = Iup(whole.space, whole.config)
     for start, stop in pairwise(batches):
         part = Iup(whole.space, whole.config)
         span = slice(start, stop)
-        part.learn(phases[span], made.cubes[span], made.rules[span], correct[span])
+        part.learn(phases[span], choices.cubes[span], choices.rules[span], correct[span])
         merged.merge(part)
     assert merged.labelled == whole.labelled
     for phase, table in whole.tables().items():
@@ -123,8 +123,8 @@ def test_counts_of_partitions_merge_exactly(feedback, backoff, rng, batches):
 @given(rng=generators)
 def test_deciding_changes_nothing(rng):
     iup, x, correct, seeds = filled(rng)
-    made = iup.decide(x, seeds)
-    iup.learn(made.phase, made.cubes, made.rules, correct)
+    choices = iup.decide(x, seeds)
+    iup.learn(choices.phase, choices.cubes, choices.rules, correct)
     before = {p: t.items() for p, t in iup.tables().items()}
     first, second = iup.decide(x, seeds), iup.decide(x, seeds)
     assert first.rules.tolist() == second.rules.tolist()
@@ -149,9 +149,9 @@ def test_coarser_cells_contain_the_finer_ones(rng, m):
 class Away:
     """What another learner of the same kind counted."""
 
-    def __init__(self, other):
-        self._other = other
-        self.labelled = other.labelled
+    def __init__(self, iup):
+        self._other = iup
+        self.labelled = iup.labelled
 
     def rows(self, phase, cubes):
         return self._other.phase(phase).table.rows(cubes)
@@ -165,11 +165,11 @@ class Away:
 @given(rng=generators, cut=st.integers(0, 200))
 def test_deciding_by_the_sum_equals_deciding_by_the_merged_table(backoff, rng, cut):
     whole, x, correct, seeds = filled(rng, backoff=backoff)
-    made = whole.decide(x, seeds)
+    choices = whole.decide(x, seeds)
     parts = [Iup(whole.space, whole.config) for _ in range(2)]
-    for one, span in zip(parts, (slice(0, cut), slice(cut, 200)), strict=True):
-        one.learn(made.phase, made.cubes[span], made.rules[span], correct[span])
-    whole.learn(made.phase, made.cubes, made.rules, correct)
+    for part, span in zip(parts, (slice(0, cut), slice(cut, 200)), strict=True):
+        part.learn(choices.phase, choices.cubes[span], choices.rules[span], correct[span])
+    whole.learn(choices.phase, choices.cubes, choices.rules, correct)
     parts[0].elsewhere = Away(parts[1])
     together, apart = whole.decide(x, seeds), parts[0].decide(x, seeds)
     assert together.phase == apart.phase

@@ -72,7 +72,7 @@ def batches(events, draw):
 
 def decisions(diagnoses):
     """Decide by what is known at the diagnosis, so that a second run decides alike."""
-    return [f"{each.id} at {each.at}" for each in diagnoses]
+    return [f"{diagnosis.id} at {diagnosis.at}" for diagnosis in diagnoses]
 
 
 class Run:
@@ -174,13 +174,13 @@ def test_a_backlog_gives_up_no_label_before_its_time_and_survives_crashes(case, 
         for number, event in enumerate(events)
     ]
     for batch in batches(numbered, data.draw):
-        known = len(whole.said.rejections)
+        count = len(whole.said.rejections)
         whole.batch(batch)
         crashing.batch(batch)
         crashing.crash(lambda disk: data.draw(st.permutations(sorted(disk))))
-        for each in whole.said.rejections[known:]:
-            if each.reason is Reason.UNKNOWN and isinstance(each.event, Label):
-                assert events[each.event.payload].at + rule.label_ttl <= whole.ledger.clock
+        for rejection in whole.said.rejections[count:]:
+            if rejection.reason is Reason.UNKNOWN and isinstance(rejection.event, Label):
+                assert events[rejection.event.payload].at + rule.label_ttl <= whole.ledger.clock
     assert crashing.everything() == whole.everything()
 
 
@@ -201,7 +201,7 @@ def test_what_comes_early_never_takes_more_than_its_bytes_and_changes_nothing(ca
         held_bytes = sum(len(payload or "") for payloads in held for payload in payloads)
         assert narrow.ledger.early_bytes == held_bytes <= room
     for run in (narrow, wide):
-        run.ids = [each.id for each in [*run.said.diagnoses, *run.said.expiries, *run.settled]]
+        run.ids = [event.id for event in [*run.said.diagnoses, *run.said.expiries, *run.settled]]
     assert narrow.ids == wide.ids
     compared = {"context_duplicate", "context_conflict"}  # nothing is left of these to compare
     for name in set(wide.ledger.counts) - compared:
@@ -217,7 +217,7 @@ def test_every_event_is_accounted_for_once(case):
     for event in (Prediction, Context, Label, Amendment, Withdrawal):
         kind = f"{event.__name__.lower()}_"
         counted = sum(n for name, n in counts.items() if name.startswith(kind))
-        assert counted == sum(isinstance(each, event) for each in events)
+        assert counted == sum(isinstance(item, event) for item in events)
     rejected = ["conflict", "expired", "evicted", "pending_full", "final"]
     kinds = ["label", "amendment", "withdrawal"]
     assert len(run.said.rejections) == (
@@ -256,10 +256,14 @@ def test_no_diagnosis_is_made_of_nothing_and_all_say_what_is_missing(case):
     rule, events = case
     run = Run(rule)
     run.batch(events)
-    for each in run.said.diagnoses:
-        assert any(label >= 0 for label in each.labels)
-        assert each.missing == tuple(i for i, label in enumerate(each.labels) if label < 0)
-        assert each.complete == (not each.missing and bool(each.context or not rule.contextual))
+    for diagnosis in run.said.diagnoses:
+        assert any(label >= 0 for label in diagnosis.labels)
+        assert diagnosis.missing == tuple(
+            i for i, label in enumerate(diagnosis.labels) if label < 0
+        )
+        assert diagnosis.complete == (
+            not diagnosis.missing and bool(diagnosis.context or not rule.contextual)
+        )
 
 
 @given(st.data())
@@ -273,8 +277,10 @@ def test_any_order_or_repetition_of_labels_settles_each_decision_once(data):
     run = Run(JoinRules(learners=2, fusion_timeout=5, label_ttl=10))
     for batch in batches(events, data.draw):
         run.batch(batch)
-    assert sorted((each.id, each.label) for each in run.settled) == sorted(truth.items())
-    assert all(each.decision == f"{each.id} at 1" for each in run.settled)
+    assert sorted((settlement.id, settlement.label) for settlement in run.settled) == sorted(
+        truth.items()
+    )
+    assert all(settlement.decision == f"{settlement.id} at 1" for settlement in run.settled)
     assert run.ledger.counts["label_duplicate"] == len(labels) - len(names)
     assert run.said.rejections == []
 
@@ -286,8 +292,8 @@ def test_a_label_settles_nothing_twice_whatever_comes(case, data):
     run = Run(rule)
     for batch in batches(events, data.draw):
         run.batch(batch)
-    settled = [each.id for each in run.settled]
-    over = settled + [each.id for each in run.said.expiries]
+    settled = [settlement.id for settlement in run.settled]
+    over = settled + [expiry.id for expiry in run.said.expiries]
     assert len(over) == len(set(over))
 
 
@@ -296,12 +302,12 @@ def test_any_interleaving_of_corrections_ends_with_the_last_word(data):
     """Whatever comes when, taking back and recounting leaves one count of the last label."""
     words = st.tuples(st.sampled_from("ab"), st.sampled_from(["label", "amend", "withdraw"]),
                       st.integers(0, 2))  # fmt: skip
-    said = data.draw(st.lists(words, max_size=12))
+    spoken = data.draw(st.lists(words, max_size=12))
     events = [
         {"label": Label(1, name, label), "amend": Amendment(1, name, label)}.get(
             kind, Withdrawal(1, name)
         )
-        for name, kind, label in said
+        for name, kind, label in spoken
     ]
     for name in "ab":
         for learner in range(2):
@@ -311,25 +317,27 @@ def test_any_interleaving_of_corrections_ends_with_the_last_word(data):
     for batch in batches(events, data.draw):
         run.batch(batch)
     counted = {"a": [], "b": []}
-    for each in run.settled:
-        counted[each.id].append(each.label)
-    for each in run.said.corrections:
-        if each.was >= 0:
-            counted[each.case.id].remove(each.was)
-        if each.case.label >= 0:
-            counted[each.case.id].append(each.case.label)
+    for settlement in run.settled:
+        counted[settlement.id].append(settlement.label)
+    for correction in run.said.corrections:
+        if correction.was >= 0:
+            counted[correction.case.id].remove(correction.was)
+        if correction.case.label >= 0:
+            counted[correction.case.id].append(correction.case.label)
     for name, labels in counted.items():
-        assert labels == last_word([(kind, label) for who, kind, label in said if who == name])
+        assert labels == last_word(
+            [(kind, label) for patient, kind, label in spoken if patient == name]
+        )
 
 
-def last_word(said):
-    known = []
-    for kind, label in said:
+def last_word(words):
+    current = []
+    for kind, label in words:
         if kind == "withdraw":
-            known = []
-        elif kind == "amend" or not known:
-            known = [label]
-    return known
+            current = []
+        elif kind == "amend" or not current:
+            current = [label]
+    return current
 
 
 SIZED = Codec(pack=json.dumps, unpack=json.loads, size=len)

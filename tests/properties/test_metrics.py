@@ -29,9 +29,9 @@ def test_confusion_counts_one_by_one(rng, n, scopes, classes):
     truth, predicted = outcomes(rng, n, scopes, classes)
     expected = np.zeros((scopes, classes, classes), np.int64)
     for scope in range(scopes):
-        for y, said in zip(truth, predicted[:, scope], strict=True):
-            if said != MISSING:
-                expected[scope, y, said] += 1
+        for y, label in zip(truth, predicted[:, scope], strict=True):
+            if label != MISSING:
+                expected[scope, y, label] += 1
     assert (confusion(truth, predicted.T, classes) == expected).all()
 
 
@@ -45,31 +45,31 @@ def test_confusions_of_the_parts_add_up_to_the_whole(rng, n, classes, data):
 
 @given(generators, st.integers(1, 4), sizes, labels)
 def test_runs_are_independent_of_each_other(rng, runs, n, classes):
-    each = [outcomes(rng, n, 2, classes) for _ in range(runs)]
-    truth = np.stack([t for t, _ in each])
-    predicted = np.stack([p.T for _, p in each])
+    outcomes_by_run = [outcomes(rng, n, 2, classes) for _ in range(runs)]
+    truth = np.stack([t for t, _ in outcomes_by_run])
+    predicted = np.stack([p.T for _, p in outcomes_by_run])
     together = confusion(truth[:, None], predicted, classes)
-    alone = np.stack([confusion(t, p.T, classes) for t, p in each])
+    alone = np.stack([confusion(t, p.T, classes) for t, p in outcomes_by_run])
     assert (together == alone).all()
-    found, best = rates(together, 0), hindsight(together, 0).best
+    measured, best = rates(together, 0), hindsight(together, 0).best
     for run in range(runs):
         single = rates(alone[run], 0)
         for name in ("per", "fpr", "fnr"):
             expected = getattr(single, name)
-            assert np.array_equal(getattr(found, name)[run], expected, equal_nan=True)
+            assert np.array_equal(getattr(measured, name)[run], expected, equal_nan=True)
         assert np.array_equal(best.per[run], hindsight(alone[run], 0).best.per, equal_nan=True)
 
 
 @given(generators, st.integers(1, 40), labels, st.data())
 def test_rates_are_the_shares_of_errors(rng, n, classes, data):
     positive = data.draw(st.integers(0, classes - 1))
-    truth, said = rng.integers(0, classes, n), rng.integers(0, classes, n)
-    found = rates(confusion(truth, said, classes), positive)
+    truth, predicted = rng.integers(0, classes, n), rng.integers(0, classes, n)
+    measured = rates(confusion(truth, predicted, classes), positive)
     groups = {"per": truth >= 0, "fpr": truth != positive, "fnr": truth == positive}
     for name, group in groups.items():
-        value = getattr(found, name)
+        value = getattr(measured, name)
         if group.any():
-            assert value == (truth != said)[group].sum() / group.sum()
+            assert value == (truth != predicted)[group].sum() / group.sum()
         else:
             assert np.isnan(value)
 
@@ -78,14 +78,14 @@ def test_rates_are_the_shares_of_errors(rng, n, classes, data):
 def test_a_window_is_the_tail_of_the_stream_however_it_was_cut(rng, n, size, classes, data):
     truth, predicted = outcomes(rng, n, 3, classes)
     window = Window(scopes=3, classes=classes, size=size)
-    kept = window.read_pages(np.arange(window.pages))
+    pages = window.read_pages(np.arange(window.pages))
     for start, stop in pairwise(data.draw(cuts(n))):
         part = slice(start, stop)
         window.push(np.arange(start, stop), truth[part], predicted[part])
         changed = window.changed(stop - start)
-        kept[changed] = window.read_pages(changed)
+        pages[changed] = window.read_pages(changed)
         window = Window(scopes=3, classes=classes, size=size)
-        window.put_pages(np.arange(window.pages), kept, stop)
+        window.put_pages(np.arange(window.pages), pages, stop)
     tail = slice(max(0, n - size), n)
     assert window.rows()[0].tolist() == list(range(n)[tail])
     assert (window.confusion() == confusion(truth[tail], predicted[tail].T, classes)).all()

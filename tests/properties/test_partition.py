@@ -57,8 +57,8 @@ def test_a_missing_value_has_a_part_of_its_own_on_every_axis_that_is_cut(x, m):
     complete = ~missing.any(axis=1)
     assert (cells[complete] == partition.cells(np.nan_to_num(x[complete]))).all()
     assert (cells[~complete] >= partition.size).all()
-    known = ~missing
-    assert (digits[known] == np.minimum(np.floor(np.nan_to_num(x) * m), m - 1)[known]).all()
+    present = ~missing
+    assert (digits[present] == np.minimum(np.floor(np.nan_to_num(x) * m), m - 1)[present]).all()
 
 
 @given(x=incomplete, m=st.integers(1, 5))

@@ -66,10 +66,12 @@ def test_a_batch_reads_as_its_values_one_by_one(batch):
     for reader in READERS.values():
         whole, single = reader.read(batch), [reader.read([value]) for value in batch]
         for column in set(type(whole).__dataclass_fields__) - {"positions", "errors"}:
-            assert getattr(whole, column) == [x for one in single for x in getattr(one, column)]
-        assert whole.positions == [i for i, one in enumerate(single) if not one.errors]
+            assert getattr(whole, column) == [
+                x for reading in single for x in getattr(reading, column)
+            ]
+        assert whole.positions == [i for i, reading in enumerate(single) if not reading.errors]
         assert [(i, str(error)) for i, error in whole.errors] == [
-            (i, str(error)) for i, one in enumerate(single) for _, error in one.errors
+            (i, str(error)) for i, reading in enumerate(single) for _, error in reading.errors
         ]
 
 
@@ -119,8 +121,8 @@ def plain(value):
 @given(
     records, st.dictionaries(st.text(min_size=20, max_size=30), documents.map(plain), max_size=3)
 )
-def test_unknown_fields_are_ignored(record, more):
-    document = {**json.loads(encode(record)), **more}
+def test_unknown_fields_are_ignored(record, extra):
+    document = {**json.loads(encode(record)), **extra}
     try:
         value = json.dumps(document, allow_nan=False).encode()
     except ValueError:

@@ -99,8 +99,8 @@ print(json.dumps(results))
 
 def environment(address: str) -> dict[str, str]:
     """Return what commands run under: this broker, and the same arithmetic everywhere."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HB_SET")}
-    return {**kept, **ARITHMETIC, "HB_SET__BROKER__BOOTSTRAP": address, "COLUMNS": "200"}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("HB_SET")}
+    return {**inherited, **ARITHMETIC, "HB_SET__BROKER__BOOTSTRAP": address, "COLUMNS": "200"}
 
 
 def arithmetic() -> str:
@@ -145,7 +145,9 @@ class Commands:
         settings = ("--json", "--settings", self.folder / f"{self.ensemble}.toml")
         run = subprocess.run(
             [sys.executable, "-c", _SEVERAL],
-            input=json.dumps([[str(part) for part in (*one, *settings)] for one in commands]),
+            input=json.dumps(
+                [[str(part) for part in (*command, *settings)] for command in commands]
+            ),
             env=environment(self.address),
             cwd=self.folder,
             capture_output=True,
@@ -197,8 +199,8 @@ class Worker:
         """Wait for the line that says where the page is."""
         for line in self.process.stdout:
             self.lines.append(line)
-            if found := re.search(r"http://[\w.:\[\]]+", line):
-                self.url = found[0]
+            if match := re.search(r"http://[\w.:\[\]]+", line):
+                self.url = match[0]
                 break
         self.drained.start()
         assert self.url, "".join(self.lines)
@@ -278,11 +280,11 @@ async def _topics(address: str, names: list[str], committed: bool) -> dict[str, 
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
         await consumer.seek_to_beginning(*places)
-        found: dict[str, list[Any]] = {f"{place.topic}/{place.partition}": [] for place in places}
+        records: dict[str, list[Any]] = {f"{place.topic}/{place.partition}": [] for place in places}
         while unread := [p for p in places if await consumer.position(p) < ends[p]]:
             for place, batch in (await consumer.getmany(*unread, timeout_ms=200)).items():
-                found[f"{place.topic}/{place.partition}"] += [_plain(record) for record in batch]
-        return found
+                records[f"{place.topic}/{place.partition}"] += [_plain(record) for record in batch]
+        return records
 
 
 def _plain(record: Any) -> list[Any]:
@@ -295,7 +297,7 @@ def _hex(data: bytes | None) -> str | None:
     return None if data is None else data.hex()
 
 
-def digests(found: Mapping[str, list[Any]]) -> dict[str, Any]:
+def digests(partitions: Mapping[str, list[Any]]) -> dict[str, Any]:
     """Return, per partition, how many records there are, where the last is, and their digest."""
     return {
         place: {
@@ -303,7 +305,7 @@ def digests(found: Mapping[str, list[Any]]) -> dict[str, Any]:
             "last": records[-1][0] if records else None,
             "sha256": hashlib.sha256(json.dumps(records).encode()).hexdigest(),
         }
-        for place, records in found.items()
+        for place, records in partitions.items()
     }
 
 
@@ -349,7 +351,7 @@ def said(hb: Commands, scratch: Path) -> dict[str, Any]:
 def replayed(hb: Commands) -> list[Any]:
     """Return what the learners of today make of the stream, under two settings."""
     changes = ("--set", "ensemble.active=false", "--set", "defaults.exploration=1.0")
-    return [one["figures"] for one in hb.json(("replay",), ("replay", *changes))]
+    return [report["figures"] for report in hb.json(("replay",), ("replay", *changes))]
 
 
 def _place(letter: Mapping[str, Any]) -> tuple[str, int, int]:

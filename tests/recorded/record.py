@@ -51,12 +51,12 @@ BAD = (
 def patients(n: int, seed: int, name: str) -> list[dict[str, Any]]:
     """Return patients who are ill where x + z is large."""
     rng = random.Random(seed)
-    made = []
+    rows = []
     for number in range(n):
         x, y, z = (round(rng.random(), 6) for _ in range(3))
         burden = x + z + rng.gauss(0, 0.1)
         grade = "severe" if burden > 1.3 else "mild" if burden > 0.8 else "none"
-        made.append(
+        rows.append(
             {
                 "patient": f"{name}{number:04d}",
                 "x": x,
@@ -68,7 +68,7 @@ def patients(n: int, seed: int, name: str) -> list[dict[str, Any]]:
                 "grade": grade,
             }
         )
-    return made
+    return rows
 
 
 def write(file: Path, rows: Iterable[dict[str, Any]]) -> Path:
@@ -94,11 +94,11 @@ async def send(
             await producer.abort_transaction()
 
 
-def await_that(condition: Callable[[], bool], what: str, seconds: float = 120) -> None:
+def await_that(condition: Callable[[], bool], description: str, seconds: float = 120) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, description
         time.sleep(0.3)
 
 
@@ -130,8 +130,8 @@ def live(hb: kit.Commands, folder: Path) -> dict[str, float]:
         again = [f"{row['patient']}={row[column]}" for row in rows[:12]]
         hb("label", *again)
         labels = sorted({row[column] for row in rows})
-        other = [labels[labels.index(row[column]) - 1] for row in rows[half : half + 6]]
-        pairs = zip(rows[half : half + 6], other, strict=True)
+        contrary = [labels[labels.index(row[column]) - 1] for row in rows[half : half + 6]]
+        pairs = zip(rows[half : half + 6], contrary, strict=True)
         hb("label", *[f"{row['patient']}={label}" for row, label in pairs])
         hb("label", f"nobody={labels[0]}", f"nobody-else={labels[1]}")
         await_that(lambda: idle(hb, PATIENTS + 1), f"{name}: everything is done")
@@ -159,23 +159,23 @@ def trouble(hb: kit.Commands, rows: Sequence[dict[str, Any]]) -> None:
     at = int(time.time() * 1000)
     lone = f'{{"v":1,"id":"lone","x":[0.25,{lone_row}],"at":{at}}}'.encode()
     asyncio.run(send(hb.address, [*bad, (f"{name}.instances.{first}", "lone", lone)]))
-    told = rows[-1]["patient"]
-    label = json.dumps({"v": 1, "id": told, "label": "severe", "at": at}).encode()
-    asyncio.run(send(hb.address, [(f"{name}.labels", told, label)], abort=True))
+    patient = rows[-1]["patient"]
+    label = json.dumps({"v": 1, "id": patient, "label": "severe", "at": at}).encode()
+    asyncio.run(send(hb.address, [(f"{name}.labels", patient, label)], abort=True))
 
 
 def settled_figures(worker: kit.Worker) -> dict[str, float]:
     """Return what the worker serves once it no longer changes."""
-    seen = [worker.metrics()]
+    readings = [worker.metrics()]
     unchanged = 8
 
     def steady() -> bool:
-        seen.append(worker.metrics())
-        last = seen[-unchanged:]
-        return len(last) == unchanged and all(figures == last[0] for figures in last)
+        readings.append(worker.metrics())
+        latest = readings[-unchanged:]
+        return len(latest) == unchanged and all(figures == latest[0] for figures in latest)
 
     await_that(steady, "the figures are steady")
-    return seen[-1]
+    return readings[-1]
 
 
 def record(archive: Path) -> None:
@@ -213,7 +213,7 @@ def pack(folder: Path, archive: Path) -> None:
         return member
 
     with tarfile.open(archive, "w:xz", preset=9) as tar:
-        for name in (*[f"{one}.toml" for one in kit.ENSEMBLES], kit.EXPECTED, "state"):
+        for name in (*[f"{ensemble}.toml" for ensemble in kit.ENSEMBLES], kit.EXPECTED, "state"):
             tar.add(folder / name, name, filter=wanted)
         tar.add(folder / "broker" / "broker.json", "broker/broker.json", filter=wanted)
         tar.add(folder / "broker" / "node-1" / "data", "broker/node-1/data", filter=wanted)

@@ -65,14 +65,14 @@ class LateHedge(PaperHedge):
     def predict(
         self, p: int, predictions: list[int | None], draw: float
     ) -> tuple[int | None, list[int]]:
-        known = set(self.settled.get(p, ()))
+        settled = set(self.settled.get(p, ()))
         blind = sum(
-            one not in self.made[other][1] and other not in self.made[one][1]
-            for one in known
-            for other in known
-            if one < other
+            left not in self.made[right][1] and right not in self.made[left][1]
+            for left in settled
+            for right in settled
+            if left < right
         )
-        pace = len(known) + 1 + (blind + 1) // 2
+        pace = len(settled) + 1 + (blind + 1) // 2
         errors, silent = self.L.get(p, [0] * self.M), self.silent.get(p, [0] * self.M)
         losses = [error + loss / PARTS for error, loss in zip(errors, silent, strict=True)]
         present = [i for i in range(self.M) if predictions[i] is not None]
@@ -84,14 +84,14 @@ class LateHedge(PaperHedge):
             rough = [round(terms[i] / total * PARTS) if i in terms else 0 for i in range(self.M)]
             q = complete(rough)
             label = majority(predictions, rough) if self.vote else predictions[follow(q, draw)]
-        self.made.append((p, known, q, predictions))
+        self.made.append((p, settled, q, predictions))
         return label, q
 
     def settle(self, number: int, label: int) -> None:
         """Observe the label of the decision made as number so and so."""
         p, _, q, predictions = self.made[number]
         self.update(p, predictions, label)
-        own = sum(part for part, said in zip(q, predictions, strict=True) if said != label)
+        own = sum(part for part, vote in zip(q, predictions, strict=True) if vote != label)
         silent = self.silent.setdefault(p, [0] * self.M)
         for i, prediction in enumerate(predictions):
             if prediction is None:
@@ -114,8 +114,8 @@ class PaperActive:
         idle_draw: float,
     ) -> tuple[int | None, list[int]]:
         exploiting = self._exploiting(predictions, exploring)
-        present = [i for i, said in enumerate(predictions) if said is not None]
-        if present and all(said is None for said in exploiting):
+        present = [i for i, vote in enumerate(predictions) if vote is not None]
+        if present and all(vote is None for vote in exploiting):
             share = round(PARTS / len(present))
             q = complete([share if i in present else 0 for i in range(len(predictions))])
             return predictions[follow(q, idle_draw)], q
@@ -128,7 +128,7 @@ class PaperActive:
 
     @staticmethod
     def _exploiting(predictions: list[int | None], exploring: list[bool]) -> list[int | None]:
-        return [None if tries else said for said, tries in zip(predictions, exploring, strict=True)]
+        return [None if tries else vote for vote, tries in zip(predictions, exploring, strict=True)]
 
 
 def complete(rough: list[int]) -> list[int]:
@@ -150,7 +150,7 @@ def follow(q: list[int], draw: float) -> int:
 def majority(predictions: list[int | None], q: list[int]) -> int:
     """Return argmax_y of the summed q_i with h_i = y; of equal ones the first label."""
     mass: dict[int, int] = {}
-    for said, part in zip(predictions, q, strict=True):
-        if said is not None:
-            mass[said] = mass.get(said, 0) + part
+    for vote, part in zip(predictions, q, strict=True):
+        if vote is not None:
+            mass[vote] = mass.get(vote, 0) + part
     return min(mass, key=lambda y: (-mass[y], y))

@@ -309,7 +309,7 @@ class SlowLedger:
     def change(self, row, outcome):
         was, row.outcome = row.outcome, outcome
         self.counts["unlearned"] += (outcome != row.taught) - (was != row.taught)
-        now, was = (-1 if each == WITHDRAWN else each for each in (outcome, was))
+        now, was = (-1 if label == WITHDRAWN else label for label in (outcome, was))
         self.correcting.append((row, self.clock, now, was))
 
     def wait_again(self, row):

@@ -41,14 +41,14 @@ def made(mode, learners=2, active=False):
 
 @pytest.mark.parametrize("delay", [0, 10, 100, 1000])
 def test_the_bound_holds_at_every_delay(delay):
-    found = play(made("ah"), Duel(2000, delay))
-    assert found.bound is not None
-    assert found.violations == 0
+    duel = play(made("ah"), Duel(2000, delay))
+    assert duel.bound is not None
+    assert duel.violations == 0
     if not delay:
-        assert found.bound == pytest.approx(2 * sqrt(2000 * log(2)))
+        assert duel.bound == pytest.approx(2 * sqrt(2000 * log(2)))
         return
     # Without a rate and a bound that know the delay, Theorem 2's would be exceeded.
-    assert found.bound.max() == pytest.approx(bound_at_delay(2000, 2, delay), rel=0.25)
+    assert duel.bound.max() == pytest.approx(bound_at_delay(2000, 2, delay), rel=0.25)
 
 
 DUELS = {
@@ -64,9 +64,9 @@ DUELS = {
 @pytest.mark.parametrize("active", [False, True], ids=["all", "active"])
 @pytest.mark.parametrize("mode", ["ah", "wm", "committee"])
 def test_a_bound_holds_with_late_missing_and_overtaking_labels_and_silence(mode, active, duel):
-    found = play(made(mode, 3, active), duel, runs=2)
-    assert found.bound is not None
-    assert found.violations == 0
+    played = play(made(mode, 3, active), duel, runs=2)
+    assert played.bound is not None
+    assert played.violations == 0
 
 
 @pytest.mark.parametrize("active", [False, True], ids=["all", "active"])
@@ -81,8 +81,8 @@ def test_a_mode_has_a_theorem_or_shows_no_bound(mode, active):
 
 def test_a_learner_that_seldom_speaks_and_is_wrong_then_costs_little():
     """Were silence free, it would be trusted: the regret would be twice the bound."""
-    found = play(made("ah"), Duel(3000, gullible=True))
-    assert found.regret.max() < 0.5 * 2 * sqrt(3000 * log(2))
+    duel = play(made("ah"), Duel(3000, gullible=True))
+    assert duel.regret.max() < 0.5 * 2 * sqrt(3000 * log(2))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -100,15 +100,15 @@ def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
     cubes, rounds, lag = 3, 1500, 20
     own = [Hedge(3, classes, cubes=cubes) for _ in range(partitions)]
     rows = [np.array([cube]) for cube in range(cubes)]
-    known = [{name: [] for name in own[0].tables()} for _ in own]
+    histories = [{name: [] for name in own[0].tables()} for _ in own]
     waiting, gain, labelled = [], np.zeros((cubes, 3), np.int64), np.zeros(cubes, np.int64)
 
     def judge(at, cube):
         pooled = Hedge(3, classes, cubes=cubes)
         for name, table in pooled.tables().items():
             parts = [own[at].tables()[name].rows(rows[cube])]
-            parts += [known[p][name][0][cube][None] for p in range(partitions)
-                      if p != at and known[p][name]]  # fmt: skip
+            parts += [histories[p][name][0][cube][None] for p in range(partitions)
+                      if p != at and histories[p][name]]  # fmt: skip
             table.put(rows[cube], pooled.pooled(name, np.stack(parts)))
         return pooled
 
@@ -124,7 +124,7 @@ def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
 
     for t in range(rounds):
         settle(t)
-        for p, tables in enumerate(known if partitions > 1 else ()):
+        for p, tables in enumerate(histories if partitions > 1 else ()):
             for name, past in tables.items():
                 past.append(own[p].tables()[name].rows(np.arange(cubes)))
                 del past[:-lag]
@@ -141,8 +141,8 @@ def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
         if rng.random() < 0.05:
             continue  # its label never comes
         later = np.where((votes < 0) & (rng.random((1, 3)) < 0.02), 0, votes)
-        said = ballot_of(later, classes, cube, len(waiting))
-        waiting.append((t + 1 + delay, at, said, verdict, np.array([np.argmax(costs)])))
+        late_ballot = ballot_of(later, classes, cube, len(waiting))
+        waiting.append((t + 1 + delay, at, late_ballot, verdict, np.array([np.argmax(costs)])))
     settle(None)
     table = np.stack([hedge.tables()["delays"].rows(np.arange(cubes)) for hedge in own])
     delays = own[0].pooled("delays", table)
@@ -150,9 +150,9 @@ def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
     assert (gain.max(axis=1) / UNIT).sum() <= bound
     assert bound < 0.9 * rounds or delay >= 100
     for cube in range(cubes):
-        one = slice(cube, cube + 1)
+        part = slice(cube, cube + 1)
         assert gain[cube].max() / UNIT <= regret_bound(
-            own[0], labelled[one], delays[one], partitions=partitions
+            own[0], labelled[part], delays[part], partitions=partitions
         )
 
 
@@ -165,10 +165,10 @@ def test_the_largest_pace_never_exceeds_what_the_bound_reckons_with():
     """One blind pair among three, all known at the last decision: half a pair is rounded up."""
     late = LateLabels(2, 1)
     cell, never = np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    for seen in (0, 0, 2):
+    for blind in (0, 0, 2):
         labelled = late.table.rows(cell)[:, 0]
-        pace = late.pace(cell, labelled) if seen else np.array([1])
-        late.learn(cell, Basis(np.array([seen]), pace, np.array([0])).rows(), never)
+        pace = late.pace(cell, labelled) if blind else np.array([1])
+        late.learn(cell, Basis(np.array([blind]), pace, np.array([0])).rows(), never)
     peak = int(late.table.rows(cell)[0, PEAK])
     rates = sqrt(peak * log(2)) + late.table.rows(cell)[0, RATES] / UNIT / 8
     assert peak == 4
@@ -180,7 +180,7 @@ def test_the_largest_pace_never_exceeds_what_the_bound_reckons_with():
 def test_blind_pairs_are_those_of_a_constant_delay():
     rows, labelled = [], np.array([50])
     for delay in (0, 1, 7):
-        seen = sum(max(0, t - delay) for t in range(50))
-        rows.append([50, seen, 0, 0, 0, 0])
-    found = [int(blind_pairs(np.array([row]), labelled)[0]) for row in rows]
-    assert found == [0, 49, sum(min(t, 7) for t in range(50))]
+        count = sum(max(0, t - delay) for t in range(50))
+        rows.append([50, count, 0, 0, 0, 0])
+    pairs = [int(blind_pairs(np.array([row]), labelled)[0]) for row in rows]
+    assert pairs == [0, 49, sum(min(t, 7) for t in range(50))]

@@ -56,10 +56,10 @@ def computes(path):
 
 
 def test_no_other_module_computes_a_bound_or_an_interval():
-    found = {str(path.relative_to(ROOT)) for path in SOURCES if computes(path)}
-    own = {name for name in found if name.startswith(("learners/theory/", "learners/fusion/"))}
-    confidence = {name for name in found if name.startswith("experiments/confidence")}
-    unknown = found - own - confidence - MAY_COMPUTE.keys()
+    modules = {str(path.relative_to(ROOT)) for path in SOURCES if computes(path)}
+    own = {name for name in modules if name.startswith(("learners/theory/", "learners/fusion/"))}
+    confidence = {name for name in modules if name.startswith("experiments/confidence")}
+    unknown = modules - own - confidence - MAY_COMPUTE.keys()
     assert not unknown, f"ask learners.theory.promises instead: {sorted(unknown)}"
 
 
@@ -115,25 +115,25 @@ _NAME = re.compile(r"(^|_)(low|high|epsilon|bounds?|interval)$")
 def names(path):
     """Return the fields and keys of a module that are named like a bound or an interval."""
     for node in ast.walk(ast.parse(path.read_text())):
-        found = None
+        name = None
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found = node.target.id
+            name = node.target.id
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found = node.value
+            name = node.value
         elif isinstance(node, ast.keyword):
-            found = node.arg
-        if found and found.isidentifier() and _NAME.search(found):
-            yield found
+            name = node.arg
+        if name and name.isidentifier() and _NAME.search(name):
+            yield name
 
 
 def test_every_figure_that_is_shown_is_listed():
-    found = {
+    figures = {
         (name, field)
         for path in SOURCES
         if not (name := str(path.relative_to(ROOT))).startswith(tuple(NO_PROMISE))
         for field in names(path)
     }
-    unknown = found - SHOWN - OTHERS
+    unknown = figures - SHOWN - OTHERS
     assert not unknown, f"is there a theorem for it? list it here: {sorted(unknown)}"
 
 

@@ -41,9 +41,9 @@ def play(accuracy, x, m, rng, weights=None):
     seeds = rng.integers(0, 2**64, T, dtype=np.uint64)
     rules, trials = np.empty(T, np.int64), np.empty(T, np.int64)
     for t in range(T):
-        made = iup.decide(x[t : t + 1, None], seeds[t : t + 1])
-        iup.learn(made.phase, made.cubes, made.rules, correct[t : t + 1])
-        rules[t], trials[t] = made.rules[0], made.trials[0]
+        choices = iup.decide(x[t : t + 1, None], seeds[t : t + 1])
+        iup.learn(choices.phase, choices.cubes, choices.rules, correct[t : t + 1])
+        rules[t], trials[t] = choices.rules[0], choices.trials[0]
     return rules, trials
 
 
@@ -115,9 +115,9 @@ def test_a_learner_reports_the_corollarys_epsilon():
     learner = LocalLearner(unit_cube(10), rules, config, classes=2, lipschitz=0.5)
     x = np.full((50, 10), 0.25)
     seeds = np.arange(50, dtype=np.uint64)
-    made = learner.decide(x, seeds)
-    assert np.isinf(confidence(learner, made.choices).epsilon).all()
-    learner.learn(Labelled.of(made, truth=np.zeros(50, np.int64)))
+    predictions = learner.decide(x, seeds)
+    assert np.isinf(confidence(learner, predictions.choices).epsilon).all()
+    learner.learn(Labelled.of(predictions, truth=np.zeros(50, np.int64)))
     after = learner.decide(x[:1], seeds[:1])
     n = int(after.choices.trials[0])
     same = {"T": 10_000, "d": 10, "m": 2, "cubes": 2**10, "rules": 2, "L": 0.5, "alpha": 1.65}

@@ -60,8 +60,8 @@ def named(place, data):
                 yield f"{place} {key}"
             yield from named(place, value)
     elif isinstance(data, list | tuple):
-        for each in data:
-            yield from named(place, each)
+        for item in data:
+            yield from named(place, item)
 
 
 def shown(settings, live):
@@ -76,22 +76,22 @@ def shown(settings, live):
     text.print(screen(settings, overview))
     if "by theory" in text.file.getvalue():
         yield "status screen"
-    seen = snapshot(settings, overview, Activity(live.topics), NewestRecords(settings), [])
-    yield from named("console", {"bound": seen["bound"]})
-    if any(low < high for _, low, high in seen["accuracy"].values()):
+    page = snapshot(settings, overview, Activity(live.topics), NewestRecords(settings), [])
+    yield from named("console", {"bound": page["bound"]})
+    if any(low < high for _, low, high in page["accuracy"].values()):
         yield "console accuracy"
-    if seen["last"]["error"]:
+    if page["last"]["error"]:
         yield "console last"
-    for made in live.diagnoses[-20:]:
-        yield from named("track record", msgspec.to_builtins(made.track_record))
-        yield from named("prediction", msgspec.to_builtins(made.learners))
-        yield from named("console vote", diagnosis(settings, made)["votes"])
+    for decided in live.diagnoses[-20:]:
+        yield from named("track record", msgspec.to_builtins(decided.track_record))
+        yield from named("prediction", msgspec.to_builtins(decided.learners))
+        yield from named("console vote", diagnosis(settings, decided)["votes"])
     for name in settings.learners:
         cells, rows = observed.state(f"local.{name}").counts["counts"].items()
         counts = dict(zip(cells.tolist(), rows, strict=True))
-        told = learner_details(settings, name, counts, 60)
-        yield from named("details rules", told["rules"])
-        yield from named("details cubes", told["biggest"])
+        details = learner_details(settings, name, counts, 60)
+        yield from named("details rules", details["rules"])
+        yield from named("details cubes", details["biggest"])
     again = replayed([live.logs()], settings)
     yield from named("replay live", again.live.report(1))
     yield from named("replay", again.replayed.report(1))
