@@ -68,9 +68,9 @@ class PipelineObserver(Observer):
         for meter in (*counters, self._delays, self._ends):
             registry.register(meter)
 
-    def committed(self, done: Committed) -> None:
+    def committed(self, commit: Committed) -> None:
         """Count what was noted."""
-        learner, counts = done.agent.removeprefix(local("")), done.notes.counts
+        learner, counts = commit.agent.removeprefix(local("")), commit.notes.counts
         if READ in counts:
             self._instances.add(counts[READ], learner)
             self._predictions.add(counts.get(SAID, 0), learner)
@@ -79,13 +79,13 @@ class PipelineObserver(Observer):
                 self._diagnoses.add(counts[name], complete)
         if SHRUNK in counts:
             self._shrunk.add(counts[SHRUNK])
-        values = done.notes.values
+        values = commit.notes.values
         if DELAYS in values:
             self._delays.observe_all(_joined(values[DELAYS]) / 1000)
         if ARRIVED in values:
             # Clocks of other machines may be slightly ahead of ours.
-            taken = np.maximum(time.time() - _joined(values[ARRIVED]) / 1000, 0.0)
-            self._ends.observe_all(taken)
+            seconds = np.maximum(time.time() - _joined(values[ARRIVED]) / 1000, 0.0)
+            self._ends.observe_all(seconds)
 
 
 def _joined(parts: Iterable[Numbers]) -> Numbers:

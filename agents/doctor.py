@@ -115,14 +115,14 @@ def _packages() -> Finding:
         ]
         missing = [name for name, present in installed.items() if present is None]
         (incomplete if missing else complete).append(extra)
-    known = f"hb {version(DISTRIBUTION)} with {', '.join(filter(None, complete)) or 'no extras'}"
+    text = f"hb {version(DISTRIBUTION)} with {', '.join(filter(None, complete)) or 'no extras'}"
     if wrong:
         return Finding(
             "packages", "warning", "; ".join(dict.fromkeys(wrong)), "install from the lock file"
         )
     if incomplete:
-        known += f"; without {', '.join(incomplete)}"
-    return Finding("packages", "ok", known)
+        text += f"; without {', '.join(incomplete)}"
+    return Finding("packages", "ok", text)
 
 
 def _wanted(requirement: Requirement, extra: str) -> bool:
@@ -136,17 +136,19 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def _room(what: str, folder: Path) -> Finding:
+def _room(subject: str, folder: Path) -> Finding:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
-        found = f"{existing} cannot be written to"
-        return Finding(what, "trouble", found, "let this user write there, or set worker.state")
+        problem = f"{existing} cannot be written to"
+        return Finding(
+            subject, "trouble", problem, "let this user write there, or set worker.state"
+        )
     free = shutil.disk_usage(existing).free
     room = f"{free / 2**30:.1f} GiB free for {folder}"
     if free >= _ROOM:
-        return Finding(what, "ok", room)
+        return Finding(subject, "ok", room)
     verdict: Verdict = "warning" if free >= _LEAST_ROOM else "trouble"
-    return Finding(what, verdict, room, "free some space: workers stop when the disk is full")
+    return Finding(subject, verdict, room, "free some space: workers stop when the disk is full")
 
 
 def _embedded() -> Finding:

@@ -76,6 +76,6 @@ class Erased:
         wanted = set(digests)
         return {digest: name for name in ids if (digest := digest_of(name)) in wanted}
 
-    def note(self, digest: str, what: int) -> None:
+    def note(self, digest: str, mark: int) -> None:
         """Remember that a patient is erased, and what was; see the agents for its meaning."""
-        self._table.put(digest.encode(), bytes([what]))
+        self._table.put(digest.encode(), bytes([mark]))

@@ -93,15 +93,17 @@ class LogFile:
         status = self.path.stat() if self.path.exists() else None
         return self._follow(*((status.st_ino, status.st_size) if status else (0, 0)))
 
-    def _follow(self, known: int, at: int) -> Iterator[LogLine]:
-        rest = ""
+    def _follow(self, inode: int, at: int) -> Iterator[LogLine]:
+        remainder = ""
         while True:
             if self.path.exists():
                 with self.path.open("rb") as file:
                     number = os.fstat(file.fileno()).st_ino
-                    file.seek(at if number == known else 0)
-                    *whole, rest = (rest + file.read().decode(errors="replace")).split("\n")
-                    known, at = number, file.tell()
+                    file.seek(at if number == inode else 0)
+                    *whole, remainder = (remainder + file.read().decode(errors="replace")).split(
+                        "\n"
+                    )
+                    inode, at = number, file.tell()
                 yield from (LogLine.read(line, "") for line in whole)
             time.sleep(0.2)
 

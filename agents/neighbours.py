@@ -18,20 +18,20 @@ READERS = "-reader"
 
 def check_apart(ensembles: Mapping[str, Settings]) -> None:
     """Raise InputError if two ensembles, by settings file, would interfere with each other."""
-    for (one, a), (other, b) in combinations(ensembles.items(), 2):
+    for (first, a), (second, b) in combinations(ensembles.items(), 2):
         for clash in _clashes(a, b):
-            raise InputError(f"{one} and {other} {clash}")
+            raise InputError(f"{first} and {second} {clash}")
 
 
 def _clashes(a: Settings, b: Settings) -> Iterator[str]:
     if a.name == b.name:
         yield f"both call their ensemble {a.name}: give one of them another name"
     if _same_broker(a, b):
-        for one, other in ((a, b), (b, a)):
-            if one.name.startswith(other.name + READERS):
+        for ensemble, rival in ((a, b), (b, a)):
+            if ensemble.name.startswith(rival.name + READERS):
                 yield (
-                    f"would share the consumer group {one.name}, which readers of {other.name} use:"
-                    " give one of them another name"
+                    f"would share the consumer group {ensemble.name}, which readers of {rival.name}"
+                    " use: give one of them another name"
                 )
         shared = {topic.name for topic in declared(a)} & {topic.name for topic in declared(b)}
         if shared:

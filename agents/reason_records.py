@@ -26,7 +26,9 @@ class ReasonRecords:
         """Return one record for each prediction that has reasons."""
         columns = np.concatenate([why.log_odds[:, None], why.rest[:, None], why.parts], axis=1)
         for k, row in zip(why.at.tolist(), columns, strict=True):
-            log_odds, rest, *parts = (self._log_odds.shorten(odds) or () for odds in row.tolist())
+            log_odds, remainder, *parts = (
+                self._log_odds.shorten(odds) or () for odds in row.tolist()
+            )
             named = dict(zip(self._features, parts, strict=True))
             rule = self._rules[int(predictions.choices.rules[k])]
-            yield records.Reasons(ids[k], rule, log_odds, named, rest, at[k])
+            yield records.Reasons(ids[k], rule, log_odds, named, remainder, at[k])

@@ -16,11 +16,11 @@ def roles(settings: Settings) -> tuple[str, ...]:
 
 def specs(settings: Settings, wanted: Sequence[str] = ()) -> list[AgentSpec]:
     """Return the agents of the given roles, or of all roles."""
-    known = roles(settings)
+    names = roles(settings)
     for role in wanted:
-        if role not in known:
-            raise InputError(f"there is no role {role}; the settings have: {', '.join(known)}")
-    return [_spec(settings, role) for role in known if not wanted or role in wanted]
+        if role not in names:
+            raise InputError(f"there is no role {role}; the settings have: {', '.join(names)}")
+    return [_spec(settings, role) for role in names if not wanted or role in wanted]
 
 
 def _spec(settings: Settings, role: str) -> AgentSpec:

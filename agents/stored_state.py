@@ -56,10 +56,10 @@ async def find_conflicts(settings: Settings, partitions: Mapping[str, int]) -> l
     conflicts = []
     with explaining(settings.broker):
         async for place, stored in origins(engine_config(settings), changelogs):
-            other = stored.owner if stored.owner not in ("", settings.name) else None
+            owner = stored.owner if stored.owner not in ("", settings.name) else None
             keys = changed_keys(stored.meaning, present[place.topic].meaning)
-            if other is not None or keys:
-                conflicts.append(Conflict(place.topic, place.partition, other, keys))
+            if owner is not None or keys:
+                conflicts.append(Conflict(place.topic, place.partition, owner, keys))
     return conflicts
 
 

@@ -71,9 +71,9 @@ class LocalTotals:
 
     def learned(self, counts: CountsTable, cells: Ints, rows: Ints) -> None:
         """Store the new rows of some cubes, and count what is new in them."""
-        known, before = len(counts), counts.rows(cells)
+        cubes, before = len(counts), counts.rows(cells)
         counts.put(cells, rows)
-        self.count(CUBES, len(counts) - known)
+        self.count(CUBES, len(counts) - cubes)
         new, old = (local_regret_parts(table, self._rules).sum() for table in (rows, before))
         self.count(LOST, int(new - old))
 
@@ -101,8 +101,8 @@ class EnsembleTotals:
         cls, counts: Mapping[str, int], sizes: Mapping[str, int], tally: Ints
     ) -> "EnsembleTotals":
         """Return the row of these totals."""
-        known = [counts[name] for name in COUNTERS] + [sizes[name] for name in WAITING]
-        return cls(np.array([*known, *tally.tolist()], np.int64))
+        totals = [counts[name] for name in COUNTERS] + [sizes[name] for name in WAITING]
+        return cls(np.array([*totals, *tally.tolist()], np.int64))
 
     @property
     def counts(self) -> dict[str, int]:

@@ -38,11 +38,11 @@ class RowFormat:
         key, content = self._ring.seal(name, row)
         return bytes([len(key)]) + key.encode() + content
 
-    def read(self, name: str, kept: bytes) -> bytes:
+    def read(self, name: str, stored: bytes) -> bytes:
         """Return a row as it was; raise FinalError if its key is not there."""
-        if len(kept) == self.size:
-            return kept
-        sealed = _sealed(kept)
+        if len(stored) == self.size:
+            return stored
+        sealed = _sealed(stored)
         try:
             return self._ring.open(name, sealed)
         except KeyMissingError:
@@ -57,14 +57,14 @@ class RowFormat:
                 f" {sealed.key!r}: another key of that id encrypted them, or they were altered"
             ) from None
 
-    def key_of(self, kept: bytes) -> str | None:
+    def key_of(self, stored: bytes) -> str | None:
         """Return the id of the key that a row is under, None for one in the clear."""
-        return None if len(kept) == self.size else _sealed(kept).key
+        return None if len(stored) == self.size else _sealed(stored).key
 
 
-def _sealed(kept: bytes) -> Sealed:
-    end = 1 + kept[0] if kept else 0
-    return Sealed(kept[1:end].decode("ascii", "replace"), kept[end:])
+def _sealed(stored: bytes) -> Sealed:
+    end = 1 + stored[0] if stored else 0
+    return Sealed(stored[1:end].decode("ascii", "replace"), stored[end:])
 
 
 class WaitingFeatures:
@@ -90,8 +90,8 @@ class WaitingFeatures:
         self._at.update((name, at) for at, name in sorted(waiting))
         self._newest = max(self._at.values(), default=0)
         # A key that is missing or wrong is reported now, not when a label comes weeks later.
-        for name, kept in keys.values():
-            self._rows.read(name, kept)
+        for name, stored in keys.values():
+            self._rows.read(name, stored)
 
     def keep(self, ids: Sequence[str], rows: Floats, times: Sequence[int]) -> None:
         """Keep the rows of instances that were decided just now.
@@ -105,8 +105,8 @@ class WaitingFeatures:
             self._newest = at = max(self._newest, time)
             self._at[name] = at
             self._at.move_to_end(name)
-            kept = self._rows.write(name, data[k * size : (k + 1) * size])
-            self._table.put(name.encode(), at.to_bytes(_TIME, "big") + kept)
+            stored = self._rows.write(name, data[k * size : (k + 1) * size])
+            self._table.put(name.encode(), at.to_bytes(_TIME, "big") + stored)
 
     def pop(self, name: str) -> bytes | None:
         """Return the row of an instance and drop it; None if it is not kept (any more)."""

@@ -47,8 +47,8 @@ class Discreet(logging.Filter):
         """Rewrite a message that reports an error."""
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            what = "" if str(record.msg).startswith(_CRASH) else f"{_short(record)}: "
-            record.msg, record.args = "%s%s", (what, describe(error))
+            prefix = "" if str(record.msg).startswith(_CRASH) else f"{_short(record)}: "
+            record.msg, record.args = "%s%s", (prefix, describe(error))
             record.exc_info = record.exc_text = None
         return True
 
@@ -98,8 +98,8 @@ def log_to_terminal(worker: str, style: LogStyle) -> None:
     verbose = style.detail == "verbose"
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines(worker, style.form))
-    for kept in (Calm(), Discreet(), *(() if verbose else (Chatter(),))):
-        handler.addFilter(kept)
+    for log_filter in (Calm(), Discreet(), *(() if verbose else (Chatter(),))):
+        handler.addFilter(log_filter)
     logging.basicConfig(level=_LEVELS[style.detail], handlers=[handler])
     for noisy in ("faust", "mode", _CLIENT, "asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(logging.INFO if verbose else logging.WARNING)

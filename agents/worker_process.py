@@ -93,11 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--supervised", action="store_true", help="end when standard input closes")
     parser.add_argument("--log-format", choices=("text", "json"), default="text")
     parser.add_argument("--log-detail", choices=("quiet", "normal", "verbose"), default="normal")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        settings = load_settings(given.settings, given.overrides)
-        style = LogStyle(given.log_format, given.log_detail)
-        serve(settings, given.roles, supervised=given.supervised, log=style)
+        settings = load_settings(options.settings, options.overrides)
+        style = LogStyle(options.log_format, options.log_detail)
+        serve(settings, options.roles, supervised=options.supervised, log=style)
     except HbError as error:
         sys.stderr.write(f"hb: {error}\n")
         sys.exit(error.exit_code)

@@ -170,9 +170,9 @@ class Publisher:
         published, none is: PatientError says which and why.
         """
         _need(self._open, "Publisher")
-        for given in (ids, subjects):
-            if given is not None and len(given) != len(patients):
-                raise PatientError(f"there are {len(patients)} patients and {len(given)} ids")
+        for sequence in (ids, subjects):
+            if sequence is not None and len(sequence) != len(patients):
+                raise PatientError(f"there are {len(patients)} patients and {len(sequence)} ids")
         names = [new_id() for _ in patients] if ids is None else list(ids)
         at = wall()
         columns = {
@@ -293,9 +293,9 @@ class Diagnoses:
     async def _await(self, name: str, after: int, seconds: float) -> Diagnosis:
         """Wait for the diagnosis of an id as it travels, from some offset on."""
         assert self._pump is not None  # noqa: S101 - `of` has started it
-        known = self._recent.get(name)
-        if known is not None and known.offset >= after:
-            return known.diagnosis
+        recent = self._recent.get(name)
+        if recent is not None and recent.offset >= after:
+            return recent.diagnosis
         if self._pump.done():
             self._pump.result()
         waiter = _Waiter(after, asyncio.get_running_loop().create_future())
@@ -318,7 +318,7 @@ class Diagnoses:
         )
 
     def _forget(self, name: str, waiter: "_Waiter") -> None:
-        left = [other for other in self._waiting.pop(name, []) if other is not waiter]
+        left = [candidate for candidate in self._waiting.pop(name, []) if candidate is not waiter]
         if left:
             self._waiting[name] = left
 

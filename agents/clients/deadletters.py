@@ -176,9 +176,9 @@ class Replayer:
             expected = "a JSON object with topic and value, as --export writes it"
             raise InputError(f"{where}: expected {expected}") from None
         if reader is None:
-            known = ", ".join(self._readers)
+            topics = ", ".join(self._readers)
             raise InputError(
-                f"{where}: topic: only records for these topics can be sent again: {known}"
+                f"{where}: topic: only records for these topics can be sent again: {topics}"
             )
         wire = value.encode() if isinstance(value, str) else orjson.dumps(value)
         fault = reader.fault(wire)

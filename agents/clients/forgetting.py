@@ -129,8 +129,8 @@ class Forgotten:
 
     def gone_by(self, place: Place) -> int | None:
         """Return when retention has removed records, in milliseconds; None if it never does."""
-        kept, span = self.kept_for[place.topic]
-        return None if kept < 0 else place.newest + kept + span
+        lifetime, span = self.kept_for[place.topic]
+        return None if lifetime < 0 else place.newest + lifetime + span
 
     def closed_from(self, place: Place) -> int:
         """Return from when on a new record does not go to the file of these, in milliseconds."""
@@ -166,8 +166,8 @@ class Forgetting:
     async def __aenter__(self) -> Self:
         async with admin_client(self.settings.broker) as admin:
             for name, topic in (await find(admin, self._kinds)).items():
-                kept, span = topic.config["retention.ms"], topic.config["segment.ms"]
-                self.kept_for[name] = int(kept), int(span)
+                retention, span = topic.config["retention.ms"], topic.config["segment.ms"]
+                self.kept_for[name] = int(retention), int(span)
         await self._reader.__aenter__()
         return self
 
@@ -177,11 +177,11 @@ class Forgetting:
     async def look(self, progress: Progress) -> Kept:
         """Read everything that is there."""
         ends = self._reader.ends
-        total, done = sum(ends.values()) - sum(self._reader.begins.values()), 0
+        total, count = sum(ends.values()) - sum(self._reader.begins.values()), 0
         async for records in self._reader.present():
-            done += len(records)
+            count += len(records)
             self._take(records)
-            progress("topics", done, total)
+            progress("topics", count, total)
         return self.kept
 
     def _take(self, records: Iterable[Any]) -> None:
@@ -206,22 +206,22 @@ class Forgetting:
         return letter and any(name in (record.value or b"") for name in self.digests)
 
     def _take_state(self, record: Any) -> None:
-        agent, kept = self._agents[record.topic], self.kept
+        agent, remains = self._agents[record.topic], self.kept
         if record.key == META_KEY:
             read = msgspec.json.decode(record.value or b"{}", type=_Meta).positions
-            kept.positions |= {(topic, record.partition): at for topic, at in read.items()}
+            remains.positions |= {(topic, record.partition): at for topic, at in read.items()}
             return
         table, _, key = (record.key or b"").partition(b"/")
         if table == TABLE.encode() and record.value is not None:
-            kept.erased[agent].add(key.decode("ascii", "replace"))
+            remains.erased[agent].add(key.decode("ascii", "replace"))
         elif table in _WAITING and key in self.digests:
-            (set.discard if record.value is None else set.add)(kept.waiting[record.topic], key)
+            (set.discard if record.value is None else set.add)(remains.waiting[record.topic], key)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The agents that have not erased all of the patients."""
         wanted = set(self.digests.values())
-        return tuple(agent for agent, done in self.kept.erased.items() if not wanted <= done)
+        return tuple(agent for agent, digests in self.kept.erased.items() if not wanted <= digests)
 
     async def erase(self) -> None:
         """Send an erasure for each patient, to the partition of its records."""
@@ -246,18 +246,20 @@ class Forgetting:
 
         Return the places that were purged, and those that cannot be yet.
         """
-        done: list[Place] = []
+        purged: list[Place] = []
         left: list[Place] = []
         for where, place in sorted(self.kept.places.items()):
             closed = closed_from(place, self.kept_for[place.topic][1])
             place.end = await self._reader.offset_at(*where, closed) if closed < wall() else None
             unread = self.kept.positions.get(where, place.end or 0) < (place.end or 0)
-            (left if place.end is None or unread else done).append(place)
-        if done:
+            (left if place.end is None or unread else purged).append(place)
+        if purged:
             async with admin_client(self.settings.broker) as admin:
-                ends = {TopicPartition(p.topic, p.partition): RecordsToDelete(p.end) for p in done}
+                ends = {
+                    TopicPartition(p.topic, p.partition): RecordsToDelete(p.end) for p in purged
+                }
                 await admin.delete_records(ends)
-        return done, left
+        return purged, left
 
 
 async def forget(
@@ -271,17 +273,17 @@ async def forget(
 ) -> Forgotten:
     """Erase patients; see the steps at the top."""
     async with Forgetting(settings, ids) as work:
-        kept = await work.look(progress)
-        known = [set(work.digests.values()) & done for done in kept.erased.values()]
-        again = len(set.intersection(*known))
-        waiting = {name: len(those) for name, those in kept.waiting.items() if those}
-        if look_only or not (kept.places or waiting):
-            return Forgotten(len(ids), kept, waiting, again, kept_for=work.kept_for)
+        remains = await work.look(progress)
+        erased = [set(work.digests.values()) & digests for digests in remains.erased.values()]
+        again = len(set.intersection(*erased))
+        waiting = {name: len(those) for name, those in remains.waiting.items() if those}
+        if look_only or not (remains.places or waiting):
+            return Forgotten(len(ids), remains, waiting, again, kept_for=work.kept_for)
         await work.erase()
         await work.wait(patience)
-        done, left = await work.purge() if purge and not work.missing else ([], [])
-        outcome = work.missing, tuple(done), tuple(left), work.kept_for
-        return Forgotten(len(ids), kept, waiting, again, True, *outcome)
+        purged, left = await work.purge() if purge and not work.missing else ([], [])
+        outcome = work.missing, tuple(purged), tuple(left), work.kept_for
+        return Forgotten(len(ids), remains, waiting, again, True, *outcome)
 
 
 async def ids_of(settings: Settings, subject: str, progress: Progress) -> list[str]:
@@ -291,10 +293,10 @@ async def ids_of(settings: Settings, subject: str, progress: Progress) -> list[s
     ids: dict[str, None] = {}
     names = [topic for topic, kind in topics.kinds.items() if kind in kinds]
     async with TopicReader(settings, names, "start") as reader:
-        total, done = sum(reader.ends.values()) - sum(reader.begins.values()), 0
+        total, count = sum(reader.ends.values()) - sum(reader.begins.values()), 0
         async for records in reader.present():
-            done += len(records)
-            progress("topics", done, total)
+            count += len(records)
+            progress("topics", count, total)
             for record in records:
                 if b'"subject"' in (record.value or b""):
                     named = _named(record.value)

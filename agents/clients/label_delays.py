@@ -39,16 +39,16 @@ def fixed(seconds: float) -> Delay:
 
 def parse_delay(text: str) -> Delay:
     """Read a delay, or raise InputError."""
-    kind, _, rest = text.rpartition(":")
+    kind, _, value = text.rpartition(":")
     try:
         if kind == "":
-            seconds = _seconds(rest)
+            seconds = _seconds(value)
             return Delay(text, lambda _, n: np.full(n, seconds))
         if kind == "exp":
-            mean = _seconds(rest)
+            mean = _seconds(value)
             return Delay(text, lambda rng, n: rng.exponential(mean, n))
         if kind == "uniform":
-            low, high = map(_seconds, rest.split(".."))
+            low, high = map(_seconds, value.split(".."))
             if low <= high:
                 return Delay(text, lambda rng, n: rng.uniform(low, high, n))
     except (PydanticCustomError, ValueError):

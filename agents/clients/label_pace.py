@@ -69,10 +69,10 @@ class LabelPace:
     @property
     def most(self) -> int:
         """How many patients may be in flight now."""
-        known = self.learned // _KNOWN
+        limit = self.learned // _KNOWN
         if self._fastest:
-            known = min(known, ceil(_SPARE * self._fastest * self._shortest))
-        return max(1, known)
+            limit = min(limit, ceil(_SPARE * self._fastest * self._shortest))
+        return max(1, limit)
 
     def room(self) -> int:
         """Return how many patients may be sent now."""
@@ -96,11 +96,11 @@ class LabelPace:
 
     async def _until(self, ready: Callable[[], bool]) -> None:
         """Wait until it is so, or nothing moves any more."""
-        last = time.monotonic()
+        moved_at = time.monotonic()
         while not ready():
             if self.see({record.key for record in await self._reader.read(0.05)}):
-                last = time.monotonic()
-            elif time.monotonic() - last > self._patience:
+                moved_at = time.monotonic()
+            elif time.monotonic() - moved_at > self._patience:
                 self._give_up()
             await asyncio.sleep(0)
 

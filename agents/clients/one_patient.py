@@ -36,21 +36,23 @@ async def find_patient(settings: Settings, name: str) -> Patient:
     """Read all topics that mention a patient, from their start."""
     topics = Topics.of(settings)
     diagnosis = await _first(settings, topics.diagnoses, Reader(Diagnosis), name)
-    others = {topics.reasons(learner): Reader(Reasons) for learner in topics.explained}
-    found: dict[str, Any] = {}
+    readers = {topics.reasons(learner): Reader(Reasons) for learner in topics.explained}
+    explanations: dict[str, Any] = {}
     denied = []
     label = None
     try:
-        known = Reader(Label, known={"label": settings.labels})
-        label = last_word([each async for each in _all(settings, topics.labels, known, name)])
+        label_reader = Reader(Label, known={"label": settings.labels})
+        label = last_word(
+            [record async for record in _all(settings, topics.labels, label_reader, name)]
+        )
     except NotAllowedError:
         denied.append(topics.labels)
-    for topic, reader in others.items():
+    for topic, reader in readers.items():
         try:
-            found[topic] = await _first(settings, topic, reader, name)
+            explanations[topic] = await _first(settings, topic, reader, name)
         except NotAllowedError:
             denied.append(topic)
-    why = {learner: found.get(topics.reasons(learner)) for learner in topics.explained}
+    why = {learner: explanations.get(topics.reasons(learner)) for learner in topics.explained}
     return Patient(
         diagnosis,
         label,
@@ -62,16 +64,16 @@ async def find_patient(settings: Settings, name: str) -> Patient:
 def last_word(labels: Iterable[Label]) -> str | None:
     """Return what counts of a patient's labels, in the order of the topic."""
     word: str | None = None
-    for each in labels:
-        if word is None or each.amends or each.label is None:
-            word = each.label
+    for label in labels:
+        if word is None or label.amends or label.label is None:
+            word = label.label
     return word
 
 
 async def _first(settings: Settings, topic: str, reader: Reader[Any], name: str) -> Any:
     """Return the first readable record of a patient on a topic, None if there is none."""
-    async with aclosing(_all(settings, topic, reader, name)) as found:
-        async for record in found:
+    async with aclosing(_all(settings, topic, reader, name)) as records:
+        async for record in records:
             return record
     return None
 

@@ -96,9 +96,9 @@ class CsvPatients:
         names = list(dict.fromkeys([*self._features, *special]))
         read, size = 0, max(self._file.size, 1)
 
-        def advance(done: int) -> None:
+        def advance(position: int) -> None:
             nonlocal read
-            read = done
+            read = position
 
         for chunk in self._file.chunks(names, advance):
             columns = chunk.columns

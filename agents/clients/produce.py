@@ -199,25 +199,27 @@ class Production:
     def _pieces(self) -> Iterator[Patients]:
         """Yield the source in pieces that suit the rate, repeated as requested, up to the limit."""
         trial = self._trial
-        taken, most, repeat = 0, trial.limit, trial.repeat
+        count, most, repeat = 0, trial.limit, trial.repeat
         for turn in range(repeat):
-            done = 0.0
+            earlier = 0.0
             for chunk in self._chunks():
                 start = 0
                 while start < len(chunk):
                     size = self._size()
-                    if taken < trial.start:
-                        size = min(_PIECE, trial.start - taken)
+                    if count < trial.start:
+                        size = min(_PIECE, trial.start - count)
                     rows = range(start, min(start + size, len(chunk)))
-                    rows = rows if most is None else rows[: most - taken]
+                    rows = rows if most is None else rows[: most - count]
                     if not rows:
                         return
                     start = rows.stop
-                    share = (turn + done + (chunk.share - done) * rows.stop / len(chunk)) / repeat
-                    share = share if most is None else max(share, (taken + len(rows)) / most)
-                    yield self._named(chunk.take(rows, min(share, 1.0)), turn, taken)
-                    taken += len(rows)
-                done = chunk.share
+                    share = (
+                        turn + earlier + (chunk.share - earlier) * rows.stop / len(chunk)
+                    ) / repeat
+                    share = share if most is None else max(share, (count + len(rows)) / most)
+                    yield self._named(chunk.take(rows, min(share, 1.0)), turn, count)
+                    count += len(rows)
+                earlier = chunk.share
 
     def _size(self) -> int:
         """Return how many patients the next piece has."""
@@ -237,11 +239,11 @@ class Production:
             rows = order[start : start + _PIECE]
             yield whole.take(rows, (start + len(rows)) / len(order))
 
-    def _named(self, piece: Patients, turn: int, taken: int) -> Patients:
+    def _named(self, piece: Patients, turn: int, start: int) -> Patients:
         """Assign ids where there are none; repeats must not reuse those of the first pass."""
         ids = piece.ids
         if ids is None:
-            ids = [f"{self._run}-{taken + k}" for k in range(len(piece))]
+            ids = [f"{self._run}-{start + k}" for k in range(len(piece))]
         elif turn:
             ids = [f"{name}~{turn + 1}" for name in ids]
         pseudonyms = self._pseudonyms
@@ -314,24 +316,24 @@ class Production:
                     f" {expected}; --skip-bad skips such rows"
                 )
             self.done.skipped[column] += 1
-        kept = piece.take([row for row in range(len(piece)) if row not in bad])
-        split = self._split(kept, at)
-        return kept, split, self._true_labels(kept, split)
+        usable = piece.take([row for row in range(len(piece)) if row not in bad])
+        split = self._split(usable, at)
+        return usable, split, self._true_labels(usable, split)
 
     def _label_again(self, piece: Patients) -> None:
         """Send the labels of patients that were sent earlier: perhaps they were not."""
         bad = self._bad_rows(piece)
-        kept = piece.take([row for row in range(len(piece)) if row not in bad])
-        if self._labelled and kept.labels is not None:
-            self._schedule(kept.ids or (), kept.labels, again=True)
-        self._count_repeats(kept.ids or ())
+        usable = piece.take([row for row in range(len(piece)) if row not in bad])
+        if self._labelled and usable.labels is not None:
+            self._schedule(usable.ids or (), usable.labels, again=True)
+        self._count_repeats(usable.ids or ())
         self.done.share = piece.share
 
     def _count_repeats(self, ids: Sequence[str]) -> None:
         """Count ids that came before; by their hashes, as there may be millions."""
-        known = len(self._ids)
+        before = len(self._ids)
         self._ids.update(map(hash, ids))
-        self.done.repeated += len(ids) - (len(self._ids) - known)
+        self.done.repeated += len(ids) - (len(self._ids) - before)
 
     # Labels.
 
@@ -370,8 +372,8 @@ class Production:
         self.done.waiting = len(self._due)
 
     def _other(self, label: str) -> str:
-        others = [other for other in self._settings.labels if other != label]
-        return others[int(self._random.integers(len(others)))]
+        choices = [choice for choice in self._settings.labels if choice != label]
+        return choices[int(self._random.integers(len(choices)))]
 
     async def _send_labels(self, sender: Sender) -> None:
         moment, at = time.monotonic(), wall()

@@ -45,16 +45,16 @@ async def recorded_patients(other: Settings, settings: Settings, name: str) -> T
 class _Gathered:
     """What was read so far, by patient."""
 
-    def __init__(self, other: Settings) -> None:
-        topics = Topics.of(other)
+    def __init__(self, recorded: Settings) -> None:
+        topics = Topics.of(recorded)
         self._labels_topic = topics.labels
         self._features: dict[str, tuple[Sequence[str], Opener | None, Reader[Any]]] = {}
-        for name, learner in other.learners.items():
-            opener, reader = instance_opener(other, name), Reader(Instance)
+        for name, learner in recorded.learners.items():
+            opener, reader = instance_opener(recorded, name), Reader(Instance)
             self._features[topics.instances(name)] = (_names(learner.features), opener, reader)
-        if other.ensemble.context is not None:
-            named = _names(other.ensemble.context.features)
-            self._features[topics.contexts] = (named, context_opener(other), Reader(Context))
+        if recorded.ensemble.context is not None:
+            named = _names(recorded.ensemble.context.features)
+            self._features[topics.contexts] = (named, context_opener(recorded), Reader(Context))
         self._values: dict[str, dict[str, Any]] = {}
         self._came: dict[str, int] = {}
         self._seen: set[tuple[str, str]] = set()
@@ -85,8 +85,8 @@ class _Gathered:
         row = records[0]
         self._seen.add((topic, row.id))
         x = row.x if isinstance(row.x, dict) else dict(zip(names, row.x, strict=False))
-        known = {name: value for name, value in x.items() if value is not None}
-        self._values[row.id] = {**known, **self._values.get(row.id, {})}
+        values = {name: value for name, value in x.items() if value is not None}
+        self._values[row.id] = {**values, **self._values.get(row.id, {})}
         self._came[row.id] = min(record.timestamp, self._came.get(row.id, record.timestamp))
 
     def _take_label(self, value: bytes | None) -> None:

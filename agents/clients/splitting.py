@@ -143,13 +143,13 @@ class Splitter:
         rows = [row for row in range(len(ids)) if row not in faults]
         if faults:
             ready = {kind: [values[row] for row in rows] for kind, values in ready.items()}
-        kept = [ids[row] for row in rows]
+        used_ids = [ids[row] for row in rows]
         whose = [None if subjects is None else subjects[row] for row in rows]
         values = {
-            part.topic: _encode(part, kept, whose, ready, at, history=self._history)
+            part.topic: _encode(part, used_ids, whose, ready, at, history=self._history)
             for part in self._parts
         }
-        return Split(rows, kept, values, [faults[row] for row in sorted(faults)])
+        return Split(rows, used_ids, values, [faults[row] for row in sorted(faults)])
 
     def faults(
         self,

@@ -52,7 +52,7 @@ class PastPatients:
 
     def chunks(self) -> Iterator[Patients]:
         """Read from the start."""
-        self.left_out, seen = LeftOut(), set[str]()
+        self.left_out, taught = LeftOut(), set[str]()
         for chunk in self._source.chunks():
             ids = chunk.ids
             if ids is None:
@@ -61,19 +61,19 @@ class PastPatients:
             rows = [
                 row
                 for row, (name, label) in enumerate(zip(ids, labels, strict=True))
-                if self._teaches(name, label, seen)
+                if self._teaches(name, label, taught)
             ]
             yield replace(chunk, ids=ids).take(rows)
 
-    def _teaches(self, name: str, label: str, seen: set[str]) -> bool:
+    def _teaches(self, name: str, label: str, taught: set[str]) -> bool:
         if not label:
             self.left_out.unlabelled += 1
-        elif name in seen:
+        elif name in taught:
             self.left_out.repeated += 1
         elif name.encode() in self.known:
             self.left_out.learned += 1
         else:
-            seen.add(name)
+            taught.add(name)
             return True
         return False
 
@@ -93,9 +93,9 @@ def run_of(path: Path) -> str:
 async def learned_before(settings: Settings) -> set[bytes]:
     """Return the keys of all patients that the ensemble has learned from."""
     topics = Topics.of(settings)
-    known: set[bytes] = set()
+    keys: set[bytes] = set()
     feedback = [topics.feedback(name) for name in settings.learners]
     async with TopicReader(settings, feedback, "start") as reader:
         async for records in reader.present():
-            known.update(record.key for record in records)
-    return known
+            keys.update(record.key for record in records)
+    return keys

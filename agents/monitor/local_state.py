@@ -38,15 +38,15 @@ class LocalState(Observer):
                 self.view.put(topic, opened.partition, table, opened.rows[table]())
         self._reached(opened.agent, opened.partition, opened.at)
 
-    def committed(self, done: Committed) -> None:
+    def committed(self, commit: Committed) -> None:
         """Apply what has changed."""
-        for topic in self._topics(done.agent):
-            for table in self.view.wants(topic) & done.changes.keys():
-                self.view.put(topic, done.partition, table, done.changes[table])
-        self._reached(done.agent, done.partition, done.at)
-        if DIAGNOSED in done.notes.last:
-            kept = self.diagnoses.setdefault(done.partition, deque(maxlen=FEW))
-            kept.extend(done.notes.last[DIAGNOSED])
+        for topic in self._topics(commit.agent):
+            for table in self.view.wants(topic) & commit.changes.keys():
+                self.view.put(topic, commit.partition, table, commit.changes[table])
+        self._reached(commit.agent, commit.partition, commit.at)
+        if DIAGNOSED in commit.notes.last:
+            newest = self.diagnoses.setdefault(commit.partition, deque(maxlen=FEW))
+            newest.extend(commit.notes.last[DIAGNOSED])
 
     def closed(self, agent: str, partition: int) -> None:
         """Let the task's changelogs be read again."""

@@ -181,13 +181,13 @@ def overview(
 def _topics(
     kinds: Mapping[str, str], partitions: int, begins: Mapping[Any, int], ends: Mapping[Any, int]
 ) -> list[TopicView]:
-    kept, last = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
+    counts, offsets = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
     for place, end in ends.items():
-        kept[place.topic] += end - begins[place]
-        last[place.topic] += end
+        counts[place.topic] += end - begins[place]
+        offsets[place.topic] += end
     return [
-        TopicView(name, partitions, records, last[name], kinds[name] == "deadletters")
-        for name, records in kept.items()
+        TopicView(name, partitions, records, offsets[name], kinds[name] == "deadletters")
+        for name, records in counts.items()
     ]
 
 
@@ -205,10 +205,10 @@ def _tasks(
     tasks = []
     for agent, topics in inputs.items():
         for number in range(settings.topics.partitions):
-            done = view.positions.get((names.changelog(agent), number))
-            if done is None:  # this user may not read the changelog; the group knows it roughly
-                done = {t: conditions.get((t, number), _UNKNOWN).offset for t in topics}
-            lag = {t: max(end_of[t, number] - done.get(t, 0), 0) for t in topics}
+            reached = view.positions.get((names.changelog(agent), number))
+            if reached is None:  # this user may not read the changelog; the group knows it roughly
+                reached = {t: conditions.get((t, number), _UNKNOWN).offset for t in topics}
+            lag = {t: max(end_of[t, number] - reached.get(t, 0), 0) for t in topics}
             place = topics[0], number
             # What a worker said about a task that it no longer holds does not matter.
             symptom = (

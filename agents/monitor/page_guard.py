@@ -46,13 +46,13 @@ def install(app: Any, worker: WorkerSettings) -> None:
 def guard(worker: WorkerSettings) -> Any:
     """Return what aiohttp calls before every page."""
     token = None if worker.web_token is None else worker.web_token.read()
-    each, together = Budget(), Budget(times=TOGETHER)
+    single, together = Budget(), Budget(times=TOGETHER)
 
     @web.middleware
     async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
         probe = request.path in _PROBES
         cost = _COSTS.get(request.path, 1.0)
-        delay = each.delay(f"{request.remote} {probe}", cost)
+        delay = single.delay(f"{request.remote} {probe}", cost)
         if delay <= _PATIENCE:
             delay = max(delay, together.delay(f"{probe}", cost))
         if delay > _PATIENCE:
@@ -78,15 +78,15 @@ def has_token(authorization: str, token: str) -> bool:
     >>> has_token("Bearer secret", "secret"), has_token("", "secret")
     (True, False)
     """
-    scheme, _, given = authorization.partition(" ")
+    scheme, _, credentials = authorization.partition(" ")
     if scheme.lower() == "basic":
         try:
-            given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+            credentials = base64.b64decode(credentials, validate=True).decode().partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):
             return False
     elif scheme.lower() != "bearer":
         return False
-    return hmac.compare_digest(given.encode(), token.encode())
+    return hmac.compare_digest(credentials.encode(), token.encode())
 
 
 class Budget:

@@ -55,14 +55,14 @@ def recent(settings: Settings, board: Scores) -> Recent:
     K = len(settings.labels)
     counts = np.zeros((K, K), np.int64) if board.window is None else board.window
     positive = list(settings.labels).index(settings.positive)
-    seen, right = counts.sum(axis=1), np.diagonal(counts)
-    others = np.arange(K) != positive
-    cases = np.array([seen.sum(), seen[positive], seen[others].sum()])
-    hits = np.array([right.sum(), right[positive], right[others].sum()])
+    totals, right = counts.sum(axis=1), np.diagonal(counts)
+    negative = np.arange(K) != positive
+    cases = np.array([totals.sum(), totals[positive], totals[negative].sum()])
+    hits = np.array([right.sum(), right[positive], right[negative].sum()])
     against = baseline(counts)
     error, miss, alarm = _rates(cases, hits)
     return Recent(
-        int(seen.sum()),
+        int(totals.sum()),
         error,
         miss,
         alarm,

@@ -130,8 +130,8 @@ class Scores:
     @property
     def best(self) -> str | None:
         """Return the learner with the lowest error rate, if any was labelled."""
-        known = [name for name in self.learners if self.rates[name]["per"] is not None]
-        return min(known, key=lambda name: self.rates[name]["per"] or 0.0, default=None)
+        rated = [name for name in self.learners if self.rates[name]["per"] is not None]
+        return min(rated, key=lambda name: self.rates[name]["per"] or 0.0, default=None)
 
 
 @dataclass(frozen=True)
@@ -311,14 +311,17 @@ class Scorer:
     def _assessed(self, rows: Mapping[int, Ints]) -> dict[str, Any]:
         """Return how many diagnoses were answers, and the miss rate of labels with a target."""
         empty = np.zeros(WIDTH, np.int64)
-        known = counts_of(np.stack([rows.get(k, empty) for k in range(len(self._labels))]))
+        counts = counts_of(np.stack([rows.get(k, empty) for k in range(len(self._labels))]))
         targets = self._settings.ensemble.targets(self._labels)
         return {
-            "answers": {"given": int(known.answered.sum()), "referred": int(known.referred.sum())},
+            "answers": {
+                "given": int(counts.answered.sum()),
+                "referred": int(counts.referred.sum()),
+            },
             "missed": {
-                label: float(known.missed[k] / known.cases[k])
+                label: float(counts.missed[k] / counts.cases[k])
                 for k, label in enumerate(self._labels)
-                if label in targets and known.cases[k]
+                if label in targets and counts.cases[k]
             },
         }
 

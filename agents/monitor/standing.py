@@ -133,8 +133,8 @@ def _taught(settings: Settings, board: Scores) -> Standing:
     """Return the state of an ensemble that nothing is wrong with."""
     labels, least = board.labelled + board.taught, settings.ensemble.min_labels
     if labels == 0:
-        what = "every patient is referred" if least else "answers are guesses"
-        sentence = f"Untaught: no label has been learned yet, so {what}."
+        consequence = "every patient is referred" if least else "answers are guesses"
+        sentence = f"Untaught: no label has been learned yet, so {consequence}."
         return Standing(State.UNTAUGHT, Colour.GREY, sentence)
     if labels < least:
         sentence = (

@@ -52,10 +52,10 @@ class StateView:
             return True
         if key is None:
             return False
-        name, rest = split_key(key)
+        name, row_key = split_key(key)
         if name not in self._wanted[topic]:
             return False
-        self._put(topic, partition, name, rest, value)
+        self._put(topic, partition, name, row_key, value)
         return True
 
     def _put(self, topic: str, partition: int, table: str, key: bytes, value: bytes | None) -> None:

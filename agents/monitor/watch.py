@@ -122,7 +122,7 @@ class Watch:
             await asyncio.sleep(self._every)
 
     async def _look(self) -> Overview:
-        taken, at = time.monotonic(), time.time()
+        began, at = time.monotonic(), time.time()
         try:
             view = await self._read(at)
         except StateLostError:
@@ -133,7 +133,7 @@ class Watch:
         except Exception as error:  # anybody may have written to the topics
             await self._disconnect()
             raise HbError(f"cannot read the state on the broker: {describe(error)}") from error
-        self.latest, self._taken = view, taken
+        self.latest, self._taken = view, began
         for tell in self.told:
             tell(view)
         return view
@@ -341,8 +341,8 @@ def _holders(groups: list[Any]) -> dict[tuple[str, int], str]:
             if not member["member_assignment"]:
                 continue
             name = f"{member['client_host'].lstrip('/')} {member['member_id'][-8:]}"
-            given = ConsumerProtocolMemberAssignment.decode(member["member_assignment"])
-            for topic, partitions in given.assignment:
+            assignment = ConsumerProtocolMemberAssignment.decode(member["member_assignment"])
+            for topic, partitions in assignment.assignment:
                 holders |= {(topic, number): name for number in partitions}
     return holders
 

@@ -58,8 +58,8 @@ def objection(headers: Any, served: str, names: Collection[str] = ()) -> str | N
         if not _is_address(name) and name not in (served, socket.gethostname().lower()):
             return "this worker is not called so: use its address, or list the name in web_names"
     origin = headers.get("Origin")
-    other = origin is not None and urlsplit(origin).netloc != host
-    if other or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+    foreign = origin is not None and urlsplit(origin).netloc != host
+    if foreign or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
         return "pages of other sites are refused"
     return None
 

@@ -53,11 +53,11 @@ class Activity:
     def take(self, overview: Overview, at: float) -> None:
         """Add an overview taken `at` this reading, in seconds, of a monotonic clock."""
         counts = counted(self._names, overview)
-        last = self._samples[-1].counts if self._samples else counts
+        previous = self._samples[-1].counts if self._samples else counts
         self._tasks = overview.tasks
         for agent in self._names.agents:
             mine = [task for task in overview.tasks if task.agent == agent]
-            if work_of(agent, counts) != work_of(agent, last):
+            if work_of(agent, counts) != work_of(agent, previous):
                 self._moved[agent] = at
             if not any(task.behind for task in mine):
                 self._caught_up[agent] = at

@@ -115,7 +115,7 @@ class Console:
         if before is None:
             return
         counted = {"left": len(before - now), "joined": len(now - before)}
-        changes = [f"{n} worker{'s' if n > 1 else ''} {what}" for what, n in counted.items() if n]
+        changes = [f"{n} worker{'s' if n > 1 else ''} {verb}" for verb, n in counted.items() if n]
         self.history.mark(_millis(overview), "workers", ", ".join(changes))
 
     async def _keep(self) -> None:

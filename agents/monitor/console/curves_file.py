@@ -36,18 +36,18 @@ class CurvesFile:
     def load(self, history: History, now: int) -> None:
         """Continue the curves of the last worker, if they fit, and mark the restart."""
         try:
-            kept = orjson.loads(self._file.read_bytes())
-            if (kept["v"], kept["name"]) != (_VERSION, self._settings.name):
+            stored = orjson.loads(self._file.read_bytes())
+            if (stored["v"], stored["name"]) != (_VERSION, self._settings.name):
                 return
             history.restore(
-                {**kept, "points": _renamed(kept["points"], kept["learners"], self._learners)}
+                {**stored, "points": _renamed(stored["points"], stored["learners"], self._learners)}
             )
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError) as error:
             _log.warning("cannot read the curves in %s, starting new ones: %s", self._file, error)
             return
-        changed = _changed(kept["settings"], _digests(self._settings))
+        changed = _changed(stored["settings"], _digests(self._settings))
         if changed:
             history.mark(now, "settings", f"settings changed: {', '.join(changed)}")
         else:
@@ -58,7 +58,7 @@ class CurvesFile:
         if history.version == self._written:
             return
         version = history.version
-        kept = {
+        content = {
             "v": _VERSION,
             "name": self._settings.name,
             "learners": self._learners,
@@ -68,7 +68,7 @@ class CurvesFile:
         fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh.write_bytes(orjson.dumps(kept))
+            fresh.write_bytes(orjson.dumps(content))
             fresh.replace(self._file)
         except OSError as error:
             _log.warning("cannot save the curves in %s: %s", self._file, error)

@@ -61,8 +61,8 @@ class DiagnosisReader:
     def show(self, diagnosis: Diagnosis) -> None:
         """Remember a diagnosis that pages are shown."""
         token = token_of(self._settings.name, diagnosis.id)
-        known = self._followed.setdefault(token, _Followed(diagnosis))
-        known.diagnosis = diagnosis
+        followed = self._followed.setdefault(token, _Followed(diagnosis))
+        followed.diagnosis = diagnosis
         self._followed.move_to_end(token)
         while len(self._followed) > FOLLOWED:
             self._followed.popitem(last=False)

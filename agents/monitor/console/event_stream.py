@@ -53,12 +53,12 @@ class EventStream:
         self.pages += 1
         try:
             self._start()
-            seen = self.made - 1 if self._frame else self.made
+            shown = self.made - 1 if self._frame else self.made
             while self._builder is not None:
-                if seen == self.made:
+                if shown == self.made:
                     await self._fresh.wait()
                     continue
-                seen = self.made
+                shown = self.made
                 yield self._frame
             if self._last:
                 yield self._last

@@ -85,7 +85,9 @@ class NewestRecords:
         if any(ends.get(name) != self._seen.get(name) for name in wanted) or not self._seen:
             await self._read_topics()
             self._seen = ends
-        self._show([self._reader.one(value) for kept in local.diagnoses.values() for value in kept])
+        self._show(
+            [self._reader.one(value) for values in local.diagnoses.values() for value in values]
+        )
 
     def _show(self, new: Iterable[Diagnosis]) -> None:
         """Add diagnoses, which come in order; of several at one time the last is shown first."""

@@ -175,8 +175,8 @@ def _sent(request: web.Request, asset: Asset) -> web.Response:
     headers = {**HEADERS, "Cache-Control": asset.cache, "Vary": "Accept-Encoding"}
     tag = f'"{asset.tag}"'
     headers["ETag"] = tag
-    known = request.headers.get("If-None-Match", "")
-    if tag in (listed.strip() for listed in known.split(",")):
+    tags = request.headers.get("If-None-Match", "")
+    if tag in (listed.strip() for listed in tags.split(",")):
         return web.Response(status=304, headers=headers)
     headers["Content-Type"] = asset.kind
     if "gzip" in request.headers.get("Accept-Encoding", ""):
