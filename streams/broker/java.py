@@ -75,7 +75,7 @@ def _say_version(program: Path) -> str:
     try:
         command = [str(program), "-version"]
         # The user's own Java, as the environment names it.
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        process = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     except OSError:
         return ""
-    return done.stderr
+    return process.stderr

@@ -64,8 +64,8 @@ def java_command(
     `folder` gets a report if Java itself crashes, `record` an archive when the program ends.
     """
     archive = archive_file(kafka)
-    known = [option for option in _options() if not (encrypts and option == _ONE_COMPILER)]
-    options = [*known, f"-XX:ErrorFile={folder / 'crash.txt'}"]
+    base = [option for option in _options() if not (encrypts and option == _ONE_COMPILER)]
+    options = [*base, f"-XX:ErrorFile={folder / 'crash.txt'}"]
     if record is not None:
         options += [f"-XX:AOTCacheOutput={record}"]
     elif archive is not None and archive.is_file() and archive.stat().st_size:

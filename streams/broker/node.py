@@ -130,13 +130,13 @@ class Node:
         """Continue after `pause`."""
         self.process.resume()
 
-    def _explain(self, what: str) -> BrokerError:
+    def _explain(self, summary: str) -> BrokerError:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        taken = any(_PORT_TAKEN in line for line in lines)
+        port_taken = any(_PORT_TAKEN in line for line in lines)
         telling = [line for line in lines if _TELLING.search(line)]
-        last = next((line.strip() for line in reversed(telling or lines) if line.strip()), "")
-        error = PortTakenError if taken else BrokerError
-        return error(f"{what}: {last or 'it said nothing'} (log: {self.log})")
+        reason = next((line.strip() for line in reversed(telling or lines) if line.strip()), "")
+        error = PortTakenError if port_taken else BrokerError
+        return error(f"{summary}: {reason or 'it said nothing'} (log: {self.log})")
 
     def _format(self) -> None:
         arguments = ["format", "--ignore-formatted", "-t", self.plan.cluster]
@@ -155,9 +155,9 @@ class Node:
                 kafka=self.plan.kafka,
                 folder=self.folder,
             )
-            done = subprocess.run(  # noqa: S603 - our own pinned program and a file that we wrote
+            process = subprocess.run(  # noqa: S603 - our own pinned program and a file that we wrote
                 command, env=java_environment(), capture_output=True, text=True, check=False
             )
-        if done.returncode:
-            output = done.stderr.strip() or done.stdout.strip()
+        if process.returncode:
+            output = process.stderr.strip() or process.stdout.strip()
             raise BrokerError(f"cannot prepare the broker's folder: {output.splitlines()[-1]}")

@@ -53,12 +53,12 @@ def _licences(component: Any) -> list[str]:
 
 def _record_licences(artifacts: list[Any]) -> None:
     file = FOLDER / "licences.json"
-    known = json.loads(file.read_text())
+    by_jar = json.loads(file.read_text())
     for artifact in artifacts:
-        known[_coordinate(artifact)] = _licences(artifact.component)
+        by_jar[_coordinate(artifact)] = _licences(artifact.component)
     pinned = [json.loads(lock.read_text())["jars"] for lock in FOLDER.glob("jars*.lock")]
     wanted = sorted({jar["jar"] for jars in pinned for jar in jars})
-    lines = [f" {json.dumps(jar)}: {json.dumps(known[jar])}" for jar in wanted]
+    lines = [f" {json.dumps(jar)}: {json.dumps(by_jar[jar])}" for jar in wanted]
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -37,8 +37,8 @@ class Standstill:
         if written <= end:
             self._since.pop(place, None)
             return 0.0
-        last, since = self._since.get(place, (end, now))
-        since = since if last == end else now
+        previous, since = self._since.get(place, (end, now))
+        since = since if previous == end else now
         self._since[place] = end, since
         return now - since
 

@@ -80,8 +80,8 @@ class Histogram(Collector):
     def observe_all(self, values: Floats, *labels: str) -> None:
         """Take many observations."""
         places = np.searchsorted(self._bounds, values, side="left")
-        more = np.bincount(places, minlength=len(self._bounds) + 1).tolist()
-        self._counts[labels] = [a + b for a, b in zip(self._of(labels), more, strict=True)]
+        counts = np.bincount(places, minlength=len(self._bounds) + 1).tolist()
+        self._counts[labels] = [a + b for a, b in zip(self._of(labels), counts, strict=True)]
         self._sums[labels] += float(values.sum())
 
     def _of(self, labels: Labels) -> list[int]:

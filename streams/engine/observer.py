@@ -64,7 +64,7 @@ class Observer:
     def opened(self, opened: Opened) -> None:
         """A task has opened."""
 
-    def committed(self, done: Committed) -> None:
+    def committed(self, commit: Committed) -> None:
         """A transaction was committed."""
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:
@@ -85,10 +85,10 @@ class Observers(Observer):
         for listener in self.listeners:
             listener.opened(opened)
 
-    def committed(self, done: Committed) -> None:
+    def committed(self, commit: Committed) -> None:
         """Forward to all observers."""
         for listener in self.listeners:
-            listener.committed(done)
+            listener.committed(commit)
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:
         """Forward to all observers."""

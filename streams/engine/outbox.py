@@ -102,9 +102,9 @@ class Outbox:
         reason = error.reason.value
         self.dead_reasons[reason] = self.dead_reasons.get(reason, 0) + 1
         now = wall()
-        key, kept, extra = fitted(Message(key, value, extra))
+        key, content, extra = fitted(Message(key, value, extra))
         letter = refused(
-            error, topic=topic, partition=self._partition, offset=offset, at=now, value=kept
+            error, topic=topic, partition=self._partition, offset=offset, at=now, value=content
         )
         record = (now, key, letter.value)
         self._append(self._deadletters, (record,), [*headers(letter), *extra])
@@ -117,14 +117,14 @@ class Outbox:
     ) -> None:
         batches = self.batches.setdefault((topic, self._partition), [])
         builder = batches[-1] if batches else self._add(batches)
-        rest = iter(records)
-        appended, left = fill(builder, rest, extra)
+        remaining = iter(records)
+        appended, left = fill(builder, remaining, extra)
         while left is not None:
             self._check_size(builder, topic)
             builder.close()
             self.records += appended
             builder = self._add(batches)
-            appended, left = fill(builder, chain((left,), rest), extra)
+            appended, left = fill(builder, chain((left,), remaining), extra)
         self._check_size(builder, topic)
         self.records += appended
 

@@ -47,7 +47,7 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
             name: orjson.loads(member.user_data or b"{}") for name, member in members.items()
         }
         subscribed = {name: set(member.subscription) for name, member in members.items()}
-        given: dict[str, dict[str, list[int]]] = {name: {} for name in members}
+        assignments: dict[str, dict[str, list[int]]] = {name: {} for name in members}
         load = dict.fromkeys(members, 0)
         for topics in _groups_of(metadata.values(), subscribed.values()):
             able = [name for name in sorted(members) if subscribed[name].issuperset(topics)]
@@ -56,10 +56,10 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
             for name, assigned in spread(numbers, held, load).items():
                 load[name] += len(assigned)
                 for topic in topics if assigned else ():
-                    given[name][topic] = assigned
+                    assignments[name][topic] = assigned
         return {
             name: ConsumerProtocolMemberAssignment(self.version, sorted(parts.items()), b"")
-            for name, parts in given.items()
+            for name, parts in assignments.items()
         }
 
     def on_assignment(self, assignment: Any) -> None:
@@ -69,8 +69,8 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
 def _groups_of(metadata: Iterable[Any], subscribed: Iterable[set[str]]) -> list[Topics]:
     """Return all agents' inputs, and every other topic by itself."""
     groups = {tuple(group) for member in metadata for group in member.get("groups", ())}
-    known = {topic for group in groups for topic in group}
-    single = {(topic,) for topics in subscribed for topic in topics if topic not in known}
+    grouped = {topic for group in groups for topic in group}
+    single = {(topic,) for topics in subscribed for topic in topics if topic not in grouped}
     return sorted(groups | single)
 
 
@@ -86,15 +86,15 @@ def spread(
     """
     if not held:
         return {}
-    given: dict[str, list[int]] = {name: [] for name in held}
+    shares: dict[str, list[int]] = {name: [] for name in held}
     least, extra = divmod(len(numbers), len(held))
     free = set(numbers)
     for name in sorted(held, key=lambda n: (-len(set(held[n])), load[n], n)):
         limit = least + 1 if extra else least
-        given[name] = [n for n in sorted(set(held[name])) if n in free][:limit]
-        free.difference_update(given[name])
-        extra -= len(given[name]) > least
+        shares[name] = [n for n in sorted(set(held[name])) if n in free][:limit]
+        free.difference_update(shares[name])
+        extra -= len(shares[name]) > least
     for number in sorted(free):
-        name = min(given, key=lambda n: (len(given[n]), load[n], n))
-        given[name].append(number)
-    return {name: sorted(assigned) for name, assigned in given.items()}
+        name = min(shares, key=lambda n: (len(shares[n]), load[n], n))
+        shares[name].append(number)
+    return {name: sorted(assigned) for name, assigned in shares.items()}

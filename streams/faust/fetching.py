@@ -177,7 +177,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
         """Return fetched batches and records by partition; wait up to `timeout` for some."""
         topics = self.engine.topics
         batched = {tp for tp in active_partitions if tp.topic in topics}
-        others = active_partitions - batched
+        unbatched = active_partitions - batched
         deadline = self.thread_loop.time() + (timeout or 0.0)
         while self.consumer.flow_active:
             if is_closed(consumer):
@@ -185,8 +185,8 @@ class Fetching(driver.AIOKafkaConsumerThread):
             if is_reassigning(consumer):
                 return {}
             fetched = self._take(consumer, batched)
-            if others:
-                fetched.update(await take_records(consumer, others, max_records))
+            if unbatched:
+                fetched.update(await take_records(consumer, unbatched, max_records))
             left = deadline - self.thread_loop.time()
             if fetched or left <= 0:
                 return fetched
@@ -225,7 +225,7 @@ class Fetching(driver.AIOKafkaConsumerThread):
         """Write the group's offsets, for displays of lag and of trouble."""
         consumer = self._ensure_consumer()
         await consumer.commit(
-            {TopicPartition(*tp): OffsetAndMetadata(*one) for tp, one in shown.items()}
+            {TopicPartition(*tp): OffsetAndMetadata(*position) for tp, position in shown.items()}
         )
 
     async def committed(self, tp: Any) -> int:

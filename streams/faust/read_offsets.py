@@ -20,7 +20,7 @@ class ReadOffsets(defaultdict[Any, int | None]):
         if partition.topic not in self._batch_topics:
             super().__setitem__(partition, offset)
 
-    def update(self, *others: Any, **named: Any) -> None:
+    def update(self, *mappings: Any, **named: Any) -> None:
         """Set several, by the same rule."""
-        for partition, offset in dict(*others, **named).items():
+        for partition, offset in dict(*mappings, **named).items():
             self[partition] = offset

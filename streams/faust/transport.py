@@ -208,10 +208,10 @@ class Consumer(driver.Consumer):
         """Return the last known end of all records in a partition."""
         return self._known("highwater", topic, partition)
 
-    def _known(self, what: str, topic: str, partition: int) -> int | None:
+    def _known(self, method: str, topic: str, partition: int) -> int | None:
         consumer: Any = self._thread._consumer
         try:
-            offset: int | None = getattr(consumer, what)(TopicPartition(topic, partition))
+            offset: int | None = getattr(consumer, method)(TopicPartition(topic, partition))
         except (KeyError, AssertionError, KafkaError, AttributeError):
             return None  # no longer assigned
         return offset
@@ -275,12 +275,12 @@ class Consumer(driver.Consumer):
         self._on_the_way.clear()
         topics = self.engine.topics
         assigned = self.assignment()
-        others = [tp for tp in assigned if tp.topic not in topics]
-        offsets = dict(await self._thread.seek_committed(others)) if others else {}
+        foreign = [tp for tp in assigned if tp.topic not in topics]
+        offsets = dict(await self._thread.seek_committed(foreign)) if foreign else {}
         positions = {tp: self.engine.expected(*tp) for tp in assigned if tp.topic in topics}
-        known = {tp: at for tp, at in positions.items() if at is not None}
-        self._thread.seek_all(known)
-        return {**offsets, **known}
+        expected = {tp: at for tp, at in positions.items() if at is not None}
+        self._thread.seek_all(expected)
+        return {**offsets, **expected}
 
     @Service.task
     async def _show_positions(self) -> None:

@@ -91,10 +91,10 @@ def page_tls(worker: WorkerSettings) -> ssl.SSLContext | None:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(worker.web_client_ca)
     except (OSError, ssl.SSLError) as error:
-        what = getattr(error, "reason", None) or error.strerror or "not PEM"
+        reason = getattr(error, "reason", None) or error.strerror or "not PEM"
         raise SettingsError(
             "worker.web_cert, web_key or web_client_ca cannot be used"
-            f" ({what.replace('_', ' ').lower()}): they must be PEM files, and the key must have"
+            f" ({reason.replace('_', ' ').lower()}): they must be PEM files, and the key must have"
             " no password"
         ) from None
     return context

@@ -38,8 +38,8 @@ class Abilities:
 
 async def abilities(admin: Any, settings: Settings) -> Abilities:
     """Ask the broker about everything that any role of the ensemble needs."""
-    known = roles(settings)
-    wanted = {right for role in known for right in role.rights}
+    all_roles = roles(settings)
+    wanted = {right for role in all_roles for right in role.rights}
     topics = sorted({right.name for right in wanted if right.resource == "topic"})
     bits = await topic_operations(admin, topics)
     able = set(_on_topics(bits))
@@ -48,8 +48,8 @@ async def abilities(admin: Any, settings: Settings) -> Abilities:
             able.add(right)
     missing = frozenset(name for name, rights in bits.items() if rights is None)
     # Of topics that are missing nothing is known: a role is not refused for them.
-    there = [{r for r in role.rights if r.name not in missing} for role in known]
-    able_roles = [role.name for role, needs in zip(known, there, strict=True) if needs <= able]
+    there = [{r for r in role.rights if r.name not in missing} for role in all_roles]
+    able_roles = [role.name for role, needs in zip(all_roles, there, strict=True) if needs <= able]
     return Abilities(frozenset(able), missing, tuple(able_roles))
 
 

@@ -98,7 +98,7 @@ async def alter(admin: AIOKafkaAdminClient, topics: Iterable[Topic]) -> list[Dif
     """Change the settings of existing topics as declared; return what still differs."""
     topics = list(topics)
     existing = await find(admin, [topic.name for topic in topics])
-    wrong = {other.topic for other in compare(topics, existing) if other.alterable}
+    wrong = {difference.topic for difference in compare(topics, existing) if difference.alterable}
     if wrong:
         own = await _configs(admin, sorted(wrong))
         resources = [

@@ -86,9 +86,9 @@ def _blaming(key: str, file: Path | None) -> Iterator[None]:
     try:
         yield
     except ssl.SSLError as error:
-        what = f"{error.reason or 'not PEM'}".replace("_", " ").lower()
+        reason = f"{error.reason or 'not PEM'}".replace("_", " ").lower()
         raise SettingsError(
-            f"broker.security.{key}: {file} cannot be used ({what}); it must be PEM, and the key"
+            f"broker.security.{key}: {file} cannot be used ({reason}); it must be PEM, and the key"
             " must belong to the certificate and be opened by key_password if it is encrypted"
         ) from None
     except OSError as error:

@@ -47,29 +47,29 @@ class IssuedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is 
         return self._token
 
     async def _ask(self) -> tuple[str, float]:
-        given = self._settings
-        assert given.url is not None  # noqa: S101 - settings without an address have a function
-        assert given.client_secret is not None  # noqa: S101 - and with one a secret
+        issuer = self._settings
+        assert issuer.url is not None  # noqa: S101 - settings without an address have a function
+        assert issuer.client_secret is not None  # noqa: S101 - and with one a secret
         form = {"grant_type": "client_credentials"} | (
-            {"scope": given.scope} if given.scope else {}
+            {"scope": issuer.scope} if issuer.scope else {}
         )
-        log_in = aiohttp.encode_basic_auth(given.client_id or "", given.client_secret.read())
+        log_in = aiohttp.encode_basic_auth(issuer.client_id or "", issuer.client_secret.read())
         timeout = aiohttp.ClientTimeout(total=_PATIENCE)
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout) as session,
-                session.post(given.url, data=form, headers={"Authorization": log_in}) as answer,
+                session.post(issuer.url, data=form, headers={"Authorization": log_in}) as answer,
             ):
                 if answer.status in (400, 401, 403):
                     raise NoTokenError(
-                        f"the token issuer at {given.url} refuses this client (status"
+                        f"the token issuer at {issuer.url} refuses this client (status"
                         f" {answer.status}); see broker.security.token"
                     )
                 document = await answer.json(content_type=None)
                 return str(document["access_token"]), float(document.get("expires_in", 60))
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
             raise NoTokenError(
-                f"no token from {given.url} ({type(error).__name__}); see broker.security.token"
+                f"no token from {issuer.url} ({type(error).__name__}); see broker.security.token"
             ) from None
 
 

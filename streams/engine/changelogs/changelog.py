@@ -168,8 +168,8 @@ class Changelogs:
                 if key == META_KEY:
                     positions, origin = self.read_meta(value, batch.topic)
                 elif key is not None:
-                    name, rest = split_key(key)
-                    changes.setdefault(name, {})[rest] = value
+                    name, row_key = split_key(key)
+                    changes.setdefault(name, {})[row_key] = value
         self.check_names(changes, batch.topic)
         pairs = {name: list(latest.items()) for name, latest in changes.items()}
         self._store(pairs, {batch.topic: batch.next}, positions, origin)

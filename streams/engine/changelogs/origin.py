@@ -79,8 +79,8 @@ def check_topics(
     stored: Origin, present: Origin, source: str, positions: Mapping[str, int], private: str
 ) -> None:
     """Refuse state about topics that were recreated since; `private` is the task's changelog."""
-    for topic, known in stored.topics.items():
-        if present.topics.get(topic, known) == known:
+    for topic, recorded in stored.topics.items():
+        if present.topics.get(topic, recorded) == recorded:
             continue
         if topic == private:
             raise StateError(

@@ -132,8 +132,8 @@ class Replica:
         latest: dict[str, dict[bytes, bytes | None]] = {}
         with reading(f"the changelog {batch.topic}/{batch.partition}"):
             for key, value in zip(batch.keys, batch.values, strict=True):
-                name, rest = split_key(key or b"")
-                latest.setdefault(name, {})[rest] = value
+                name, row_key = split_key(key or b"")
+                latest.setdefault(name, {})[row_key] = value
             for name, changes in latest.items():
                 if name in self._counts:
                     self._counts[name].apply(batch.partition, changes)
@@ -172,10 +172,10 @@ class Sums:
 
     def apply(self, partition: int, changes: Mapping[bytes, bytes | None]) -> None:
         """Apply the new rows of some cells of a partition."""
-        kept = {key: value for key, value in changes.items() if value is not None}
-        if not kept:
+        current = {key: value for key, value in changes.items() if value is not None}
+        if not current:
             return
-        cells, rows = self._like.decode(list(kept), list(kept.values()))
+        cells, rows = self._like.decode(list(current), list(current.values()))
         part = self.part(partition)
         if self._like.adds:
             self.total.add(cells, rows - part.rows(cells))

@@ -58,7 +58,7 @@ async def restore(
     The caller already owns the task's transactional id, so every transaction on the changelogs is
     decided and their ends cannot move. The restored positions must lie within the inputs.
     """
-    done = Restored()
+    restored = Restored()
     started = time.monotonic()
     consumer = config.reader(f"{name}.restore")
     places = [TopicPartition(topic, changelogs.partition) for topic in changelogs.topics]
@@ -73,14 +73,14 @@ async def restore(
             await shielded(_check_decided(consumer, ends))
         _check_bounds(changelogs, starts, ends)
         for place in places:
-            done.read[place.topic] = await _read(consumer, place, ends[place], changelogs)
-        _check_meta(changelogs, done)
-        done.starts = await shielded(_check_positions(consumer, changelogs, inputs))
+            restored.read[place.topic] = await _read(consumer, place, ends[place], changelogs)
+        _check_meta(changelogs, restored)
+        restored.starts = await shielded(_check_positions(consumer, changelogs, inputs))
         changelogs.confirm()
     finally:
         await shielded(consumer.stop())
-    done.seconds = time.monotonic() - started
-    return done
+    restored.seconds = time.monotonic() - started
+    return restored
 
 
 async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> None:
@@ -92,16 +92,16 @@ async def _replace_if_old(consumer: Any, changelogs: Changelogs) -> None:
     written = changelogs.store.written
     if written is None or not any(changelogs.offsets.values()):
         return
-    kept = min([await _deletions_kept(consumer, topic) for topic in changelogs.topics])
+    lifetime = min([await _deletions_kept(consumer, topic) for topic in changelogs.topics])
     age = wall() - written
-    if -_CLOCKS_DIFFER <= age <= _SAFE_SHARE * kept:
+    if -_CLOCKS_DIFFER <= age <= _SAFE_SHARE * lifetime:
         return
     _log.warning(
         "the state folder %s was last written %.1f days ago, and its changelogs keep deletions for"
         " %.1f days; it is set aside, and all of the state is restored",
         changelogs.store.folder,
         age / _DAY,
-        kept / _DAY,
+        lifetime / _DAY,
     )
     changelogs.start_over("old")
 
@@ -144,9 +144,13 @@ def _check_bounds(changelogs: Changelogs, starts: Any, ends: Any) -> None:
             )
 
 
-def _check_meta(changelogs: Changelogs, done: Restored) -> None:
+def _check_meta(changelogs: Changelogs, restored: Restored) -> None:
     """Refuse shared rows without the private record that says how far inputs were read."""
-    if done.records and not done.read[changelogs.private] and not changelogs.store.positions:
+    if (
+        restored.records
+        and not restored.read[changelogs.private]
+        and not changelogs.store.positions
+    ):
         raise StateError(
             f"the changelog {changelogs.private}/{changelogs.partition} is empty, but the state has"
             " rows elsewhere: it was recreated. Bring the earlier topic back, or start under"

@@ -53,11 +53,11 @@ class EntriesTable(JournalTable):
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values of `keys` in their order, None where there is none."""
-        known, dirty, leaving, cache = self._keys, self._dirty, self._leaving, self._cache
+        stored, dirty, leaving, cache = self._keys, self._dirty, self._leaving, self._cache
         away = [
             key
             for key in keys
-            if key in known and key not in cache and key not in dirty and key not in leaving
+            if key in stored and key not in cache and key not in dirty and key not in leaving
         ]
         if len(away) > 1 and self._store is not None:
             for key, value in zip(away, self._store.get_many(self.name, away), strict=True):

@@ -56,9 +56,9 @@ class JournalTable(Table):
         """Return all keys and values, ascending by key; the table must not change meanwhile."""
         newer = dict(chain(self._leaving.items(), self._dirty.items()))
         stored = () if self._store is None else self._store.items(self.name)
-        kept = ((key, value) for key, value in stored if key not in newer)
+        unchanged = ((key, value) for key, value in stored if key not in newer)
         changed = sorted((key, value) for key, value in newer.items() if value is not None)
-        return heapq.merge(kept, changed)
+        return heapq.merge(unchanged, changed)
 
     @property
     def dirty(self) -> bool:

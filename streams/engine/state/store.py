@@ -367,9 +367,9 @@ def set_aside(folder: Path, kind: str) -> Path:
     base = f"{folder.name}.{kind}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
     names = (base if again == 1 else f"{base}-{again}" for again in count(1))
     try:
-        taken = {path.name for path in folder.parent.iterdir()}
-        if sum("-" in name for name in taken) < MAX_ASIDE:
-            free = next(name for name in names if name not in taken)
+        present = {path.name for path in folder.parent.iterdir()}
+        if sum("-" in name for name in present) < MAX_ASIDE:
+            free = next(name for name in names if name not in present)
             return folder.rename(folder.with_name(free))
     except OSError as error:
         raise StoreError(f"cannot rename the state folder {folder}: {error.strerror}") from error
@@ -379,12 +379,12 @@ def set_aside(folder: Path, kind: str) -> Path:
     )
 
 
-def _say_damaged(folder: Path, what: str, aside: Path) -> None:
+def _say_damaged(folder: Path, damage: str, aside: Path) -> None:
     _log.error(
         "the state folder %s is damaged (%s); %s %s, and the state is being restored from the"
         " changelogs",
         folder,
-        what,
+        damage,
         SET_ASIDE,
         aside.name,
     )
@@ -404,11 +404,11 @@ def _open(folder: Path, tables: list[str]) -> Rdict:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         current = (folder / "CURRENT").exists()
-        known = Rdict.list_cf(str(folder), _options()) if current else []
+        existing = Rdict.list_cf(str(folder), _options()) if current else []
         # For all tables together, or each has as much. Not for several stores: blocks would outlive
         # the closing of a folder, and damage to it would not be seen when it is opened again.
         blocks = Cache(16 << 20)
-        families = {name: _options(blocks) for name in {_META, *tables, *known}}
+        families = {name: _options(blocks) for name in {_META, *tables, *existing}}
         if current or not any(folder.glob("*.sst")):
             return Rdict(str(folder), _options(blocks), column_families=families)
     except Exception as error:

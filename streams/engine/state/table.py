@@ -43,9 +43,9 @@ def reading(source: str) -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        what = str(error) if isinstance(error, LearnerError) else type(error).__name__
+        reason = str(error) if isinstance(error, LearnerError) else type(error).__name__
         raise StateError(
-            f"{source} cannot be read ({what}): it is damaged, or another program has written to"
+            f"{source} cannot be read ({reason}): it is damaged, or another program has written to"
             " it; restore it, or use another topics.prefix (hb acls: who may write it)"
         ) from None
 
@@ -101,5 +101,5 @@ class Table(ABC):
 
 def split_key(key: bytes) -> tuple[str, bytes]:
     """Split a changelog key into the table's name and the table's own key."""
-    name, _, rest = key.partition(b"/")
-    return name.decode("ascii"), rest
+    name, _, row_key = key.partition(b"/")
+    return name.decode("ascii"), row_key

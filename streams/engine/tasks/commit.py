@@ -73,7 +73,7 @@ class Work:
         self, agent: str, partition: int, spent: tuple[float, float], offsets: Mapping[str, int]
     ) -> Committed:
         """Return the report for observers: when the commit began and ended, how far it reaches."""
-        begun, done = spent
+        begun, ended = spent
         return Committed(
             agent,
             partition,
@@ -81,8 +81,8 @@ class Work:
             self.outbox.records,
             self.changes,
             self.outbox.dead_reasons,
-            done - begun,
-            done - self.since,
+            ended - begun,
+            ended - self.since,
             self.outbox.notes,
             At(self.positions, offsets),
         )

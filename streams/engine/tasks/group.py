@@ -52,9 +52,11 @@ class TaskGroup:
 
     def add(self, spec: AgentSpec) -> None:
         """Add an agent; call this before the first assignment."""
-        taken = [topic for topic in spec.inputs if topic in self._spec_of]
-        if taken or spec.name in self.specs:
-            raise HbError(f"agent {spec.name}: its name or an input ({taken}) is taken by another")
+        clashes = [topic for topic in spec.inputs if topic in self._spec_of]
+        if clashes or spec.name in self.specs:
+            raise HbError(
+                f"agent {spec.name}: its name or an input ({clashes}) is taken by another"
+            )
         self.specs[spec.name] = spec
         self._spec_of.update(dict.fromkeys(spec.inputs, spec))
 

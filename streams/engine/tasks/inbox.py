@@ -115,15 +115,15 @@ class Inbox:
             ready = _ready(piece, self._bound(topic, now, wall))
             if ready is None:
                 continue
-            done, left = piece.cut(ready)
+            head, left = piece.cut(ready)
             if left is None:
                 shelf.pieces.popleft()
             else:
                 shelf.pieces[0] = left
-            shelf.nbytes -= done.nbytes
-            if len(done):
-                shelf.newest = max(shelf.newest, done.timestamps[-1])
-            return done
+            shelf.nbytes -= head.nbytes
+            if len(head):
+                shelf.newest = max(shelf.newest, head.timestamps[-1])
+            return head
         return None
 
     def _order(self) -> Sequence[str]:
@@ -144,13 +144,13 @@ class Inbox:
         return min(self._limits(topic, now, live), default=_NEVER)
 
     def _limits(self, topic: str, now: float, live: bool) -> Iterator[int]:
-        for other, shelf in self._shelves.items():
-            slack = 0 if other == self._leader else self._pace.slack
-            if other == topic:
+        for name, shelf in self._shelves.items():
+            slack = 0 if name == self._leader else self._pace.slack
+            if name == topic:
                 continue
             if shelf.pieces:
-                yield self._head(other) + slack
-            elif not live and self._may_bring(other, now):
+                yield self._head(name) + slack
+            elif not live and self._may_bring(name, now):
                 yield shelf.newest + slack
 
     def _may_bring(self, topic: str, now: float) -> bool:

@@ -153,16 +153,16 @@ class EngineObserver(Observer):
             # Created at 0: to Prometheus, a series that begins at 500 has not risen.
             self._counters[DEAD].add(0, agent, reason.value)
 
-    def committed(self, done: Committed) -> None:
+    def committed(self, commit: Committed) -> None:
         """Count a commit."""
-        self._histograms[BATCH].observe(done.records, done.agent)
-        self._histograms[WAITED].observe(done.waited, done.agent)
-        self._histograms[TRANSACTION].observe(done.seconds, done.agent)
-        self._counters[COMMITS].add(1, done.agent, str(done.partition))
-        for reason, times in done.dead.items():
-            self._counters[DEAD].add(times, done.agent, reason)
+        self._histograms[BATCH].observe(commit.records, commit.agent)
+        self._histograms[WAITED].observe(commit.waited, commit.agent)
+        self._histograms[TRANSACTION].observe(commit.seconds, commit.agent)
+        self._counters[COMMITS].add(1, commit.agent, str(commit.partition))
+        for reason, times in commit.dead.items():
+            self._counters[DEAD].add(times, commit.agent, reason)
         for why, name in _WHY.items():
-            self._counters[TIMES].add(done.notes.counts.get(name, 0), done.agent, why)
+            self._counters[TIMES].add(commit.notes.counts.get(name, 0), commit.agent, why)
 
     def interrupted(self, agent: str, partition: int, reason: str, final: bool) -> None:  # noqa: ARG002
         """Count an interruption that is followed by another opening."""
@@ -225,10 +225,10 @@ class EngineCollector(Collector):
     def _begun(self, place: Labels, status: TaskStatus, now: float) -> float:
         """Return when the wait can have begun; before anything is known, when it was first seen."""
         heard = self._heard.setdefault(place, now)
-        last = status.times.get(place[1])
-        known = [] if last is None else [last / 1000]
-        known += [self._level[place]] if place in self._level else []
-        return max(known, default=heard)
+        latest = status.times.get(place[1])
+        times = [] if latest is None else [latest / 1000]
+        times += [self._level[place]] if place in self._level else []
+        return max(times, default=heard)
 
     def _forget(self, but: set[Labels]) -> None:
         """Forget partitions that other workers hold now."""

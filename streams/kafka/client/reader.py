@@ -81,12 +81,12 @@ async def get_to_know(consumer: Any, topics: Collection[str]) -> None:
 async def check_exist(consumer: Any, places: list[Any]) -> None:
     """Raise an error that names a missing topic; aiokafka would silently wait for it."""
     for place in places:
-        known = await _known(consumer, place.topic, place.partition)
-        if not known:
+        numbers = await _known(consumer, place.topic, place.partition)
+        if not numbers:
             raise TopicMissingError(
                 f"topic {place.topic} does not exist; create it (hb topics create)"
             )
-        if place.partition not in known:
+        if place.partition not in numbers:
             raise TopicMissingError(f"topic {place.topic} has no partition {place.partition}")
 
 
@@ -94,11 +94,11 @@ async def _known(consumer: Any, topic: str, partition: int) -> set[int]:
     """Return the partitions that the client knows, after asking again if one is missing."""
     client = consumer._client
     await client.add_topic(topic)
-    known: set[int] = client.cluster.partitions_for_topic(topic) or set()
-    if partition not in known:
+    numbers: set[int] = client.cluster.partitions_for_topic(topic) or set()
+    if partition not in numbers:
         await client.force_metadata_update()
-        known = client.cluster.partitions_for_topic(topic) or set()
-    return known
+        numbers = client.cluster.partitions_for_topic(topic) or set()
+    return numbers
 
 
 async def read_to(
