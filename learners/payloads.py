@@ -104,8 +104,8 @@ class Decisions(NamedTuple):
     history: Sequence[bool]
 
     @classmethod
-    def of(cls, kept: Sequence[Sequence[Any]]) -> "Decisions":
+    def of(cls, decisions: Sequence[Sequence[Any]]) -> "Decisions":
         """Return what was kept of decisions, at least one, by columns."""
-        if min(map(len, kept)) < len(cls._fields):  # earlier versions kept less
-            kept = [Decision(*fields) for fields in kept]
-        return cls(*zip(*kept, strict=True))
+        if min(map(len, decisions)) < len(cls._fields):  # earlier versions kept less
+            decisions = [Decision(*fields) for fields in decisions]
+        return cls(*zip(*decisions, strict=True))

@@ -138,8 +138,8 @@ class DenseTable(CellTable):
         amounts = np.broadcast_to(amounts, beyond.shape)
         inside = ~beyond
         np.add.at(flat, places[inside] * self.width + columns[inside], amounts[inside])
-        others = places[beyond] - len(self._rows)
-        self._beyond.bump(others, columns[beyond], amounts[beyond])
+        outside = places[beyond] - len(self._rows)
+        self._beyond.bump(outside, columns[beyond], amounts[beyond])
 
     def add(self, cells: Ints, deltas: Rows) -> None:
         """Add `deltas` (n, width) to the rows; a cell may occur many times."""
@@ -171,8 +171,8 @@ class DenseTable(CellTable):
         rows = self._rows[cells]
         if not len(self._beyond):
             return cells, rows
-        others, more = self._beyond.items()
-        return np.concatenate([cells, others]), np.concatenate([rows, more])
+        cells_beyond, rows_beyond = self._beyond.items()
+        return np.concatenate([cells, cells_beyond]), np.concatenate([rows, rows_beyond])
 
     def __len__(self) -> int:
         return int(self._written.sum()) + len(self._beyond)

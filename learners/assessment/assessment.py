@@ -122,9 +122,9 @@ def packed(bins: Ints, possible: Bools, track: Ints) -> list[bytes]:
     return [data[at : at + width] for at in range(0, len(data), width)]
 
 
-def unpacked(kept: Sequence[bytes], classes: int) -> tuple[Ints, Bools, Ints]:
+def unpacked(stored: Sequence[bytes], classes: int) -> tuple[Ints, Bools, Ints]:
     """Return what `packed` was given."""
-    rows = np.frombuffer(b"".join(kept), np.uint8).reshape(len(kept), -1)
+    rows = np.frombuffer(b"".join(stored), np.uint8).reshape(len(stored), -1)
     bits = np.unpackbits(rows[:, 1 + classes :], axis=1, count=classes, bitorder="little")
     bins, track = rows[:, 1 : 1 + classes], rows[:, 0]
     return bins.astype(np.int64), bits.astype(np.bool_), track.astype(np.int64)
@@ -169,48 +169,48 @@ class Assessment:
         `rows` stand in for what was counted here, where several partitions add up; `learned` is how
         many labels the ensemble has learned, those counted here unless told otherwise.
         """
-        known = counts_of(self.rows if rows is None else rows)
-        labelled = int(known.cases.sum()) if learned is None else learned
+        counts = counts_of(self.rows if rows is None else rows)
+        labelled = int(counts.cases.sum()) if learned is None else learned
         support = millionths(verdict.support)
         heard: Bools = np.asarray(support.any(axis=1))
         odds = support_odds(support)
         bins, along = odds_bins(odds)
-        chance = self._chance(known, odds, heard)
-        labels, stays = self._answer(known, bins, along, chance, verdict.labels)
+        chance = self._chance(counts, odds, heard)
+        labels, stays = self._answer(counts, bins, along, chance, verdict.labels)
         untaught = labelled < self.min_labels
         stays[~heard | untaught] = True
         answered = heard & (stays.sum(axis=1) == 1) & (not untaught)
         chosen = np.where(answered, labels, verdict.labels)
         cells = chosen * CHANCE_BINS + chance_bins(chance[np.arange(len(chosen)), chosen])
-        track, records = self._records(known, cells)
+        track, records = self._records(counts, cells)
         return Assessed(
             chosen, stays, answered, untaught, support, bins, chance, track, records, labelled
         )
 
-    def _chance(self, known: Counts, odds: Floats, heard: Bools) -> Floats:
-        chance = calibrated(odds, self._curve(known))
+    def _chance(self, counts: Counts, odds: Floats, heard: Bools) -> Floats:
+        chance = calibrated(odds, self._curve(counts))
         even = 1.0 / self.classes
         return np.asarray(np.where(heard[:, None], chance, even).round(_DIGITS), np.float64)
 
-    def _curve(self, known: Counts) -> Floats:
+    def _curve(self, tally: Counts) -> Floats:
         """Return the curve of calibration, drawn anew when the counts have changed."""
-        counts = known.support_cases.tobytes() + known.support_hits.tobytes()
+        counts = tally.support_cases.tobytes() + tally.support_hits.tobytes()
         if self._drawn[0] != counts:
-            self._drawn = counts, shift_of(known.support_cases, known.support_hits)
+            self._drawn = counts, shift_of(tally.support_cases, tally.support_hits)
         return self._drawn[1]
 
     def _answer(
-        self, known: Counts, bins: Ints, along: Floats, chance: Floats, verdict: Ints
+        self, counts: Counts, bins: Ints, along: Floats, chance: Floats, verdict: Ints
     ) -> tuple[Ints, Bools]:
         """Return the answer where there is one, and the labels that cannot be excluded."""
         label = np.arange(self.classes)
         if not self.controlled:
             return verdict, verdict[:, None] == label
         targets = np.array(self.targets)
-        rank = ranks(known.support_hits, bins, along)
+        rank = ranks(counts.support_hits, bins, along)
         # Patients without any opinion cannot be missed. Counted, they would be made up for by as
         # many misses as the target allows, all at once.
-        stays = possible(rank, targets, known.support_hits.sum(axis=1), known.missed)
+        stays = possible(rank, targets, counts.support_hits.sum(axis=1), counts.missed)
         free = np.isnan(targets)
         if free.any():
             best = np.where(free, chance, -1.0).argmax(axis=1)
@@ -219,14 +219,14 @@ class Assessment:
         return stays.argmax(axis=1), stays
 
     def _records(
-        self, known: Counts, cells: Ints
+        self, counts: Counts, cells: Ints
     ) -> tuple[Ints, list[tuple[int, int, float, float]]]:
         """Return which track record belongs to each diagnosis, and the records in use."""
         used = np.flatnonzero(np.bincount(cells, minlength=self.classes * CHANCE_BINS))
         pairs = list(
             zip(
-                known.track_cases.reshape(-1)[used].tolist(),
-                known.track_right.reshape(-1)[used].tolist(),
+                counts.track_cases.reshape(-1)[used].tolist(),
+                counts.track_right.reshape(-1)[used].tolist(),
                 strict=True,
             )
         )
@@ -250,13 +250,13 @@ class Assessment:
         """Count diagnoses by whether their label was an answer; no true label is needed."""
         self.table.bump(self.table.claim(labels), np.where(answered, WIDTH - 2, WIDTH - 1), 1)
 
-    def learn(self, labels: Ints, truth: Ints, kept: Sequence[bytes], sign: int = 1) -> None:
+    def learn(self, labels: Ints, truth: Ints, stored: Sequence[bytes], sign: int = 1) -> None:
         """Count labelled patients, from the labels they were given and what `Assessed.kept` kept.
 
         With `sign` -1 they are taken back.
         """
         K, n = self.classes, len(truth)
-        bins, stayed, track = unpacked(kept, K)
+        bins, stayed, track = unpacked(stored, K)
         every, right = np.arange(n), labels == truth
         # Without an opinion no label has support; else at least one has some.
         heard = bins.any(axis=1)
@@ -265,7 +265,7 @@ class Assessment:
         misdiagnosed = missed & (stayed.sum(axis=1) == 1)
         counted = Counts(
             support_cases=np.stack(
-                [np.bincount(each, minlength=SUPPORT_BINS) for each in spoken.T]
+                [np.bincount(column, minlength=SUPPORT_BINS) for column in spoken.T]
             ),
             support_hits=_tallied(of, spoken[np.arange(len(of)), of], K, SUPPORT_BINS),
             track_cases=_tallied(labels, track, K, CHANCE_BINS),

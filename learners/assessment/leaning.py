@@ -29,8 +29,8 @@ _IMAGINED: Floats = np.stack([_FOR, _AGAINST, np.broadcast_to(LEANS[:, None], _F
 
 def _log_beta(patients: Floats) -> Floats:
     """Return ln B(a, b) for a, b and a + b along the first axis."""
-    a, b, both = log_factorial(patients - 1.0)
-    return np.asarray(a + b - both)
+    a, b, total = log_factorial(patients - 1.0)
+    return np.asarray(a + b - total)
 
 
 _BEFORE = _log_beta(_IMAGINED)

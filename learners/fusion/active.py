@@ -64,8 +64,8 @@ class Active(Fusion):
 
     def awake(self, ballot: Ballot, verdict: Verdict, /) -> Bools:
         """(n, E): the LL exploited; for a decision without a basis, it spoke."""
-        known = False if verdict.basis is None else verdict.basis[:, :1] != UNKNOWN
-        return np.asarray((verdict.votes >= 0) & ~(ballot.exploring & known))
+        with_basis = False if verdict.basis is None else verdict.basis[:, :1] != UNKNOWN
+        return np.asarray((verdict.votes >= 0) & ~(ballot.exploring & with_basis))
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the state of the wrapped rule."""

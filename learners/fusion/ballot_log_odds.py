@@ -48,12 +48,12 @@ def accuracy_log_odds(accuracy: Floats, clip: float = CLIP) -> Floats:
 def vote_log_odds(ballot: Ballot, own: Floats) -> Floats:
     """Spread the log-odds (n, M) of each LL's own label over all K labels, (n, M, K)."""
     if ballot.classes == 2:
-        other = -own
+        opposite = -own
     else:
         # The rest of the chance in equal parts: p = s(-own)/(K-1), as log-odds.
-        other = -np.log((ballot.classes - 1) * (1.0 + np.exp(own)) - 1.0)
+        opposite = -np.log((ballot.classes - 1) * (1.0 + np.exp(own)) - 1.0)
     mine = ballot.labels[:, :, None] == np.arange(ballot.classes)
-    return np.where(mine, own[:, :, None], other[:, :, None])
+    return np.where(mine, own[:, :, None], opposite[:, :, None])
 
 
 def ballot_log_odds(ballot: Ballot, clip: float = CLIP) -> Floats:

@@ -56,8 +56,8 @@ class ConfidenceVote(SignedVote):
     def _strengths(self, ballot: Ballot, /) -> Floats:
         accuracy = ballot.accuracy
         if unsent(accuracy) or np.isnan(accuracy).any():
-            seen = 1.0 - self._errors.error_rates(ballot.cells)
-            accuracy = np.where(np.isnan(accuracy), seen, accuracy)
+            measured = 1.0 - self._errors.error_rates(ballot.cells)
+            accuracy = np.where(np.isnan(accuracy), measured, accuracy)
         return accuracy_log_odds(accuracy, self._clip) + log(self.classes - 1)
 
     def _support(self, scores: Floats, ballot: Ballot) -> Floats:

@@ -22,5 +22,5 @@ class ErrorCounts:
     def learn(self, ballot: Ballot, truth: Ints) -> None:
         """Count the predictions of the LLs that are present."""
         wrong = (ballot.labels != truth[:, None]) & ballot.present
-        seen = np.concatenate([ballot.present, wrong], axis=1)
-        self.table.add(ballot.cells, seen.astype(np.int64))
+        counted = np.concatenate([ballot.present, wrong], axis=1)
+        self.table.add(ballot.cells, counted.astype(np.int64))

@@ -83,8 +83,8 @@ class HedgeWeights:
 
     def basis(self, ballot: Ballot) -> Ints:
         """Return what decisions on these instances are based on, as `Verdict.basis`."""
-        seen = self.table.rows(ballot.cells)[:, 0]
-        return Basis(seen, self.late.pace(ballot.cells, seen), ballot.waiting).rows()
+        labelled = self.table.rows(ballot.cells)[:, 0]
+        return Basis(labelled, self.late.pace(ballot.cells, labelled), ballot.waiting).rows()
 
     def _eta(self, cells: Ints, rows: Rows, losses: Floats) -> Floats:
         """Return the learning rate in each cell, (n,)."""
@@ -118,14 +118,14 @@ class HedgeWeights:
         if verdict.basis is None:
             return
         # Decisions that were kept without a basis count neither silence nor delay.
-        known = verdict.basis[:, 0] != UNKNOWN
-        silent = ~heard & known[:, None]
+        with_basis = verdict.basis[:, 0] != UNKNOWN
+        silent = ~heard & with_basis[:, None]
         missed = silent.any(axis=1)
         if missed.any():
             losses = np.where(silent, _own_loss(verdict, truth)[:, None], 0)
             self.absences.add(cells[missed], losses[missed])
         late = np.asarray((heard & (verdict.votes < 0)).any(axis=1))
-        self.late.learn(cells[known], verdict.basis[known], late[known])
+        self.late.learn(cells[with_basis], verdict.basis[with_basis], late[with_basis])
 
     def tables(self) -> dict[str, CellTable]:
         """Return the state, by the names of its parts."""

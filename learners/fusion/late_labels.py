@@ -81,16 +81,16 @@ class LateLabels:
         """Count labelled decisions, and whether an expert spoke too late for them."""
         if not len(cells):
             return
-        kept = Basis.of(basis)
-        rates = np.ceil(UNIT * np.sqrt(self._log_experts / kept.pace)).astype(np.int64)
+        grounds = Basis.of(basis)
+        rates = np.ceil(UNIT * np.sqrt(self._log_experts / grounds.pace)).astype(np.int64)
         deltas = np.zeros((len(cells), self.table.width), np.int64)
         deltas[:, RECORDED] = 1
-        deltas[:, SEEN] = kept.seen
+        deltas[:, SEEN] = grounds.seen
         deltas[:, RATES] = rates
-        drift = np.minimum(UNIT, -(-rates * kept.waiting // 4))
-        deltas[:, DRIFT] = np.where(kept.waiting == UNKNOWN, UNIT, drift)
+        drift = np.minimum(UNIT, -(-rates * grounds.waiting // 4))
+        deltas[:, DRIFT] = np.where(grounds.waiting == UNKNOWN, UNIT, drift)
         deltas[:, LATE] = late
-        self._add(cells, deltas, kept.pace)
+        self._add(cells, deltas, grounds.pace)
 
     def _add(self, cells: Ints, deltas: Ints, pace: Ints) -> None:
         """Add to the rows of cells, and raise their peaks; cells are few, so each is read once."""

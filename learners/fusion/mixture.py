@@ -84,19 +84,19 @@ class Mixture(Fusion):
         floored = FLOOR / self.classes + (1.0 - FLOOR) * np.concatenate(chances, axis=1)
         return _Said(np.concatenate(votes, axis=1), floored)
 
-    def _mix(self, cells: Ints, said: _Said) -> tuple[Floats, Floats]:
+    def _mix(self, cells: Ints, opinions: _Said) -> tuple[Floats, Floats]:
         """Return the experts' weights (n, E), up to scale, and the mixture's chances (n, K)."""
-        weights = falling_exp(-self._table.rows(cells)[:, 1:], said.present)
+        weights = falling_exp(-self._table.rows(cells)[:, 1:], opinions.present)
         total = np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        return weights, np.asarray((weights[:, :, None] * said.chances).sum(axis=1) / total)
+        return weights, np.asarray((weights[:, :, None] * opinions.chances).sum(axis=1) / total)
 
     def _decide(self, ballot: Ballot, /) -> Verdict:
-        said = self._listen(ballot)
-        weights, chances = self._mix(ballot.cells, said)
+        opinions = self._listen(ballot)
+        weights, chances = self._mix(ballot.cells, opinions)
         # Rounded, so that a batch's make-up, which can move the last bits, does not break ties.
-        labels = winner(np.rint(chances * UNIT), said.present, self.prefer)
-        parts = completed(rounded(weights, said.present))
-        return Verdict(labels, parts, said.votes, chances * ballot.heard[:, None])
+        labels = winner(np.rint(chances * UNIT), opinions.present, self.prefer)
+        parts = completed(rounded(weights, opinions.present))
+        return Verdict(labels, parts, opinions.votes, chances * ballot.heard[:, None])
 
     def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
         nothing = np.zeros((1, self.learners), np.int64)
@@ -112,10 +112,10 @@ class Mixture(Fusion):
 
     def _count(self, instance: Ballot, label: int) -> None:
         """Add each expert's log loss on one instance; a silent one takes the mixture's."""
-        said = self._listen(instance)
-        _, mixed = self._mix(instance.cells, said)
-        given = np.where(said.present, said.chances[:, :, label], mixed[:, label, None])
-        self._table.add(instance.cells, np.concatenate([np.ones((1, 1)), -np.log(given)], axis=1))
+        opinions = self._listen(instance)
+        _, mixed = self._mix(instance.cells, opinions)
+        chances = np.where(opinions.present, opinions.chances[:, :, label], mixed[:, label, None])
+        self._table.add(instance.cells, np.concatenate([np.ones((1, 1)), -np.log(chances)], axis=1))
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the experts' log losses, and each member's tables as `member.table`."""

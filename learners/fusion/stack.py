@@ -162,9 +162,9 @@ def _silent(x: Floats) -> Bools:
 
 def _update_all(beliefs: Floats, x: Floats, y: Floats) -> None:
     """Take in one instance, x and y of each stack; the beliefs change in place."""
-    images = [belief @ given for belief, given in zip(beliefs, x, strict=True)]
+    images = [belief @ row for belief, row in zip(beliefs, x, strict=True)]
     m = [float(image[-1]) for image in images]
-    v = [max(float(given @ image[:-1]), 0.0) for given, image in zip(x, images, strict=True)]
+    v = [max(float(row @ image[:-1]), 0.0) for row, image in zip(x, images, strict=True)]
     if len(m) == 1:
         p = [_posterior(m[0], v[0], float(y[0]))]
     else:

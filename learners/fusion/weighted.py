@@ -38,9 +38,9 @@ def weigh(
 
 def falling_exp(log_weights: Floats, present: Bools) -> Floats:
     """Return exp(log_weights - their largest among the present): finite for any log-weights."""
-    known = np.where(present, log_weights, -np.inf)
-    top = known.max(axis=1, keepdims=True)
-    return np.asarray(np.exp(known - np.where(np.isfinite(top), top, 0.0)))
+    masked = np.where(present, log_weights, -np.inf)
+    top = masked.max(axis=1, keepdims=True)
+    return np.asarray(np.exp(masked - np.where(np.isfinite(top), top, 0.0)))
 
 
 class WeightedFusion(Fusion):

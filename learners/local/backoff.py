@@ -32,11 +32,11 @@ class Backoff:
         ]
 
     def means(
-        self, cubes: Ints, trials: Floats, successes: Floats, more: "Backoff | None" = None
+        self, cubes: Ints, trials: Floats, successes: Floats, elsewhere: "Backoff | None" = None
     ) -> Floats:
         """Return (F, n) smoothed means; `trials` and `successes` are the cubes' own, (F, n).
 
-        `more` holds coarse counts of other partitions, to be added.
+        `elsewhere` holds coarse counts of other partitions, to be added.
         """
         F = self._rules
         mean = np.full((F, len(cubes)), _PRIOR_MEAN)
@@ -44,8 +44,8 @@ class Backoff:
             level, table = self._levels[index]
             coarse = level.cells(cubes)
             counts = table.rows(coarse).T
-            if more is not None:
-                counts = counts + more._levels[index][1].rows(coarse).T
+            if elsewhere is not None:
+                counts = counts + elsewhere._levels[index][1].rows(coarse).T
             mean = (counts[F : 2 * F] + self._k * mean) / (counts[:F] + self._k)
         return np.asarray((successes[:F] + self._k * mean) / (trials + self._k))
 

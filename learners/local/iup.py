@@ -110,8 +110,8 @@ class Choices:
         """Return the estimated accuracy of the chosen rule: S/N, nan where N = 0, or smoothed."""
         if self.smoothed is not None:
             return self.smoothed
-        known = self.trials > 0
-        return np.where(known, self.successes / np.maximum(self.trials, 1), np.nan)
+        tried = self.trials > 0
+        return np.where(tried, self.successes / np.maximum(self.trials, 1), np.nan)
 
 
 class Elsewhere(Protocol):

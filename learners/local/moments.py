@@ -99,8 +99,8 @@ class Moments:
         for k in range(len(rows)):
             if (missing[k] & ~self._real).any():
                 fills[k, ~self._real] = self.categories.argmax(axis=1)[~self._real]
-            known = np.flatnonzero(~self._real & ~missing[k])
-            self.categories[known, rows[k, known].astype(np.int64)] += 1
+            present = np.flatnonzero(~self._real & ~missing[k])
+            self.categories[present, rows[k, present].astype(np.int64)] += 1
 
     def _means(self, totals: Floats, counts: Ints) -> Floats:
         return np.asarray((self.space.centre + totals) / np.maximum(self._prior + counts, 1))
@@ -125,12 +125,12 @@ class Moments:
         """Return what was learned; nothing before there is anything to learn."""
         if not self.begun:
             return {}
-        known = {
+        learned = {
             "counts": self.counts.copy(),
             "totals": self.totals.copy(),
             "categories": self.categories.copy(),
         }
-        return {**known, "squares": self.squares.copy()} if self._online.any() else known
+        return {**learned, "squares": self.squares.copy()} if self._online.any() else learned
 
     def restore(self, state: State) -> None:
         """Put back what `state` returned."""

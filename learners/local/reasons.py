@@ -39,10 +39,12 @@ class Reasons:
     rest: Floats
 
 
-def reasons(pooled: Pooled, rows: Floats, said: Predictions) -> Reasons:
+def reasons(pooled: Pooled, rows: Floats, predictions: Predictions) -> Reasons:
     """Return the reasons for predictions that have an opinion, by rules that are additive."""
-    chosen = said.choices.rules
-    at = np.flatnonzero(np.array([r.additive for r in pooled.rules])[chosen] & (said.labels >= 0))
+    chosen = predictions.choices.rules
+    at = np.flatnonzero(
+        np.array([r.additive for r in pooled.rules])[chosen] & (predictions.labels >= 0)
+    )
     complete = pooled.filling.look(rows[at])
     classes = pooled.rules[0].classes
     log_odds = np.empty((len(at), classes))

@@ -177,9 +177,9 @@ class _LaplaceSteps(Steps):
             self._projected[head] = float(w @ x), max(float(x @ s), 0.0)
         return [m / sqrt(1.0 + pi * v / 8.0) for m, v in self._projected]
 
-    def learn(self, others: list[float]) -> None:
+    def learn(self, offsets: list[float]) -> None:
         """Take the row into each head's belief."""
-        for head, (target, offset) in enumerate(zip(self._y[self._row], others, strict=True)):
+        for head, (target, offset) in enumerate(zip(self._y[self._row], offsets, strict=True)):
             m, v = self._projected[head]
             self._update(head, v, posterior(m + offset, v, target), target)
 

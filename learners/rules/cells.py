@@ -164,8 +164,8 @@ class AdaptiveCells(LearningRule):
         self._low, self._middle, self._high = fresh._low, fresh._middle, fresh._high
         self.sides, self.halves = fresh.sides, fresh.halves
         self.counts, self.tried = counts.tolist(), fresh.tried
-        for at, one in zip(whole.tolist(), tried, strict=True):
-            self.tried[at] = one
+        for at, tally in zip(whole.tolist(), tried, strict=True):
+            self.tried[at] = tally
 
     @property
     def averages(self) -> bool:

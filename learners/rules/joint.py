@@ -44,9 +44,9 @@ class Heard(NamedTuple):
     partners: int = 0
 
     @classmethod
-    def fresh(cls, others: Floats) -> "Heard":
+    def fresh(cls, log_odds: Floats) -> "Heard":
         """Return opinions that are not out of date."""
-        return cls(others, np.full(others.shape, np.nan))
+        return cls(log_odds, np.full(log_odds.shape, np.nan))
 
 
 AT_FIRST = 0.5
@@ -66,9 +66,9 @@ class Following:
         """Return b."""
         return (AT_FIRST * partners + self.along) / (1.0 + self.own)
 
-    def add(self, others: Sequence[float], said: Sequence[float]) -> None:
+    def add(self, theirs: Sequence[float], ours: Sequence[float]) -> None:
         """Count what was said of one row."""
-        for o, a in zip(others, said, strict=True):
+        for o, a in zip(theirs, ours, strict=True):
             self.along += a * o
             self.own += a * a
 
@@ -81,7 +81,7 @@ class Steps(ABC):
         """Return the log-odds of the next row, one for each head; rows must come in order."""
 
     @abstractmethod
-    def learn(self, others: list[float]) -> None:
+    def learn(self, offsets: list[float]) -> None:
         """Learn from the row looked at last, beside the others' log-odds for each head."""
 
 
@@ -90,16 +90,16 @@ def learn_beside(
 ) -> None:
     """Let a rule learn from all rows, each beside what the others would say now."""
     shown = slice(-heads(classes), None)
-    said, partners = heard.said[:, shown], float(heard.partners)
-    known = np.asarray(~np.isnan(said).any(axis=1) & (partners > 0.0))
-    rows = zip(heard.others[:, shown].tolist(), said.tolist(), known.tolist(), strict=True)
-    for row, (others, then, comparable) in enumerate(rows):
+    opinions, partners = heard.said[:, shown], float(heard.partners)
+    usable = np.asarray(~np.isnan(opinions).any(axis=1) & (partners > 0.0))
+    rows = zip(heard.others[:, shown].tolist(), opinions.tolist(), usable.tolist(), strict=True)
+    for row, (offsets, then, comparable) in enumerate(rows):
         now = steps.look(row)
         if not comparable:
-            steps.learn(others)
+            steps.learn(offsets)
             continue
         along = partners if following is None else following.slope(partners)
-        each = zip(others, now, then, strict=True)
-        steps.learn([o + along * (a - b) for o, a, b in each])
+        triples = zip(offsets, now, then, strict=True)
+        steps.learn([o + along * (a - b) for o, a, b in triples])
         if following is not None:
-            following.add(others, then)
+            following.add(offsets, then)

@@ -99,8 +99,8 @@ class _Descent(Steps):
         self._rule = rule
         self._x = rule._inputs(rule.scaler.learn(rule.columns.raw(rows)))
         count = len(rule.weights)
-        each = [targets(truth, head, rule.classes) for head in range(count)]
-        self._y = list(zip(*each, strict=True))
+        by_head = [targets(truth, head, rule.classes) for head in range(count)]
+        self._y = list(zip(*by_head, strict=True))
         self._row, self._odds = 0, [0.0] * count
 
     def look(self, row: int) -> list[float]:
@@ -109,10 +109,10 @@ class _Descent(Steps):
         self._row, self._odds = row, [float(w @ x) for w in self._rule.weights]
         return self._odds
 
-    def learn(self, others: list[float]) -> None:
+    def learn(self, offsets: list[float]) -> None:
         """Move each head's weights along the row."""
         rule, x = self._rule, self._x[self._row]
-        for head, (target, offset) in enumerate(zip(self._y[self._row], others, strict=True)):
+        for head, (target, offset) in enumerate(zip(self._y[self._row], offsets, strict=True)):
             step = rule.rate * (target - sigmoid(self._odds[head] + offset))
             if rule.shrinks:
                 rule.weights[head] *= rule.keep

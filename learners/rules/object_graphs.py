@@ -209,24 +209,24 @@ class _Writer:
         if thing.dtype.kind not in "biufSU":
             raise LearnerError(f"an array of {thing.dtype} cannot be stored with a model")
         kind = "number" if isinstance(thing, np.generic) else "array"
-        what = [thing.dtype.str, thing.shape, _as_text(np.ascontiguousarray(thing).tobytes())]
-        return [kind, what, [], []]
+        content = [thing.dtype.str, thing.shape, _as_text(np.ascontiguousarray(thing).tobytes())]
+        return [kind, content, [], []]
 
     def _object(self, thing: Any) -> list[Any]:
         """Write an object in the way that it says it can be made again."""
         reduced = thing.__reduce_ex__(4)
-        maker, given, *rest = reduced if isinstance(reduced, tuple) else (None, ())
+        maker, arguments, *rest = reduced if isinstance(reduced, tuple) else (None, ())
         state, items, pairs = (*rest, None, None, None)[:3]
         plain = maker is copyreg.__newobj__  # type: ignore[attr-defined]
-        kind, given = (given[0], given[1:]) if plain else (maker, given)
+        kind, arguments = (arguments[0], arguments[1:]) if plain else (maker, arguments)
         if kind is not type(thing):
             raise LearnerError(f"a {type(thing).__qualname__} cannot be stored with a model")
-        if plain and not given and items is pairs is None and type(state) is dict:
+        if plain and not arguments and items is pairs is None and type(state) is dict:
             shape = self._shapes.setdefault((kind, *state), len(self._shapes))
             return ["object", shape, [], self._references(state.values())]
         after = self._references((state, list(items or ()), list(_flat(pairs or ()))))
         name = self._vocabulary.name_of(kind)
-        return ["made" if plain else "called", name, self._references(given), after]
+        return ["made" if plain else "called", name, self._references(arguments), after]
 
 
 class _Reader:
@@ -264,29 +264,31 @@ class _Reader:
         return [self._value(reference) for reference in references]
 
     def _make(self, node: list[Any]) -> Any:
-        kind, what, before, _ = node
-        given = self._values(before)
+        kind, content, before, _ = node
+        arguments = self._values(before)
         if kind in _CONTAINER_KINDS:
-            return _CONTAINER_KINDS[kind](given)
+            return _CONTAINER_KINDS[kind](arguments)
         return (
-            self._make_object(kind, what, given) if kind in _OBJECTS else _data(kind, what, given)
+            self._make_object(kind, content, arguments)
+            if kind in _OBJECTS
+            else _data(kind, content, arguments)
         )
 
-    def _make_object(self, kind: str, what: Any, given: list[Any]) -> Any:
+    def _make_object(self, kind: str, content: Any, arguments: list[Any]) -> Any:
         match kind:
             case "object":
-                made = self._shapes[what][0]
-                return made.__new__(made)
+                model_class = self._shapes[content][0]
+                return model_class.__new__(model_class)
             case "made":
-                made = self._vocabulary.part(what)
-                return made.__new__(made, *given)
+                model_class = self._vocabulary.part(content)
+                return model_class.__new__(model_class, *arguments)
             case "called":
-                return self._vocabulary.part(what)(*given)
+                return self._vocabulary.part(content)(*arguments)
             case "name":
-                return self._vocabulary.find(what)
+                return self._vocabulary.find(content)
             case "method":
-                return self._method(given[0], what)
-        return functools.partial(given[0], *given[1], **given[2])
+                return self._method(arguments[0], content)
+        return functools.partial(arguments[0], *arguments[1], **arguments[2])
 
     def _method(self, owner: Any, name: str) -> Any:
         kind = type(owner)
@@ -296,25 +298,25 @@ class _Reader:
             raise LearnerError("it names a method that a model does not have")
         return types.MethodType(method, owner)
 
-    def _fill(self, node: list[Any], made: Any) -> None:
-        kind, what, _, after = node
+    def _fill(self, node: list[Any], thing: Any) -> None:
+        kind, content, _, after = node
         values = self._values(after)
         match kind:
             case "list":
-                made.extend(values)
+                thing.extend(values)
             case "set":
-                made.update(values)
+                thing.update(values)
             case "dict":
-                _put(made, values)
+                _put(thing, values)
             case "object":
-                _restore(made, dict(zip(self._shapes[what][1], values, strict=True)))
+                _restore(thing, dict(zip(self._shapes[content][1], values, strict=True)))
             case _:
                 state, items, pairs = values
                 if state is not None:
-                    _restore(made, state)
+                    _restore(thing, state)
                 if items:
-                    made.extend(items)
-                _put(made, pairs)
+                    thing.extend(items)
+                _put(thing, pairs)
 
 
 def _places(references: Iterable[Any]) -> Iterator[int]:
@@ -329,31 +331,31 @@ def _as_text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _data(kind: str, what: Any, given: list[Any]) -> Any:
+def _data(kind: str, content: Any, arguments: list[Any]) -> Any:
     if kind == "generator":
         generator = np.random.RandomState()
-        generator.set_state(*given)
+        generator.set_state(*arguments)
         return generator
     if kind == "bytes":
-        return base64.b64decode(what)
+        return base64.b64decode(content)
     if kind not in ("array", "number"):
         raise LearnerError("it has a part of an unknown kind")
-    dtype, shape, data = what
-    array = np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape).copy()
+    dtype, model_class, data = content
+    array = np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(model_class).copy()
     return array if kind == "array" else array[()]
 
 
-def _put(made: Any, pairs: list[Any]) -> None:
+def _put(thing: Any, pairs: list[Any]) -> None:
     for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-        made[key] = value
+        thing[key] = value
 
 
-def _restore(made: Any, state: Any) -> None:
-    if hasattr(type(made), "__setstate__"):
-        made.__setstate__(state)
+def _restore(thing: Any, state: Any) -> None:
+    if hasattr(type(thing), "__setstate__"):
+        thing.__setstate__(state)
         return
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     for name, value in {**(attributes or {}), **(slots or {})}.items():
         if not _ATTRIBUTE.fullmatch(name):
             raise LearnerError("it names an attribute that a model does not have")
-        object.__setattr__(made, name, value)
+        object.__setattr__(thing, name, value)

@@ -54,9 +54,9 @@ def from_scores(scores: Floats) -> Floats:
         return from_heads(scores[:, 1:] - scores[:, :1], 2)
     rows = np.arange(n)
     top = scores.argmax(axis=1)
-    rest = scores.copy()
-    rest[rows, top] = -np.inf
-    log_rest = _log_sum_exp(rest)
+    remaining = scores.copy()
+    remaining[rows, top] = -np.inf
+    log_rest = _log_sum_exp(remaining)
     total = np.logaddexp(log_rest, scores[rows, top])
     share = np.exp(scores - total[:, None])
     share[rows, top] = 0.0

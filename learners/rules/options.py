@@ -89,10 +89,10 @@ def problems(
     table: Mapping[str, Any], declared: Sequence[Option], labels: Sequence[str] | None
 ) -> Iterator[tuple[str, str]]:
     """Yield each option of a table that is wrong by itself, and what is wrong with it."""
-    known = [option.name for option in declared]
+    names = [option.name for option in declared]
     for key in table:
-        if key not in known:
-            yield key, f"unknown option (this kind has {', '.join(known) or 'no options'})"
+        if key not in names:
+            yield key, f"unknown option (this kind has {', '.join(names) or 'no options'})"
     for option in declared:
         if option.name not in table:
             if option.default is REQUIRED:

@@ -79,7 +79,7 @@ class RankSketch:
 
     def _add(self, block: Floats) -> Floats:
         """Add rows that fit into the open level; close it if that fills it."""
-        n, before, seen = len(block), self._size, self.count
+        n, before, earlier = len(block), self._size, self.count
         twice = self._twice(block)
         if n > 1:
             twice += _compare_earlier(block)
@@ -87,7 +87,7 @@ class RankSketch:
         self._size += n
         if self._size == self.capacity:
             self._close()
-        counts = seen + np.arange(1, n + 1)[:, None]
+        counts = earlier + np.arange(1, n + 1)[:, None]
         return np.asarray((twice + 1) / (2 * counts))
 
     def _twice(self, rows: Floats) -> Ints:

@@ -138,8 +138,8 @@ def _linear(r: Request) -> Rule:
         rows = [_numbers(r, "weights", weights.get(label, {})) for label in r.labels]
         named = dict.fromkeys(r.labels, bias) if not isinstance(bias, Mapping) else bias
         biases = [_numbers(r, "bias", named).get(label, 0.0) for label in r.labels]
-        for option, given in (("weights", weights), ("bias", named)):
-            if set(given) - set(r.labels):
+        for option, by_label in (("weights", weights), ("bias", named)):
+            if set(by_label) - set(r.labels):
                 raise OptionError(r.name, option, "names an unknown label")
     else:
         rows, biases = _one_score(r)
@@ -197,8 +197,8 @@ def _member(r: Request, table: Mapping[str, Any]) -> LearningRule:
     return member
 
 
-def _scaling(default: str, *more: str) -> Option:
-    texts = (*SCALERS, *more)
+def _scaling(default: str, *extra: str) -> Option:
+    texts = (*SCALERS, *extra)
     help_ = "online scaling of real features: z-score, its logarithm, or rank"
     return Option("scaling", "text", default, help_, choices=texts)
 

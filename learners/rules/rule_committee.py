@@ -100,8 +100,8 @@ class Committee(LearningRule):
         for i, member in enumerate(self.members):
             if member.additive:
                 size = np.abs(member.log_odds(rows))
-                kept = self.clip / np.maximum(size, self.clip)
-                parts = member.parts(rows) * kept[:, None, :]
+                scale = self.clip / np.maximum(size, self.clip)
+                parts = member.parts(rows) * scale[:, None, :]
                 total += parts if shares is None else shares[i] * parts
         return total / len(self.members) if shares is None else total
 
@@ -230,16 +230,16 @@ class _SideBySide(Steps):
 
     def look(self, row: int) -> list[float]:
         """Return the committee's log-odds."""
-        each = [member.look(row) for member in self._members]
-        return [sum(map(self._cut, said)) / len(each) for said in zip(*each, strict=True)]
+        looks = [member.look(row) for member in self._members]
+        return [sum(map(self._cut, opinions)) / len(looks) for opinions in zip(*looks, strict=True)]
 
     def _cut(self, odds: float) -> float:
         return max(-self._clip, min(self._clip, odds))
 
-    def learn(self, others: list[float]) -> None:
+    def learn(self, offsets: list[float]) -> None:
         """Let every member learn from the row."""
         for member in self._members:
-            member.learn(others)
+            member.learn(offsets)
 
 
 class _Mixed(Steps):
@@ -247,8 +247,10 @@ class _Mixed(Steps):
 
     def __init__(self, committee: MixedCommittee, members: Sequence[Steps], truth: Ints) -> None:
         self._committee, self._members = committee, members
-        each = [targets(truth, head, committee.classes) for head in range(heads(committee.classes))]
-        self._y = list(zip(*each, strict=True))
+        by_head = [
+            targets(truth, head, committee.classes) for head in range(heads(committee.classes))
+        ]
+        self._y = list(zip(*by_head, strict=True))
         self._row, self._said = 0, [[0.0]]
 
     def look(self, row: int) -> list[float]:
@@ -257,19 +259,19 @@ class _Mixed(Steps):
         self._row = row
         self._said = [[max(-clip, min(clip, a)) for a in m.look(row)] for m in self._members]
         together = [0.0] * len(self._said[0])
-        for share, said in zip(self._committee.shares(), self._said, strict=True):
-            for head, a in enumerate(said):
+        for share, opinions in zip(self._committee.shares(), self._said, strict=True):
+            for head, a in enumerate(opinions):
                 together[head] += share * a
         return together
 
-    def learn(self, others: list[float]) -> None:
+    def learn(self, offsets: list[float]) -> None:
         """Count each member's loss beside the others, and let it learn from the row."""
         losses, y = self._committee.losses, self._y[self._row]
-        for i, (member, said) in enumerate(zip(self._members, self._said, strict=True)):
-            for a, o, target in zip(said, others, y, strict=True):
+        for i, (member, opinions) in enumerate(zip(self._members, self._said, strict=True)):
+            for a, o, target in zip(opinions, offsets, y, strict=True):
                 chance = sigmoid(a + o if target else -a - o)
                 losses[i] -= log(FLOOR / 2.0 + (1.0 - FLOOR) * chance)
-            member.learn(others)
+            member.learn(offsets)
 
 
 class _Alone(Steps):
@@ -285,9 +287,9 @@ class _Alone(Steps):
         odds: list[float] = self._rule.log_odds(self._rows[self._at])[0].tolist()
         return odds[-heads(self._rule.classes) :]
 
-    def learn(self, others: list[float]) -> None:
+    def learn(self, offsets: list[float]) -> None:
         """Let the member learn from the row by itself."""
-        del others
+        del offsets
         self._rule._guard(self._rule._learn, self._rows[self._at], self._truth[self._at])
 
 

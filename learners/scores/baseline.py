@@ -36,11 +36,11 @@ def baseline(counts: Ints) -> Baseline | None:
     Baseline(label=0, error=0.1, won=8, lost=10)
     >>> baseline(np.zeros((2, 2), np.int64))
     """
-    seen = counts.sum(axis=1)
-    if not seen.sum():
+    totals = counts.sum(axis=1)
+    if not totals.sum():
         return None
-    label = int(seen.argmax())
+    label = int(totals.argmax())
     right = int(np.trace(counts)) - int(counts[label, label])
-    lost = int(seen[label]) - int(counts[label, label])
-    error = float((seen.sum() - seen[label]) / seen.sum())
+    lost = int(totals[label]) - int(counts[label, label])
+    error = float((totals.sum() - totals[label]) / totals.sum())
     return Baseline(label, error, right, lost)

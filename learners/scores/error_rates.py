@@ -35,8 +35,8 @@ def confusion(truth: Ints, predicted: Ints, classes: int) -> Ints:
     matrices = int(np.prod(leading))
     slots = (truth * classes + predicted).reshape(matrices, n)
     slots = slots + classes**2 * np.arange(matrices)[:, None]
-    known = ((truth != MISSING) & (predicted != MISSING)).reshape(matrices, n)
-    counts = np.bincount(slots[known], minlength=matrices * classes**2)
+    labelled = ((truth != MISSING) & (predicted != MISSING)).reshape(matrices, n)
+    counts = np.bincount(slots[labelled], minlength=matrices * classes**2)
     return counts.reshape(*leading, classes, classes)
 
 
@@ -56,10 +56,10 @@ def rates(counts: Ints, positive: int) -> Rates:
     >>> round(float(error.per), 4), float(error.fpr), float(error.fnr)
     (0.0429, 0.05, 0.025)
     """
-    seen = counts.sum(axis=-1)
-    wrong = seen - np.diagonal(counts, axis1=-2, axis2=-1)
-    all_seen, all_wrong = seen.sum(axis=-1), wrong.sum(axis=-1)
-    ill_seen, ill_wrong = seen[..., positive], wrong[..., positive]
+    totals = counts.sum(axis=-1)
+    wrong = totals - np.diagonal(counts, axis1=-2, axis2=-1)
+    all_seen, all_wrong = totals.sum(axis=-1), wrong.sum(axis=-1)
+    ill_seen, ill_wrong = totals[..., positive], wrong[..., positive]
     return Rates(
         per=_ratio(all_wrong, all_seen),
         fpr=_ratio(all_wrong - ill_wrong, all_seen - ill_seen),
@@ -100,8 +100,8 @@ def _pick(learners: Rates, learner: Ints) -> Rates:
 
 def _average(learners: Rates) -> Rates:
     def mean(values: Floats) -> Floats:
-        known = ~np.isnan(values)
-        return _ratio(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
+        defined = ~np.isnan(values)
+        return _ratio(np.where(defined, values, 0.0).sum(axis=-1), defined.sum(axis=-1))
 
     return Rates(mean(learners.per), mean(learners.fpr), mean(learners.fnr))
 

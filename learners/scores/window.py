@@ -52,8 +52,8 @@ class Window:
         if at.shape != (n,) or predicted.shape != (n, self.scopes):
             raise LearnerError(f"window: expected {n} times and {n} x {self.scopes} predictions")
         slots = self.slots(n)
-        kept = slice(n - len(slots), n)
-        self._rows[slots] = np.column_stack([at[kept], truth[kept], predicted[kept]])
+        newest = slice(n - len(slots), n)
+        self._rows[slots] = np.column_stack([at[newest], truth[newest], predicted[newest]])
         self.pushed += n
 
     def amend(self, serials: Ints, truth: Ints) -> None:
@@ -106,8 +106,8 @@ class Window:
 
     def changed(self, n: int) -> Ints:
         """Return the pages that the last `n` instances are on."""
-        last = np.arange(self.pushed - min(n, self.size), self.pushed) % self.size
-        return np.unique(last // self.page)
+        newest = np.arange(self.pushed - min(n, self.size), self.pushed) % self.size
+        return np.unique(newest // self.page)
 
     def read_pages(self, numbers: Ints) -> Ints:
         """Return some pages, a row of numbers each."""

@@ -74,9 +74,9 @@ def local_regret_parts(counts: Ints, rules: int) -> Ints:
     """
     trials, successes, arrivals, hits = _columns(counts, rules)
     tried = np.maximum(trials, 1)
-    times, rest = np.divmod(arrivals[:, None], tried)
+    times, remainder = np.divmod(arrivals[:, None], tried)
     means = -(-successes * UNIT // tried)
-    best = (successes * UNIT * times + means * rest).max(axis=1)
+    best = (successes * UNIT * times + means * remainder).max(axis=1)
     return np.asarray(best - hits * UNIT)
 
 

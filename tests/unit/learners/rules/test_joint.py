@@ -133,22 +133,22 @@ def test_others_that_do_not_go_along_are_taken_as_they_were():
     """Learners that see different things: what one has learned says nothing about the others."""
     following = Following()
     rng = np.random.default_rng(9)
-    for others, said in rng.normal(size=(400, 2)).tolist():
-        following.add([others], [said])
-    offsets = []
+    for theirs, ours in rng.normal(size=(400, 2)).tolist():
+        following.add([theirs], [ours])
+    lessons = []
 
     class Listening(Steps):
         def look(self, row):
             return [5.0]
 
-        def learn(self, others):
-            offsets.append(others[0])
+        def learn(self, offsets):
+            lessons.append(offsets[0])
 
     heard = Heard(both(np.ones(1)), both(np.zeros(1)), partners=2)
     learn_beside(Listening(), heard, 2)
     learn_beside(Listening(), heard, 2, following)
-    assert offsets[0] == 11.0
-    assert offsets[1] == pytest.approx(1.0, abs=1.0)
+    assert lessons[0] == 11.0
+    assert lessons[1] == pytest.approx(1.0, abs=1.0)
 
 
 def test_a_mixed_committee_follows_the_member_that_does_best():
