@@ -179,23 +179,23 @@ def recompute(observed: Observed) -> tuple[Findings, PartitionTables | None]:
     """Compare what was read; return the state as it should be, None if that cannot be told."""
     findings = Findings()
     tables = PartitionTables(observed.logs.partition, observed.whole)
-    done = _recompute(observed, findings, tables)
+    complete = _recompute(observed, findings, tables)
     for agent, state in observed.states.items():
         for problem, times in state.problems.items():
             findings.differing(problem, observed.place(agent), times)
-    return findings, tables if done else None
+    return findings, tables if complete else None
 
 
 def _recompute(observed: Observed, findings: Findings, tables: PartitionTables) -> bool:
     """Do all parts of the audit of a partition; return whether all could be done."""
-    where, done = observed.place(ENSEMBLE), True
+    where, complete = observed.place(ENSEMBLE), True
     with findings.reporting("dead letters", observed.place("dead")):
         audit_refusals(observed, findings)
     for name in observed.settings.learners:
         reporting = findings.reporting(f"learner {name}", observed.place(local(name)))
         with reporting:
             tables.totals[name] = LocalAudit(observed, name, findings).run()
-        done &= name in tables.totals
+        complete &= name in tables.totals
     with findings.reporting("join", where):
         joined = JoinAudit(observed, findings).run()
         with findings.reporting("what was learned", where):
@@ -210,7 +210,7 @@ def _recompute(observed: Observed, findings: Findings, tables: PartitionTables) 
         with findings.reporting("contexts", where):
             misfits = context_misfits(observed)
             findings.differing("context cubes of diagnoses", where, misfits)
-    return done and bool(tables.tables) and tables.ensemble is not None
+    return complete and bool(tables.tables) and tables.ensemble is not None
 
 
 def _note_removed(report: Report, observed: Observed) -> None:

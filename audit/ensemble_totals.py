@@ -75,8 +75,8 @@ def _row(counts: dict[str, int], parked: int, tally: Ints) -> Ints:
     """Return the totals of these counts; how many labels ever were parked follows from the rest."""
     resolved = counts["parked_label_settled"] + counts["parked_label_unknown"]
     resolved += counts["withdrawal_parked"] - counts["amendment_parked"]
-    known = {**{name: counts[name] for name in COUNTERS}, "label_parked": parked + resolved}
-    return EnsembleTotals.of(known, {name: counts[f"now_{name}"] for name in WAITING}, tally).row
+    counted = {**{name: counts[name] for name in COUNTERS}, "label_parked": parked + resolved}
+    return EnsembleTotals.of(counted, {name: counts[f"now_{name}"] for name in WAITING}, tally).row
 
 
 def _sum_of(kind: str) -> str:
@@ -172,8 +172,8 @@ def _entries(observed: Observed) -> dict[str, int]:
 def _repeated(expected: dict[str, int]) -> int:
     """Return how many labels repeated another: all those without another outcome."""
     refused = [f"label_{reason}" for reason in _REFUSED]
-    known = ("settled", _PARKED_LABELS, "parked_label_unknown", *refused)
-    return expected[_sum_of("label_")] - sum(expected[name] for name in known)
+    outcomes = ("settled", _PARKED_LABELS, "parked_label_unknown", *refused)
+    return expected[_sum_of("label_")] - sum(expected[name] for name in outcomes)
 
 
 def _tally(observed: Observed, joined: Joined) -> Ints:
@@ -193,8 +193,8 @@ def latest_again(observed: Observed, joined: Joined) -> Ints | None:
     if not len(diagnoses):
         return None
     columns = observed.logs.diagnoses.columns
-    last = diagnoses[columns["offset"][diagnoses].argmax()]
-    return np.array([columns["at"][last], *columns["parts"][last]], np.int64)
+    latest = diagnoses[columns["offset"][diagnoses].argmax()]
+    return np.array([columns["at"][latest], *columns["parts"][latest]], np.int64)
 
 
 def audit_latest(observed: Observed, again: Ints | None, findings: Findings) -> None:

@@ -112,24 +112,24 @@ class JoinAudit:
         settled = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
         if self.forgets:
             # What is forgotten was settled if its feedback is there.
-            known = (label >= 0) | amended
-            settled = settled | (self.gone & known & (np.max(feedback, 0) >= 0))
+            labelled = (label >= 0) | amended
+            settled = settled | (self.gone & labelled & (np.max(feedback, 0) >= 0))
         diagnosis = firsts(self.logs.diagnoses.columns["id"], size)
-        kept = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
-        last = np.where(label >= 0, _take(self.logs.labels.columns["label"], label), MISSING)
+        held = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
+        latest = np.where(label >= 0, _take(self.logs.labels.columns["label"], label), MISSING)
         # Whatever came later about an erased patient has counted for nothing.
         fed_last = self._told(np.array([lasts(ids, size) for ids in fed]))
-        last = np.where(self.observed.erased(ENSEMBLE) >= 0, fed_last, last)
-        final = np.where(kept, self.observed.pending.label, last)
-        told = self._told(feedback)
-        return Joined(first, diagnosis, feedback, label, settled, amended, told, final)
+        latest = np.where(self.observed.erased(ENSEMBLE) >= 0, fed_last, latest)
+        final = np.where(held, self.observed.pending.label, latest)
+        taught = self._told(feedback)
+        return Joined(first, diagnosis, feedback, label, settled, amended, taught, final)
 
     def _told(self, feedback: Ints) -> Ints:
         """Return the label of some feedback on each instance, MISSING where there is none."""
-        told = np.full(self.size, MISSING, np.int64)
+        labels = np.full(self.size, MISSING, np.int64)
         for at, log in zip(feedback, self.logs.feedback.values(), strict=True):
-            told = np.where(at >= 0, _take(log.columns["label"], at), told)
-        return told
+            labels = np.where(at >= 0, _take(log.columns["label"], at), labels)
+        return labels
 
     def _last_words(self) -> tuple[Ints, Bools]:
         """Return the label record that counts for each instance, and where one amends another."""
@@ -211,14 +211,14 @@ class JoinAudit:
         first = np.where(joined.label >= 0, _take(columns["label"], joined.label), MISSING)
         waiting = ((status == PARKED) | (status == OPEN)) & (self.observed.pending.label >= 0)
         over = waiting | (status == SETTLED) | (status == WITHDRAWN_STATE)
-        kept = np.where(over, self.observed.pending.label, first)
+        current = np.where(over, self.observed.pending.label, first)
         # A label that repeats one that waited in vain is counted, and not kept.
         in_vain = np.isin(columns["offset"], self.observed.refused(self.topics.labels, "unknown"))
         vain = count(columns["id"][in_vain], self.size) > 0
         lost = due & ~joined.settled & ~waiting & ~vain
         ids = columns["id"]
         labels_then = np.where(joined.amended[ids], first[ids], columns["label"])
-        again = labels_then != kept[ids]
+        again = labels_then != current[ids]
         again &= self.used_labels & ~lost[columns["id"]] & ~vain[columns["id"]]
         if self.forgets:
             again &= ~self.gone[columns["id"]]
@@ -273,9 +273,11 @@ class JoinAudit:
                 counts[number] = columns["label"][at]
                 # Later ones may have been under way when the state was read.
                 reached[number] |= counts[number] == self.joined.final[number]
-            told = count(columns["id"][amended], self.size) > 0
+            corrected = count(columns["id"][amended], self.size) > 0
             where = self.observed.place(self.topics.feedback(name))
-            self.findings.differing("corrections in feedback", where, (broken | ~reached) & told)
+            self.findings.differing(
+                "corrections in feedback", where, (broken | ~reached) & corrected
+            )
             self.findings.count("corrections", columns["amends"].sum())
 
     def _handed_back(self) -> None:
@@ -286,19 +288,19 @@ class JoinAudit:
             columns, ids = log.columns, log.columns["id"]
             at, label = self.joined.first[i][ids], self.joined.label[ids]
             label = np.where(label >= 0, label, anything[ids])
-            known = (at >= 0) & ((label >= 0) | self.joined.amended[ids]) & self.scope[ids]
+            checkable = (at >= 0) & ((label >= 0) | self.joined.amended[ids]) & self.scope[ids]
             wrong = columns["label"] != _take(labels["label"], label)
             # Which of several labels counted at the time is what `_corrections` follows.
             wrong &= ~self.joined.amended[ids]
             for field in FIELDS:
-                told = columns["predicted" if field == "label" else field]
-                wrong = wrong | (told != _take(predictions[field], at))
+                handed = columns["predicted" if field == "label" else field]
+                wrong = wrong | (handed != _take(predictions[field], at))
             # Only joint learners are handed their log-odds back, and not by older versions.
             odds = columns["odds"]
             sent = predictions["odds"][at] if len(predictions["odds"]) else odds
             wrong |= (~np.isnan(odds) & (odds != sent)).any(axis=1)
             where = self.observed.place(self.topics.feedback(name))
-            self.findings.differing("contents of feedback", where, wrong & known)
+            self.findings.differing("contents of feedback", where, wrong & checkable)
 
     # Entries.
 
@@ -311,9 +313,9 @@ class JoinAudit:
                 continue
             entry = waited(held) if isinstance(held, SettledEntry) else held
             compared += 1
-            told = [labels[at] if at >= 0 else MISSING for at in self.joined.first[:, number]]
-            kept = zip(entry.labels, told, strict=True)
-            wrong += any(label not in (MISSING, first) for label, first in kept)
+            sent = [labels[at] if at >= 0 else MISSING for at in self.joined.first[:, number]]
+            pairs = zip(entry.labels, sent, strict=True)
+            wrong += any(label not in (MISSING, first) for label, first in pairs)
             if isinstance(entry, DiagnosedEntry):
                 wrong += self._decided_otherwise(number, Decision(*entry.decision))
         self.findings.table("ensemble pending", self.where, values=compared, differing=wrong)

@@ -48,12 +48,12 @@ def lessons_of(audit: "LocalAudit", learned: Bools) -> Taught:
     first = firsts(audit.instances["id"], audit.observed.size)
     at = first[audit.feedback["id"][learned]]
     truth = audit.feedback["label"][learned].astype(np.int64)
-    others = np.nan_to_num(audit.feedback["others"][learned])
+    log_odds = np.nan_to_num(audit.feedback["others"][learned])
     own = opinion(audit.feedback["odds"], audit.feedback["predicted"])[learned]
     chosen = audit.feedback["rule"][learned].astype(np.int64)
-    known = at >= 0
-    rows = audit.instances["row"][at[known]]
-    return Taught(Lessons(rows, truth[known], others[known], own[known], chosen[known]))
+    present = at >= 0
+    rows = audit.instances["row"][at[present]]
+    return Taught(Lessons(rows, truth[present], log_odds[present], own[present], chosen[present]))
 
 
 def audit_models(audit: "LocalAudit", taught: Taught) -> None:

@@ -63,14 +63,14 @@ class StateGatherer:
                 self._put(key or b"", value)
 
     def _put(self, key: bytes, value: bytes | None) -> None:
-        name, _, rest = key.partition(b"/")
+        name, _, row_key = key.partition(b"/")
         table = self._latest.get(name.decode("ascii", "replace"))
         if table is None:
             self._problems["records of tables that these settings do not lead to"] += 1
         elif value is None:
-            table.pop(rest, None)
+            table.pop(row_key, None)
         else:
-            table[rest] = value
+            table[row_key] = value
 
     def _take_meta(self, value: bytes | None) -> None:
         try:

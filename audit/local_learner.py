@@ -85,12 +85,14 @@ class LocalAudit:
         findings.count("instances", self.read.sum())
         findings.count("instances_under_way", self.later.sum())
         findings.count("predictions", len(self.predictions["id"]))
-        known = (read + later) > 0
+        arrived = (read + later) > 0
         findings.lost("predictions", self.where, np.maximum(read - predictions, 0)[scope])
         findings.double(
-            "predictions", self.where, np.maximum(predictions - read - later, 0)[scope & known]
+            "predictions", self.where, np.maximum(predictions - read - later, 0)[scope & arrived]
         )
-        findings.differing("predictions without instance", self.where, predictions[scope & ~known])
+        findings.differing(
+            "predictions without instance", self.where, predictions[scope & ~arrived]
+        )
 
     def _content(self) -> None:
         """Compare each prediction with what can be computed from its instance alone."""
@@ -173,11 +175,11 @@ class LocalAudit:
 
         A patient may come twice: as many of its predictions count as instances were read.
         """
-        seen, ids = (
+        counts, ids = (
             count(self.instances["id"][self.read], self.observed.size),
             self.predictions["id"],
         )
-        return np.asarray(occurrences(ids) < seen[ids])
+        return np.asarray(occurrences(ids) < counts[ids])
 
     def _recounted(self, counts: CellTable, live: Ints) -> Ints:
         rows, predictions, early = self.instances["id"][self.read], self.predictions, self.early()
@@ -238,8 +240,10 @@ def _votes(audit: LocalAudit, learned: Bools) -> Ints:
     if audit.observed.settings.learners[audit.name].feedback != "full" or not len(own):
         return own
     unsent = (MISSING,) * width
-    known = [votes if len(votes) == width else unsent for votes in audit.observed.logs.names.votes]
+    codebook = [
+        votes if len(votes) == width else unsent for votes in audit.observed.logs.names.votes
+    ]
     codes = audit.feedback["votes"][learned]
     # Where no votes travelled, all rules count as the learner's own prediction, as in the agent.
-    sent: Ints = np.array([*known, unsent])[codes]
+    sent: Ints = np.array([*codebook, unsent])[codes]
     return np.where(codes[:, None] == NONE, own, sent)

@@ -58,9 +58,9 @@ class Observed:
         """The names of the topics."""
         return Topics.of(self.settings)
 
-    def place(self, what: str) -> str:
+    def place(self, part: str) -> str:
         """Return where something was found, for the report."""
-        return f"{what}/{self.logs.partition}"
+        return f"{part}/{self.logs.partition}"
 
     def state(self, agent: str) -> LiveState:
         """Return the state of an agent."""
@@ -189,8 +189,8 @@ def _check_entry(entry: Entry, learners: int, labels: int) -> None:
         _check_entry(waited(entry), learners, labels)
         sound = entry.outcome in (*range(labels), WITHDRAWN) and entry.taught in range(labels)
     elif isinstance(entry, OverEntry):
-        known = (*range(labels), EXPIRED, EVICTED, WITHDRAWN, MISSING)
-        sound = entry.outcome in known
+        outcomes = (*range(labels), EXPIRED, EVICTED, WITHDRAWN, MISSING)
+        sound = entry.outcome in outcomes
     else:
         sound = len(entry.labels) == learners
         sound &= all(label in (*range(labels), MISSING, ABSTAINED) for label in entry.labels)

@@ -22,14 +22,14 @@ def audit_reasons(audit: "LocalAudit") -> None:
         return
     findings, size, ids = audit.findings, audit.observed.size, log.columns["id"]
     predicted_ids, explicable = audit.predictions["id"], _explicable(audit)
-    given, scope = count(ids, size), audit.observed.scope
+    counted, scope = count(ids, size), audit.observed.scope
     due = count(
         predicted_ids[explicable & audit.early() & _since_the_first(predicted_ids, ids, size)], size
     )
     findings.count("reasons", len(ids))
     findings.differing("reasons that cannot be read", audit.where, len(log.bad))
-    findings.lost("reasons", audit.where, np.maximum(due - given, 0)[scope])
-    surplus = np.maximum(given - count(predicted_ids[explicable], size), 0)
+    findings.lost("reasons", audit.where, np.maximum(due - counted, 0)[scope])
+    surplus = np.maximum(counted - count(predicted_ids[explicable], size), 0)
     findings.double("reasons", audit.where, surplus[scope])
     findings.differing("sums of reasons", audit.where, ~log.columns["sound"])
     findings.differing("reasons of other log-odds", audit.where, _misfits(audit, explicable))
@@ -59,5 +59,5 @@ def _misfits(audit: "LocalAudit", explicable: Bools) -> Bools:
     )
     _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
     sent = predictions["odds"][there]
-    other = np.isfinite(sent).all(axis=1) & (columns["odds"][here] != sent).any(axis=1)
-    return np.asarray(other | (columns["rule"][here] != predictions["rule"][there]))
+    differing = np.isfinite(sent).all(axis=1) & (columns["odds"][here] != sent).any(axis=1)
+    return np.asarray(differing | (columns["rule"][here] != predictions["rule"][there]))

@@ -87,19 +87,19 @@ class SettlingAudit:
         settings = self.observed.settings
         if not any(learner.joint for learner in settings.learners.values()):
             return
-        others = self.learner.others(cases)
+        expected = self.learner.others(cases)
         for i, (name, log) in enumerate(self.logs.feedback.items()):
             at = self.joined.feedback[i][numbers]
             fed = (at >= 0) & self.observed.scope[numbers]
-            told = log.columns["others"][at[fed]]
-            wrong = (told != others[fed, i]).any(axis=1) & settings.learners[name].joint
+            sent = log.columns["others"][at[fed]]
+            wrong = (sent != expected[fed, i]).any(axis=1) & settings.learners[name].joint
             where = self.observed.place(self.observed.topics.feedback(name))
             self.findings.differing("what feedback says of the others", where, wrong)
 
     def _order(self) -> tuple[list[int], bool]:
         """Return the settled instances in the order of settling, and whether it is certain."""
-        told = np.where(self.joined.amended, self.joined.taught >= 0, self.joined.label >= 0)
-        usable = self.joined.settled & (self.joined.diagnosis >= 0) & told
+        taught = np.where(self.joined.amended, self.joined.taught >= 0, self.joined.label >= 0)
+        usable = self.joined.settled & (self.joined.diagnosis >= 0) & taught
         sequences, times = [], np.zeros(self.observed.size, np.int64)
         for log in self.logs.feedback.values():
             plain = ~log.columns["amends"]
@@ -232,5 +232,5 @@ def context_misfits(observed: Observed) -> int:
     columns, cells = logs.diagnoses.columns, logs.contexts.cells()
     at = firsts(logs.contexts.columns["id"], observed.size)[columns["id"]]
     named = columns["cube"] >= 0
-    told = np.where(at >= 0, cells[at] if len(cells) else -1, -1)
-    return int((named & (told != columns["cube"]) & observed.scope[columns["id"]]).sum())
+    cubes = np.where(at >= 0, cells[at] if len(cells) else -1, -1)
+    return int((named & (cubes != columns["cube"]) & observed.scope[columns["id"]]).sum())

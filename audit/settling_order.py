@@ -24,23 +24,23 @@ def merged_order(
         for number in queue:
             waits[number] = waits.get(number, 0) + 1
     places = [0] * len(queues)
-    done: set[int] = set()
+    placed: set[int] = set()
     certain = True
-    while len(done) < len(waits):
-        heads = _heads(queues, places, done)
+    while len(placed) < len(waits):
+        heads = _heads(queues, places, placed)
         free = [head for head in set(heads) if heads.count(head) == waits[head]]
         # If no head is free, they are not parts of one order; take the earliest head then.
         certain = certain and bool(free)
         first, *others = sorted(free or set(heads), key=lambda head: times[head])
         certain = certain and not (others and times[first] == times[others[0]])
-        done.add(first)
+        placed.add(first)
         order.append(first)
     return order, certain
 
 
-def _heads(queues: Sequence[Sequence[int]], places: list[int], done: set[int]) -> list[int]:
+def _heads(queues: Sequence[Sequence[int]], places: list[int], placed: set[int]) -> list[int]:
     """Return what is at the head of each queue, skipping what is done."""
     for i, queue in enumerate(queues):
-        while places[i] < len(queue) and queue[places[i]] in done:
+        while places[i] < len(queue) and queue[places[i]] in placed:
             places[i] += 1
     return [queue[at] for queue, at in zip(queues, places, strict=True) if at < len(queue)]

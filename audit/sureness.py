@@ -36,8 +36,8 @@ class SurenessAudit:
         self._note = _unknowable(observed, certain, corrected)
         self._now = self.differing = 0
         learned = self._columns["learned"]
-        told = (learned >= 0) & (self._columns["support"].min(axis=1, initial=0) >= 0)
-        at = np.flatnonzero(told) if not self._note else np.zeros(0, np.int64)
+        usable = (learned >= 0) & (self._columns["support"].min(axis=1, initial=0) >= 0)
+        at = np.flatnonzero(usable) if not self._note else np.zeros(0, np.int64)
         self._at: Ints = at[np.argsort(learned[at], kind="stable")]
         self._learned: Ints = learned[self._at]
 
@@ -48,11 +48,11 @@ class SurenessAudit:
         decisions = Decisions.of([case.decision for case in cases])
         sure, labels = decisions.sure, np.array(decisions.label, np.int64)
         truth = np.array([case.label for case in cases], np.int64)
-        start, last = self._now, self._now + len(cases)
-        while self._now < last:
+        start, end = self._now, self._now + len(cases)
+        while self._now < end:
             self._check()
             later = self._learned[np.searchsorted(self._learned, self._now, side="right") :]
-            until = min(int(later[0]), last) if len(later) else last
+            until = min(int(later[0]), end) if len(later) else end
             part = slice(self._now - start, until - start)
             learn_sureness(self._assessment, sure[part], labels[part], truth[part])
             self._now = until

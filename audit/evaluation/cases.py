@@ -83,9 +83,9 @@ def _again(subjects: Sequence[str | None]) -> Bools:
     >>> _again(["a", "b", "a", None, None]).tolist()
     [False, False, True, False, False]
     """
-    seen, again = set[str](), np.zeros(len(subjects), np.bool_)
+    people, again = set[str](), np.zeros(len(subjects), np.bool_)
     for place, subject in enumerate(subjects):
         if subject is not None:
-            again[place] = subject in seen
-            seen.add(subject)
+            again[place] = subject in people
+            people.add(subject)
     return again

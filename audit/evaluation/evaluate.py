@@ -183,4 +183,4 @@ def _as_seen_by(settings: Settings, file: Path, cases: Cases, limit: int | None)
 
 
 def _named(candidate: Candidate, progress: Progress) -> Progress:
-    return lambda _, done, total: progress(candidate.name, done, total)
+    return lambda _, count, total: progress(candidate.name, count, total)

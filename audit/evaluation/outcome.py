@@ -56,17 +56,21 @@ class Outcome:
         return [(end, float(wrong[end - width : end].mean())) for end in ends]
 
 
-def lead(one: Outcome, other: Outcome) -> tuple[float, float]:
-    """Return by how much `one` errs less than `other` on the same patients, and its error."""
-    gain = _gains(one, other)
+def lead(outcome: Outcome, rival: Outcome) -> tuple[float, float]:
+    """Return by how much `outcome` errs less than `rival` on the same patients, and its error."""
+    gain = _gains(outcome, rival)
     return float(gain.mean()), float(gain.std() / sqrt(len(gain)))
 
 
-def leads(one: Outcome, other: Outcome) -> dict[str, tuple[float | None, float | None]]:
+def leads(outcome: Outcome, rival: Outcome) -> dict[str, tuple[float | None, float | None]]:
     """Return the lead in each rate, with its standard error; None where there are no patients."""
-    truth = one.truth[one.counted & other.counted]
-    of = {"PER": truth != MISSING, "FPR": truth != one.positive, "FNR": truth == one.positive}
-    gains = {name: _gains(one, other)[which] for name, which in of.items()}
+    truth = outcome.truth[outcome.counted & rival.counted]
+    of = {
+        "PER": truth != MISSING,
+        "FPR": truth != outcome.positive,
+        "FNR": truth == outcome.positive,
+    }
+    gains = {name: _gains(outcome, rival)[which] for name, which in of.items()}
     return {
         name: (float(gain.mean()), float(gain.std() / sqrt(len(gain))))
         if len(gain)
@@ -88,8 +92,8 @@ def labels_until_useful(outcome: Outcome, majority: Outcome) -> int | None:
     return first + 1 if first < len(gain) else None
 
 
-def _gains(one: Outcome, other: Outcome) -> Floats:
-    both = one.counted & other.counted
-    truth = one.truth[both]
-    gains = (other.answers[both] != truth).astype(np.float64) - (one.answers[both] != truth)
+def _gains(outcome: Outcome, rival: Outcome) -> Floats:
+    common = outcome.counted & rival.counted
+    truth = outcome.truth[common]
+    gains = (rival.answers[common] != truth).astype(np.float64) - (outcome.answers[common] != truth)
     return np.asarray(gains, np.float64)

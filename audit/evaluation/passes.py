@@ -53,9 +53,9 @@ def ensemble_pass(cases: Cases, settings: Settings, delay: int, progress: Progre
 def majority_pass(cases: Cases, classes: int, delay: int) -> Ints:
     """Return the most frequent label that was known when each patient came."""
     counts, predicted = np.zeros(classes, np.int64), np.zeros(len(cases), np.int64)
-    for k, known in _arrivals(cases.truth, delay):
-        if known is not None and cases.truth[known] != MISSING:
-            counts[cases.truth[known]] += 1
+    for k, arrived in _arrivals(cases.truth, delay):
+        if arrived is not None and cases.truth[arrived] != MISSING:
+            counts[cases.truth[arrived]] += 1
         predicted[k] = counts.argmax()
     return predicted
 
@@ -63,14 +63,14 @@ def majority_pass(cases: Cases, classes: int, delay: int) -> Ints:
 def logistic_pass(cases: Cases, classes: int, delay: int, progress: Progress) -> Ints:
     """Return what a logistic regression over all features said of each patient."""
     raw, predicted = cases.columns(), np.zeros(len(cases), np.int64)
-    known: list[int] = []
+    arrived: list[int] = []
     model, fitted = Logistic(raw.shape[1], classes), 0
     for k, label in _arrivals(cases.truth, delay):
         if label is not None and cases.truth[label] != MISSING:
-            known.append(label)
-        if len(known) > fitted * (1 + 1 / _REFIT):
-            model.fit(raw[known], cases.truth[known])
-            fitted = len(known)
+            arrived.append(label)
+        if len(arrived) > fitted * (1 + 1 / _REFIT):
+            model.fit(raw[arrived], cases.truth[arrived])
+            fitted = len(arrived)
         predicted[k] = model.predict(raw[k])
         progress("logistic regression", k + 1, len(cases))
     return predicted

@@ -85,14 +85,14 @@ class Recording:
 
     async def read(self, span: Span, use: Callable[[Batch], None]) -> None:
         """Hand the committed records of a span to `use`, in order."""
-        done = span.start
+        position = span.start
         self._total += max(span.end - span.start, 0)
 
         async def take(batch: Batch) -> None:
-            nonlocal done
+            nonlocal position
             use(upto(batch, span.end))
-            self._done += min(batch.next, span.end) - done
-            done = min(batch.next, span.end)
+            self._done += min(batch.next, span.end) - position
+            position = min(batch.next, span.end)
             self._progress(span.topic, self._done, self._total)
 
         place = TopicPartition(span.topic, span.partition)

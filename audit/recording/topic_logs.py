@@ -220,7 +220,7 @@ class PredictionLog(Log):
 
     def __init__(self, names: Names) -> None:
         odds = (np.float64, len(names.settings.labels))
-        known = {"label": names.settings.labels, "learner": list(names.settings.learners)}
+        allowed = {"label": names.settings.labels, "learner": list(names.settings.learners)}
         checks = [*predictable(names.settings), names.home]
         super().__init__(
             Columns(
@@ -228,10 +228,10 @@ class PredictionLog(Log):
                 phase=np.int64, cube=np.int64, rule=np.int16, exploring=np.bool_, trials=np.int64,
                 accuracy=np.float64, odds=odds, votes=np.int32, history=np.bool_, learned=np.int64,
             ),
-            Reader(Prediction, known=known, checks=checks),
+            Reader(Prediction, known=allowed, checks=checks),
         )  # fmt: skip
         self._names = names
-        self._reader = Reader(Prediction, known=known)
+        self._reader = Reader(Prediction, known=allowed)
         self._rules = {name: names.rules(name) for name in names.settings.learners}
         self._log_odds = LogOddsFormat(names.settings)
 
@@ -378,7 +378,7 @@ class FeedbackLog(Log):
 
     def __init__(self, names: Names, learner: str) -> None:
         labels, self._rules = names.settings.labels, names.rules(learner)
-        known = {"label": labels, "predicted": labels, "was": labels, "rule": list(self._rules)}
+        allowed = {"label": labels, "predicted": labels, "was": labels, "rule": list(self._rules)}
         super().__init__(
             Columns(
                 id=np.int64, offset=np.int64, at=np.int64, label=np.int16, predicted=np.int16,
@@ -386,11 +386,11 @@ class FeedbackLog(Log):
                 others=(np.float64, len(labels)), odds=(np.float64, len(labels)),
                 amends=np.bool_, was=np.int16,
             ),
-            Reader(Feedback, known=known, checks=[names.home]),
+            Reader(Feedback, known=allowed, checks=[names.home]),
         )  # fmt: skip
         self._names, self._learner = names, learner
         self._log_odds = LogOddsFormat(names.settings)
-        self._reader = Reader(Feedback, known=known)
+        self._reader = Reader(Feedback, known=allowed)
 
     def _rightly(self, value: bytes | None, reasons: Sequence[str]) -> bool:
         # Only the learner knew which phases and cubes there are.

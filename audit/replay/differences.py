@@ -86,8 +86,8 @@ def differences(
     recorded: Sequence[PartitionLogs], live: Ints, replayed: Ints, rested: RestsOn
 ) -> Differences:
     """Compare live diagnoses with replayed ones, by patient, and find the causes."""
-    both = (live != MISSING) & (replayed != MISSING)
-    differing = np.flatnonzero(both & (live != replayed))
+    comparable = (live != MISSING) & (replayed != MISSING)
+    differing = np.flatnonzero(comparable & (live != replayed))
     causes: dict[Cause, int] = {}
     left = differing
     for cause, holds in _causes(recorded, _live_rests_on(recorded), rested).items():
@@ -96,7 +96,7 @@ def differences(
             causes[cause] = int(of.sum())
         left = left[~of]
     only_live = int(((live != MISSING) & (replayed == MISSING)).sum())
-    return Differences(int(both.sum()), differing, causes, only_live)
+    return Differences(int(comparable.sum()), differing, causes, only_live)
 
 
 def _causes(
@@ -106,9 +106,11 @@ def _causes(
     was, of_mode = live
     every = np.ones(len(of_mode), np.bool_)
     heard = (was.heard != rested.heard).any(axis=1)
-    known = was.heard & (was.taught != MISSING)
-    labels = (was.learned != rested.learned) | (known & (was.taught != rested.taught)).any(axis=1)
-    kept = was.basis[:, 2] != MISSING
+    informed = was.heard & (was.taught != MISSING)
+    labels = (was.learned != rested.learned) | (informed & (was.taught != rested.taught)).any(
+        axis=1
+    )
+    stated = was.basis[:, 2] != MISSING
     corrected = any(
         log.columns["amends"].any() for logs in recorded for log in logs.feedback.values()
     )
@@ -118,7 +120,7 @@ def _causes(
         Cause.REMOVED: every & any(logs.vouched_from is not None for logs in recorded),
         Cause.PARTITIONS: every & (len(recorded) > 1),
         Cause.LABELS: labels,
-        Cause.WAITING: kept & (was.basis[:, 2] != rested.basis[:, 2]),
+        Cause.WAITING: stated & (was.basis[:, 2] != rested.basis[:, 2]),
         Cause.CORRECTED: every & corrected,
         Cause.ARITHMETIC: every,
     }

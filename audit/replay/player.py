@@ -97,12 +97,12 @@ class Player:
 
     def play(self, progress: Progress = silent) -> Score:
         """Play everything."""
-        done, total = 0, sum(map(len, (self.stream.label_ids, *self._ids())))
+        count, total = 0, sum(map(len, (self.stream.label_ids, *self._ids())))
         for labels, run in groupby(self._arrivals(), key=lambda arrival: arrival.learner == LABEL):
             for piece in _pieces(run):
                 self._take(self._labels(piece) if labels else self._decide_all(piece))
-                done += len(piece)
-                progress("the recorded stream", done, total)
+                count += len(piece)
+                progress("the recorded stream", count, total)
         return self._score()
 
     def _ids(self) -> list[Ints]:
@@ -186,12 +186,12 @@ class Player:
         outcome = self.ensemble.take(events, now)
         self.record(outcome)
         joint = any(learner.joint for learner in self.learners)
-        others = self.ensemble.others(outcome.settled) if joint else None
+        log_odds = self.ensemble.others(outcome.settled) if joint else None
         for i, learner in enumerate(self.learners):
             at = [k for k, case in enumerate(outcome.settled) if case.payloads[i] is not None]
             if at:
-                told = None if others is None else others[at, i]
-                self._learn(i, learner, [outcome.settled[k] for k in at], told)
+                heard = None if log_odds is None else log_odds[at, i]
+                self._learn(i, learner, [outcome.settled[k] for k in at], heard)
         self._correct(outcome.corrected)
 
     def _correct(self, corrected: Sequence[Correct]) -> None:
@@ -202,9 +202,9 @@ class Player:
             ]
             back = [replace(correction.case, label=correction.was) for correction in corrections]
             for cases, sign in ((back, -1), ([correction.case for correction in corrections], 1)):
-                known = [case for case in cases if case.label != MISSING]
-                if known:
-                    learner.count(_labelled(known, i), sign)
+                labelled = [case for case in cases if case.label != MISSING]
+                if labelled:
+                    learner.count(_labelled(labelled, i), sign)
 
     def record(self, outcome: Outcome) -> None:
         """Note the diagnoses; a subclass may note more."""
@@ -221,7 +221,7 @@ class Player:
         return self._number[name]
 
     def _learn(
-        self, i: int, learner: LocalLearner, heard: Sequence[Settle], others: Floats | None
+        self, i: int, learner: LocalLearner, heard: Sequence[Settle], log_odds: Floats | None
     ) -> None:
         payloads: list[PredictionPayload] = [case.payloads[i] for case in heard]
         places = self._places[i][[self._number[case.id] for case in heard]]
@@ -231,7 +231,7 @@ class Player:
         unsaid = (np.nan,) * len(self.settings.labels)
         sent = np.array([payload.log_odds or unsaid for payload in payloads], np.float64)
         own = opinion(sent, np.array([case.labels[i] for case in heard], np.int64))
-        learner.learn(labelled, Lessons(rows, truth, others, own, labelled.rules))
+        learner.learn(labelled, Lessons(rows, truth, log_odds, own, labelled.rules))
 
     def _score(self) -> Score:
         K = len(self.settings.labels)

@@ -100,9 +100,9 @@ def replayed(
 _OTHER_JOIN = "what other time-outs and limits of the join would have led to is not on record"
 
 
-def _same_join(one: Settings, other: Settings) -> bool:
+def _same_join(left: Settings, right: Settings) -> bool:
     """Tell whether both wait alike; learners may be others."""
-    return replace(join_rules(one), learners=1) == replace(join_rules(other), learners=1)
+    return replace(join_rules(left), learners=1) == replace(join_rules(right), learners=1)
 
 
 def _player(recorded: Sequence[PartitionLogs], settings: Settings, order: object) -> Player:
@@ -114,8 +114,12 @@ def _player(recorded: Sequence[PartitionLogs], settings: Settings, order: object
 
 def _agreement(live: Ints, player: Player) -> float | None:
     """Return the share of diagnoses that came out as they did live."""
-    both = (live != MISSING) & (player.diagnosed != MISSING)
-    return float((live[both] == player.diagnosed[both]).mean()) if both.any() else None
+    comparable = (live != MISSING) & (player.diagnosed != MISSING)
+    return (
+        float((live[comparable] == player.diagnosed[comparable]).mean())
+        if comparable.any()
+        else None
+    )
 
 
 def _diagnosed(logs: PartitionLogs) -> Ints:

@@ -67,11 +67,12 @@ class Schedule:
 
     def asked_of(self, learner: str) -> Mapping[int, Sequence[int]]:
         """Return when a learner was asked; one that was not there would be with the diagnosis."""
-        found = self.asked.get(learner)
-        if found is not None:
-            return found
+        requests = self.asked.get(learner)
+        if requests is not None:
+            return requests
         return {
-            after: [diagnosis.id for diagnosis in made] for after, made in self.diagnoses.items()
+            after: [diagnosis.id for diagnosis in diagnoses]
+            for after, diagnoses in self.diagnoses.items()
         }
 
 
@@ -144,10 +145,10 @@ class _Lessons:
     def _sequence(self, learner: str, log: FeedbackLog) -> list[int]:
         """Number a learner's feedback. Every learner gets the same of a patient, in this order."""
         columns = [log.columns[c].tolist() for c in ("id", "label", "amends", "was", "at")]
-        seen, sequence = Counter[int](), []
+        counts, sequence = Counter[int](), []
         for patient, label, amends, was, at in zip(*columns, strict=True):
-            number = self.numbers.setdefault((patient, seen[patient]), len(self.numbers))
-            seen[patient] += 1
+            number = self.numbers.setdefault((patient, counts[patient]), len(self.numbers))
+            counts[patient] += 1
             if number == len(self.told):
                 self.times.append(at)
                 self.told.append((patient, label, amends))
@@ -177,13 +178,13 @@ def _places(learned: Ints, steps: Sequence[int]) -> list[int]:
     >>> _places(np.array([0, 0, 1, 2, 1]), [1, 0, 1, -1])
     [0, 0, 1, 3, 4]
     """
-    known = place = 0
+    count = place = 0
     places = []
     for wanted in learned.tolist():
-        while known != wanted and place < len(steps):
-            known += steps[place]
+        while count != wanted and place < len(steps):
+            count += steps[place]
             place += 1
-        if known != wanted:
+        if count != wanted:
             raise _ContradictionError
         places.append(place)
     return places

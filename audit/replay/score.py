@@ -101,8 +101,10 @@ def _regrets(verdict: Verdict, truth: Ints) -> Ints:
 def _count_late(late: LateLabels, settled: "_Settled") -> None:
     """Count how late the labels came that were learned with what their decision rested on."""
     assert settled.verdict.basis is not None  # noqa: S101 - recalled with it
-    known = settled.verdict.basis[:, 0] != UNKNOWN
-    late.learn(settled.cells[known], settled.verdict.basis[known], settled.behind[known])
+    with_basis = settled.verdict.basis[:, 0] != UNKNOWN
+    late.learn(
+        settled.cells[with_basis], settled.verdict.basis[with_basis], settled.behind[with_basis]
+    )
 
 
 class _Settled(NamedTuple):
