@@ -72,13 +72,13 @@ class Site:
 
     def round(self, random: bool) -> float:
         """Add and label batches of patients; return the seconds that the agent took."""
-        taken = 0.0
+        seconds = 0.0
         for _ in range(BATCHES):
-            taken += self._step(BATCH, label=self._leave(BATCH, random))
+            seconds += self._step(BATCH, label=self._leave(BATCH, random))
             begin = time.process_time()
             self._commit()
-            taken += time.process_time() - begin
-        return taken
+            seconds += time.process_time() - begin
+        return seconds
 
     @property
     def counts(self) -> dict[str, int]:
@@ -125,8 +125,8 @@ class Site:
         """Do what a commit does, except for the broker."""
         self._agent.save()
         changes = {table.name: table.drain() for table in self._tables}
-        made = self._changelogs.encode(changes, {}, _builder)
-        self.bytes += sum(batch.size() for batches in made.values() for batch in batches)
+        encoded = self._changelogs.encode(changes, {}, _builder)
+        self.bytes += sum(batch.size() for batches in encoded.values() for batch in batches)
         self._changelogs.store_changes(changes, {}, {})
         for table in self._tables:
             table.settle()

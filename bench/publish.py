@@ -98,7 +98,7 @@ async def _alone(settings: Settings, patients: Patients) -> float:
 
     async def send() -> None:
         sent = [
-            await producer.send(topic, value) for each in ready for topic, value in each.items()
+            await producer.send(topic, value) for batch in ready for topic, value in batch.items()
         ]
         await asyncio.gather(*sent)
 

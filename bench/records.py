@@ -36,12 +36,15 @@ def run(rounds: int = 60, tick: Rival = lambda: None, seed: int = 1) -> dict[str
     ratios: dict[str, float] = {}
     for kind, records in _records(random.Random(seed)).items():  # noqa: S311 - only test data
         values = encode_all(records)
-        for what, rivals in (("read", _readers(kind, values)), ("write", _writers(kind, records))):
+        for action, rivals in (
+            ("read", _readers(kind, values)),
+            ("write", _writers(kind, records)),
+        ):
             rates = {n: len(records) / s for n, s in race(rivals, rounds, tick).items()}
             for name, rate in rates.items():
-                figures[f"{what}_{kind}.{name}_records_per_s"] = rate
+                figures[f"{action}_{kind}.{name}_records_per_s"] = rate
                 if name != "ours":
-                    ratios[f"{what}_{kind}.{name}"] = rates["ours"] / rate
+                    ratios[f"{action}_{kind}.{name}"] = rates["ours"] / rate
         figures[f"{kind}_bytes"] = sum(map(len, values)) / len(values)
     settings = {"batch": BATCH, "features": len(FEATURES), "rounds": rounds, "seed": seed}
     return {"ratios": ratios, "figures": figures, "settings": settings}

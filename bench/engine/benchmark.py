@@ -31,8 +31,8 @@ def run(rounds: int, quick: bool, tick: Callable[[], object]) -> dict[str, Any]:
     with temporary_broker() as broker:
         for rival in rivals() * rounds:
             try:
-                done = asyncio.run(_one(broker.address, rival, quick))
-                results.setdefault(rival.name, []).append(done)
+                result = asyncio.run(_one(broker.address, rival, quick))
+                results.setdefault(rival.name, []).append(result)
             except Missing as reason:
                 skipped[rival.name] = str(reason)
             tick()
@@ -54,11 +54,11 @@ def _report(
 
 
 def _check_exact(name: str, results: Iterable[Result]) -> None:
-    for done in results:
-        if not done.records == done.outputs == done.distinct:
+    for result in results:
+        if not result.records == result.outputs == result.distinct:
             raise HbError(
-                f"{name} is not exactly once: {done.records} records in, {done.outputs} out,"
-                f" {done.distinct} of them distinct"
+                f"{name} is not exactly once: {result.records} records in, {result.outputs} out,"
+                f" {result.distinct} of them distinct"
             )
 
 

@@ -80,9 +80,9 @@ def _install(folder: Path, package: str) -> None:
             [python, "-m", "pip", "install", "--quiet", package],
         ]
     for step in steps:
-        done = subprocess.run(step, check=False, capture_output=True, text=True)  # noqa: S603
-        if done.returncode:
-            raise Missing(f"{package} could not be installed: {done.stderr.strip()[-200:]}")
+        process = subprocess.run(step, check=False, capture_output=True, text=True)  # noqa: S603
+        if process.returncode:
+            raise Missing(f"{package} could not be installed: {process.stderr.strip()[-200:]}")
     (folder / "complete").touch()
 
 
@@ -100,9 +100,11 @@ def streams() -> Sequence[str]:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(_streams_jars())
         step = [compiler, "-cp", path.read_text(), "-d", str(folder), str(source)]
-        done = subprocess.run(step, check=False, capture_output=True, text=True)  # noqa: S603
-        if done.returncode:
-            raise Missing(f"the Kafka Streams job does not compile: {done.stderr.strip()[-200:]}")
+        process = subprocess.run(step, check=False, capture_output=True, text=True)  # noqa: S603
+        if process.returncode:
+            raise Missing(
+                f"the Kafka Streams job does not compile: {process.stderr.strip()[-200:]}"
+            )
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
     return [java, quiet, "-cp", f"{folder}:{path.read_text()}", "KafkaStreamsJob"]
 

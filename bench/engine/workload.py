@@ -63,13 +63,13 @@ async def wait_for_outputs(address: str, topic: str, records: int, patience: flo
     """Wait until a topic holds that many records; raise if it stalls for `patience` seconds."""
     place = TopicPartition(topic, 0)
     async with _reader(address) as consumer:
-        last, since = -1, time.monotonic()
+        previous, since = -1, time.monotonic()
         while True:
             end = (await consumer.end_offsets([place]))[place]
             if end >= records:
                 return
-            if end != last:
-                last, since = end, time.monotonic()
+            if end != previous:
+                previous, since = end, time.monotonic()
             if time.monotonic() - since > patience:
                 raise HbError(f"{topic} stood still at {end} of {records} records")
             await asyncio.sleep(0.1)

@@ -32,13 +32,13 @@ def damage_worker(state: Path, seed: int) -> list[str]:
     folders = task_folders(state)
     chosen = [folder for folder in folders if draw.random() < _SHARE] or folders[:1]
     damages = [damage(folder, draw.randrange(1 << 30)) for folder in chosen]
-    return [what for what in damages if what is not None]
+    return [harm for harm in damages if harm is not None]
 
 
 def wreck_worker(state: Path) -> list[str]:
     """Damage every task folder of a stopped worker in a way that opening it cannot miss."""
     damages = [damage(folder, 0, "current emptied") for folder in task_folders(state)]
-    return [what for what in damages if what is not None]
+    return [harm for harm in damages if harm is not None]
 
 
 def task_folders(state: Path) -> list[Path]:

@@ -82,12 +82,12 @@ class _Run:
 
     async def _feed(self, producer: Any, until: int) -> None:
         for number in range(self._fed, until):
-            who = number * 7919 % _IDS
+            patient = number * 7919 % _IDS
             await producer.send(
                 self._prefix + "in",
-                orjson.dumps({"id": who, "seq": number}),
-                key=b"%d" % who,
-                partition=who % self._plan.partitions,
+                orjson.dumps({"id": patient, "seq": number}),
+                key=b"%d" % patient,
+                partition=patient % self._plan.partitions,
             )
         self._fed = until
 

@@ -123,8 +123,8 @@ class FaultInjection:
             if (code := worker.poll()) is not None:
                 raise HbError(f"worker {number} ended by itself, with exit code {code}")
 
-    async def strike_all(self, events: Sequence[Event], done: Callable[[], str]) -> None:
-        """Inject the faults of a schedule one after the other; `done` describes the progress."""
+    async def strike_all(self, events: Sequence[Event], progress: Callable[[], str]) -> None:
+        """Inject the faults of a schedule one after the other; `progress` tells how far it is."""
         if self.network is not None:
             self.network.rage()
         for event in events:
@@ -132,10 +132,10 @@ class FaultInjection:
             await self._strike(event)
             await asyncio.sleep(event.rest)
             self.history.append((event.fault, started, time.time()))
-            self._say(f"{event.fault.value} ({event.target}); {done()}")
+            self._say(f"{event.fault.value} ({event.target}); {progress()}")
             self.check()
-        for what, times in Counter(what.split(" (")[0] for what in self.damages).items():
-            self._say(f"disk: {what}: {times} times")
+        for harm, times in Counter(harm.split(" (")[0] for harm in self.damages).items():
+            self._say(f"disk: {harm}: {times} times")
         if self.network is not None:
             await self.network.calm()
             for kind, times in self.network.struck.items():

@@ -184,7 +184,7 @@ class KafkaProxy:
 
     def add(self, fault: Fault) -> Fault:
         """Activate a fault until it is released."""
-        self._faults = [known for known in self._faults if not known.over]
+        self._faults = [active for active in self._faults if not active.over]
         self._faults.append(fault)
         return fault
 
@@ -271,8 +271,8 @@ class _Connection:
             (correlation,) = struct.unpack_from(">i", data)
             if correlation in self._unanswered:
                 tells = self._unanswered[correlation][0] in _ADDRESSES
-                told = self._proxy.readdressed(data) if tells else data
-                if not await self._pass(Direction.RESPONSE, correlation, told, self._client[1]):
+                answer = self._proxy.readdressed(data) if tells else data
+                if not await self._pass(Direction.RESPONSE, correlation, answer, self._client[1]):
                     break
                 del self._unanswered[correlation]
                 self._all_answered.set()

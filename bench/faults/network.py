@@ -93,10 +93,10 @@ class Network:
         while True:
             kind = self._draw.choice(_MIX)
             proxy = self._draw.choice(self._proxies)
-            rest = self._draw.uniform(*_REST)
+            pause = self._draw.uniform(*_REST)
             await _STRIKES[kind](self, proxy)
             self.struck[kind] += 1
-            await asyncio.sleep(rest)
+            await asyncio.sleep(pause)
 
     async def _late(self, proxy: KafkaProxy) -> None:
         held = self._request * self._draw.uniform(1.1, 1.6)

@@ -95,10 +95,10 @@ class _Run:
             await create(admin, declared(self._operator))
         began = time.monotonic()
         async with self._injection.running(seed):
-            production = self._production(seed, sum(seconds(each, self._plan) for each in events))
+            production = self._production(seed, sum(seconds(event, self._plan) for event in events))
             async with asyncio.TaskGroup() as group:
                 group.create_task(production.run())
-                first = lambda seen: bool(seen.board.labelled)  # noqa: E731
+                first = lambda overview: bool(overview.board.labelled)  # noqa: E731
                 await _until(self._operator, first, _FIRST_WITHIN, self._injection)
                 fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
                 await self._injection.strike_all(events, fed)
@@ -135,9 +135,11 @@ class _Run:
 async def until_learned(settings: Settings, labels: int, injection: FaultInjection) -> None:
     """Wait until so many labels are learned by everybody and everything is read."""
 
-    def is_done(seen: Overview) -> bool:
-        learned = [seen.board.labelled, *seen.board.learned.values()]
-        return all(count >= labels for count in learned) and not any(t.behind for t in seen.tasks)
+    def is_done(overview: Overview) -> bool:
+        learned = [overview.board.labelled, *overview.board.learned.values()]
+        return all(count >= labels for count in learned) and not any(
+            t.behind for t in overview.tasks
+        )
 
     await _until(settings, is_done, _SETTLE, injection)
 
@@ -149,17 +151,17 @@ async def _until(
     injection: FaultInjection,
 ) -> None:
     deadline = time.monotonic() + within
-    while not holds(seen := await _patiently(lambda: look(settings), deadline)):
+    while not holds(overview := await _patiently(lambda: look(settings), deadline)):
         injection.check()
         if time.monotonic() > deadline:
-            raise HbError(f"after {within:g} s it is not done: {_state(seen)}")
+            raise HbError(f"after {within:g} s it is not done: {_state(overview)}")
         await asyncio.sleep(_PAUSE)
 
 
-def _state(seen: Overview) -> str:
-    learned = {"ensemble": seen.board.labelled, **seen.board.learned}
-    behind = {f"{task.agent}/{task.partition}": task.lag for task in seen.tasks if task.behind}
-    counts = {name: count for name, count in seen.counts.items() if count}
+def _state(overview: Overview) -> str:
+    learned = {"ensemble": overview.board.labelled, **overview.board.learned}
+    behind = {f"{task.agent}/{task.partition}": task.lag for task in overview.tasks if task.behind}
+    counts = {name: count for name, count in overview.counts.items() if count}
     return f"labels learned {learned}, behind {behind}, counted {counts}"
 
 

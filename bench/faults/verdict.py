@@ -58,21 +58,21 @@ def judge(
 
 def recompute(inputs: Iterable[Record]) -> tuple[dict[int, int], dict[bytes, bytes]]:
     """Return each record's answer and the final state, by the changelogs' keys."""
-    seen: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     answers = {}
     for record in inputs:
         content = orjson.loads(record.value or b"null")
-        answers[content["seq"]] = seen[content["id"]]
-        seen[content["id"]] += 1
-    state = {b"seen/%d" % number: b"%d" % count for number, count in seen.items()}
+        answers[content["seq"]] = counts[content["id"]]
+        counts[content["id"]] += 1
+    state = {b"seen/%d" % number: b"%d" % count for number, count in counts.items()}
     return answers, state
 
 
 def cell_counts(records: Iterable[Record]) -> np.ndarray:
     """Return the sum over partitions of the last row of each cell in a shared changelog."""
-    last = {(r.partition, r.key): r.value for r in records if r.key is not None}
+    newest = {(r.partition, r.key): r.value for r in records if r.key is not None}
     total = np.zeros(CELLS, np.int64)
-    for (_, key), value in last.items():
+    for (_, key), value in newest.items():
         cell = int.from_bytes(key.removeprefix(b"counts/"), "big")
         total[cell] += int.from_bytes(value or b"", "little")
     return total

@@ -49,8 +49,8 @@ def mutated(draw: random.Random, corpus: list[bytes]) -> bytes:
             case 3:
                 data[start:start] = data[start:end] * draw.randint(1, 4)
             case 4:
-                other = draw.choice(corpus)
-                data[start:end] = other[slice(*_span(draw, len(other)))]
+                donor = draw.choice(corpus)
+                data[start:end] = donor[slice(*_span(draw, len(donor)))]
             case _:
                 data[start:start] = draw.randbytes(draw.randint(1, 8))
     return bytes(data[:_MOST])
@@ -59,9 +59,9 @@ def mutated(draw: random.Random, corpus: list[bytes]) -> bytes:
 def _other_values(draw: random.Random, data: bytes) -> bytes:
     """Return the same document with other values in one to three places."""
     for _ in range(draw.randint(1, 3)):
-        head, separator, last = data.rpartition(SEPARATOR)
+        head, separator, body = data.rpartition(SEPARATOR)
         try:
-            packed = msgspec.msgpack.encode(_replaced(draw, msgspec.msgpack.decode(last)))
+            packed = msgspec.msgpack.encode(_replaced(draw, msgspec.msgpack.decode(body)))
             data = head + separator + packed
         except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
             if tokens := list(_TOKEN.finditer(data)):
@@ -76,9 +76,9 @@ def _replaced(draw: random.Random, value: Any) -> Any:
         return draw.choice(_PLAIN)
     if isinstance(value, list):
         place = draw.randrange(len(value))
-        return [_replaced(draw, each) if i == place else each for i, each in enumerate(value)]
+        return [_replaced(draw, part) if i == place else part for i, part in enumerate(value)]
     chosen = draw.choice(list(value))
-    return {key: _replaced(draw, each) if key is chosen else each for key, each in value.items()}
+    return {key: _replaced(draw, part) if key is chosen else part for key, part in value.items()}
 
 
 def _span(draw: random.Random, length: int) -> tuple[int, int]:

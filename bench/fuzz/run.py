@@ -43,9 +43,9 @@ def all_targets() -> Iterator[dict[str, Target]]:
     """Yield every target by its name."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hb-fuzz-")))
-        known = targets(folder)
+        by_name = targets(folder)
         port = stack.enter_context(served(write_settings(folder, "127.0.0.1:9", "fuzz")))
-        yield known | {"web pages": Target(REQUESTS, lambda data: ask(port, data))}
+        yield by_name | {"web pages": Target(REQUESTS, lambda data: ask(port, data))}
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def tried(name: str, target: Target, data: bytes) -> Finding | None:
     except target.refuses:
         pass
     except Exception as error:  # noqa: BLE001 - this is what is looked for
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno}"
         return Finding(name, type(error).__name__, where, data)
     if (took := time.monotonic() - began) > SLOW:
         return Finding(name, f"took {took:.0f} s", "", data)
@@ -113,10 +113,10 @@ def again(data: bytes, chosen: Collection[str], say: Callable[[Finding], object]
 
 
 def _report(
-    inputs: Mapping[str, int], findings: Iterable[Finding], **more: object
+    inputs: Mapping[str, int], findings: Iterable[Finding], **extra: object
 ) -> dict[str, Any]:
     named = [{"target": f.target, "what": f.what, "where": f.where} for f in findings]
-    return {**more, "inputs": dict(inputs), "findings": named}
+    return {**extra, "inputs": dict(inputs), "findings": named}
 
 
 def _turn(

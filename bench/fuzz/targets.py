@@ -74,11 +74,11 @@ def targets(folder: Path) -> dict[str, Target]:
 
 
 def _records() -> dict[str, Target]:
-    examples = [each for each in EXAMPLES.values() if isinstance(each, Record)]
-    corpus = [encode(each) for each in examples]
+    examples = [example for example in EXAMPLES.values() if isinstance(example, Record)]
+    corpus = [encode(example) for example in examples]
     readers: dict[str, Any] = {type(e).__name__.lower(): Reader(type(e)) for e in examples}
     readers |= {"labels": LabelReader(LABELS), "rows": RowReader([Feature("a"), Feature("b")])}
-    return {f"record {name}": Target(corpus, _reads(each)) for name, each in readers.items()}
+    return {f"record {name}": Target(corpus, _reads(reader)) for name, reader in readers.items()}
 
 
 def _reads(reader: Any) -> Callable[[bytes], object]:
@@ -109,7 +109,9 @@ def _settings_file(folder: Path) -> Target:
 
 
 def _patients(folder: Path, settings: Settings, name: str) -> Target:
-    columns = [feature.name for each in settings.learners.values() for feature in each.features]
+    columns = [
+        feature.name for learner in settings.learners.values() for feature in learner.features
+    ]
     names = ["id", *columns, "label"]
     rows = [[f"p{n}", *(f"0.{n}" for _ in columns), LABELS[n % 2]] for n in range(4)]
     if name.endswith("csv"):
@@ -130,13 +132,15 @@ def _patients(folder: Path, settings: Settings, name: str) -> Target:
 def _client(settings: Settings) -> Target:
     """Features, id and label as a user's program hands them over."""
     splitter = Splitter(settings)
-    columns = [feature.name for each in settings.learners.values() for feature in each.features]
+    columns = [
+        feature.name for learner in settings.learners.values() for feature in learner.features
+    ]
     good = {"id": "p1", "label": LABELS[0], "features": dict.fromkeys(columns, 0.5)}
 
     def run(data: bytes) -> None:
         try:
-            given = orjson.loads(data)
-            name, label, features = given["id"], given["label"], given["features"]
+            content = orjson.loads(data)
+            name, label, features = content["id"], content["label"], content["features"]
         except (ValueError, LookupError, TypeError):
             return
         if isinstance(features, dict) and isinstance(name, str) and isinstance(label, str):
@@ -222,7 +226,9 @@ def _agents(folder: Path) -> Target:
         folder, "127.0.0.1:9", "fuzz", 'learners.imaging.rules={lr={kind="bayes"}}'
     )
     pipeline = Pipeline(settings)
-    columns = [feature.name for each in settings.learners.values() for feature in each.features]
+    columns = [
+        feature.name for learner in settings.learners.values() for feature in learner.features
+    ]
     for number in range(_PATIENTS):
         features = dict.fromkeys(columns, number / _PATIENTS)
         pipeline.patient(f"p{number}", features, unseen_by=["history"] if number % 3 else ())
@@ -245,7 +251,7 @@ def _restarted(pipeline: Pipeline, data: bytes) -> None:
     if old is None or table.decode(errors="replace") not in old.tables:
         return
     agent = Agent(old.spec)
-    agent._saved._rows = {each: dict(rows) for each, rows in old._saved._rows.items()}
+    agent._saved._rows = {table_name: dict(rows) for table_name, rows in old._saved._rows.items()}
     agent._saved.write(table.decode(), [(key, value)])
     with reading("the state"):  # as the engine does it when it loads the tables
         agent._start()

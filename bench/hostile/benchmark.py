@@ -109,7 +109,7 @@ def _report(size: Size, seed: int, pairs: Sequence[tuple[Run, Run]]) -> dict[str
     unaccounted: Counter[str] = Counter()
     for run, verdict in zip(hostile, verdicts, strict=True):
         unaccounted.update(verdict.unaccounted)
-        unaccounted.update({f"total of {what}": n for what, n in run.wrong_totals.items()})
+        unaccounted.update({f"total of {total}": n for total, n in run.wrong_totals.items()})
     rates = [[run.rate for run in pair] for pair in pairs]
     clean, odd = (max(column) for column in zip(*rates, strict=True))
     return {
@@ -222,9 +222,9 @@ async def _settled(
     """
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and programs.processes[0].poll() is None:
-        seen = await look(settings)
-        learned = seen.board.labelled
-        if not any(task.behind for task in seen.tasks) and learned >= good:
+        overview = await look(settings)
+        learned = overview.board.labelled
+        if not any(task.behind for task in overview.tasks) and learned >= good:
             break
         await asyncio.sleep(_PAUSE)
     return await read_back(settings, odd)

@@ -31,23 +31,23 @@ class Found:
 
 async def read_back(settings: Settings, odd: Mapping[int, Odd]) -> Found:
     """Read all topics of an ensemble but its changelogs."""
-    found, topics = Found(), Topics.of(settings)
+    evidence, topics = Found(), Topics.of(settings)
     async with TopicReader(settings, list(topics.kinds), "start") as reader:
         async for records in reader.present():
             for record in records:
                 number = number_of(record.key, record.headers)
                 place = record.topic, record.partition, record.offset
                 if number is not None and odd[number].topic == record.topic:
-                    found.places.setdefault(number, []).append(place)
+                    evidence.places.setdefault(number, []).append(place)
                     continue
-                found.others[record.topic] += 1
+                evidence.others[record.topic] += 1
                 if record.topic in topics.deadletters:
                     letter = as_letter(record)
                     at = letter.topic, letter.partition, letter.offset
-                    found.letters.setdefault(at, []).append(letter.reason)
+                    evidence.letters.setdefault(at, []).append(letter.reason)
                 elif record.topic == topics.diagnoses:
-                    found.stamps[(record.key or b"").decode()] = record.timestamp
-    return found
+                    evidence.stamps[(record.key or b"").decode()] = record.timestamp
+    return evidence
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Verdict:
     unaccounted: Counter[str]
 
 
-def judge(odd: Mapping[int, Odd], refused: Collection[int], found: Found) -> Verdict:
+def judge(odd: Mapping[int, Odd], refused: Collection[int], evidence: Found) -> Verdict:
     """Compare the outcome of every odd record with what its kind allows."""
     outcomes: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for number, record in odd.items():
-        places, allowed = found.places.get(number, []), KINDS[record.kind].outcomes
-        letters = [reason for place in places for reason in found.letters.get(place, [])]
+        places, allowed = evidence.places.get(number, []), KINDS[record.kind].outcomes
+        letters = [reason for place in places for reason in evidence.letters.get(place, [])]
         if number in refused:
             outcome, sound = REFUSED, not places
         elif UNREAD in allowed:
@@ -79,29 +79,32 @@ def judge(odd: Mapping[int, Odd], refused: Collection[int], found: Found) -> Ver
 
 
 async def misused(
-    settings: Settings, odd: Mapping[int, Odd], found: Found, good: int
+    settings: Settings, odd: Mapping[int, Odd], evidence: Found, good: int
 ) -> dict[str, int]:
     """Return by how much the agents' own totals differ from what they should have used."""
-    topics, seen = Topics.of(settings), await look(settings)
-    refusals = Counter(topic for topic, _, _ in found.letters)
-    join = {kind: sum(n for name, n in seen.counts.items() if name.startswith(kind + "_"))
+    topics, overview = Topics.of(settings), await look(settings)
+    refusals = Counter(topic for topic, _, _ in evidence.letters)
+    join = {kind: sum(n for name, n in overview.counts.items() if name.startswith(kind + "_"))
             for kind in ("prediction", "label", "context")}  # fmt: skip
     late = Counter(
-        topic for (topic, _, _), reasons in found.letters.items() if _LATE.intersection(reasons)
+        topic for (topic, _, _), reasons in evidence.letters.items() if _LATE.intersection(reasons)
     )
-    ours = {name: found.others[topics.feedback(name)] for name in topics.learners}
-    strange = Counter(record.topic for number, record in odd.items() if number in found.places)
+    ours = {name: evidence.others[topics.feedback(name)] for name in topics.learners}
+    strange = Counter(record.topic for number, record in odd.items() if number in evidence.places)
 
     def usable(topic: str, own: int) -> int:
         return own + strange[topic] - refusals[topic] + late[topic]
 
-    own_predictions = found.others[topics.predictions]
+    own_predictions = evidence.others[topics.predictions]
     expected: dict[str, tuple[int, int]] = {
         "predictions": (join["prediction"], usable(topics.predictions, own_predictions)),
         "labels": (join["label"], usable(topics.labels, good)),
         "contexts": (join["context"], usable(topics.contexts, good)),
         **{
-            f"feedback to {name}": (seen.board.learned[name], usable(topics.feedback(name), own))
+            f"feedback to {name}": (
+                overview.board.learned[name],
+                usable(topics.feedback(name), own),
+            )
             for name, own in ours.items()
         },
         "instances": (

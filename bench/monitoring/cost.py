@@ -94,8 +94,10 @@ def measure(
     for number in range(pairs(quick)):
         sides = (ALONE, WATCHED) if number % 2 else (WATCHED, ALONE)
         used = dict(zip(sides, together(address, sides, quick, seed + number), strict=True))
-        alone, seen = used[ALONE], used[WATCHED]
-        costs.append(Cost(1.0 - seen.rate / alone.rate, 1.0 - alone.cpu_seconds / seen.cpu_seconds))
+        alone, observed = used[ALONE], used[WATCHED]
+        costs.append(
+            Cost(1.0 - observed.rate / alone.rate, 1.0 - alone.cpu_seconds / observed.cpu_seconds)
+        )
         tick()
     shares = {}
     for name, pages in _SHARES.items():
@@ -158,9 +160,9 @@ async def _run(
             site, its = sites[number], programs[number]
             await await_page(site.settings.worker.state)
             before = its.cpu_seconds
-            async with AsyncExitStack() as seen:
+            async with AsyncExitStack() as pages:
                 if site.rival.pages:
-                    await seen.enter_async_context(watched(site.settings, site.rival.pages))
+                    await pages.enter_async_context(watched(site.settings, site.rival.pages))
                 await wait_for(site.settings, site.outputs, site.patients, _PATIENCE)
                 return its.cpu_seconds - before
 

@@ -85,10 +85,10 @@ class Timed(Observers):
         super().__init__(*listeners)
         self._account = account
 
-    def committed(self, done: Committed) -> None:
+    def committed(self, commit: Committed) -> None:
         """Forward the commit to the observers, and time that."""
         began = time.thread_time()
-        super().committed(done)
+        super().committed(commit)
         self._account.move(time.thread_time() - began)
 
 

@@ -97,11 +97,11 @@ def run(
                 rates.setdefault(rival.name, []).append(speed)
                 tick()
         best = {name: max(speed) for name, speed in rates.items()}
-        figures = {f"{name}_patients_per_second": each for name, each in best.items()}
+        figures = {f"{name}_patients_per_second": fastest for name, fastest in best.items()}
         costs: list[Cost] = []
         if watching:
-            more, costs = watching_cost.measure(broker.address, quick, seed, tick)
-            figures |= more
+            extra, costs = watching_cost.measure(broker.address, quick, seed, tick)
+            figures |= extra
     return {
         "settings": {"rounds": rounds, "quick": quick, "seed": seed, "partitions": 1},
         "figures": figures,
@@ -121,13 +121,13 @@ def _ratios(rates: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Any]]:
     if SECURE.name in rates:
         compared["plaintext"] = (SECURE.name, OURS.name)
     by_round = {
-        name: [own / other for own, other in zip(rates[one], rates[two], strict=True)]
-        for name, (one, two) in compared.items()
+        name: [own / theirs for own, theirs in zip(rates[mine], rates[rival], strict=True)]
+        for name, (mine, rival) in compared.items()
     }
     return {
         "ratios": {name: median(ratios) for name, ratios in by_round.items()},
         "ratios_of_rounds": by_round,
-        "patients_per_second_of_rounds": {name: list(each) for name, each in rates.items()},
+        "patients_per_second_of_rounds": {name: list(speeds) for name, speeds in rates.items()},
     }
 
 

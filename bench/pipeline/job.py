@@ -82,7 +82,9 @@ def write_settings(
     text += extra
     for i, learner in enumerate(LEARNERS):
         names = [f"f{WIDTH * i + j}" for j in range(WIDTH)]
-        features = ", ".join(f'{{ name = "{each}", low = 0.0, high = 1.0 }}' for each in names)
+        features = ", ".join(
+            f'{{ name = "{feature}", low = 0.0, high = 1.0 }}' for feature in names
+        )
         text += f"\n[learners.{learner}]\nfeatures = [{features}]\n"
     file = settings_file(folder)
     file.write_text(text)
@@ -126,21 +128,21 @@ def patients(settings: Settings, count: int, seed: int, start: int) -> Patients:
     named, truth = drawn(rng, count)
     ids = [f"{number:016x}" for number in rng.integers(0, 2**63, count).tolist()]
     times = list(range(start, start + count))
-    labels = [Label(*each) for each in zip(ids, truth, times, strict=True)]
+    labels = [Label(*fields) for fields in zip(ids, truth, times, strict=True)]
     split = Splitter(settings).many(ids, named, start)
     keys = [name.encode() for name in ids]
     return Patients(keys, times, dict(split.values), encode_all(labels))
 
 
-async def publish(settings: Settings, who: Patients) -> None:
+async def publish(settings: Settings, cohort: Patients) -> None:
     """Write patients and labels to partition 0 of their topics, in large batches."""
     producer = AIOKafkaProducer(
         **client_arguments(settings.broker), max_batch_size=_BATCH_BYTES, acks="all"
     )
     async with producer:
-        for topic, values in who.instances.items():
-            await _write(producer, topic, zip(who.times, who.keys, values, strict=True))
-        labels = zip(who.times, who.keys, who.labels, strict=True)
+        for topic, values in cohort.instances.items():
+            await _write(producer, topic, zip(cohort.times, cohort.keys, values, strict=True))
+        labels = zip(cohort.times, cohort.keys, cohort.labels, strict=True)
         await _write(producer, Topics.of(settings).labels, labels)
 
 

@@ -32,13 +32,13 @@ async def wait_for(
     Raises if they stop growing for `patience` seconds before that.
     """
     async with opened(settings, "bench") as recording:
-        last: dict[str, Span] = {}
+        previous: dict[str, Span] = {}
         since = time.monotonic()
         while True:
             spans = await recording.spans(topics, 0)
             quiet = time.monotonic() - since
-            if spans != last:
-                last, since = spans, time.monotonic()
+            if spans != previous:
+                previous, since = spans, time.monotonic()
             elif quiet > _QUIET and all(span.end >= records for span in spans.values()):
                 return
             elif quiet > patience:
@@ -50,9 +50,9 @@ async def wait_for(
 async def read_marks(settings: Settings, topics: Sequence[str]) -> dict[str, Marks]:
     """Read topics back."""
     async with opened(settings, "bench") as recording:
-        made = {}
+        by_topic = {}
         for topic, span in (await recording.spans(topics, 0)).items():
-            made[topic] = marks = Marks()
+            by_topic[topic] = marks = Marks()
             keys: set[bytes | None] = set()
 
             def take(batch: Batch, marks: Marks = marks, keys: set[bytes | None] = keys) -> None:
@@ -64,7 +64,7 @@ async def read_marks(settings: Settings, topics: Sequence[str]) -> dict[str, Mar
 
             await recording.read(span, take)
             marks.distinct = len(keys)
-        return made
+        return by_topic
 
 
 def rate(marks_by_topic: Mapping[str, Marks], patients: int) -> float:

@@ -43,15 +43,15 @@ class Curves:
                 continue
         self.disk.append((at, _size(folder) / _MB))
 
-    def growth(self, what: str) -> float:
+    def growth(self, figure: str) -> float:
         """Return by how much the longest-lived worker's figure rose per hour, as a straight line.
 
         One process is followed, because a restart starts again.
         """
         longest = self._longest()
         begin, end = (longest[0].at, longest[-1].at) if longest else (0.0, 0.0)
-        kept = [s for s in longest if s.at >= begin + _SETTLED * (end - begin)]
-        return slope([s.at for s in kept], [getattr(s, what) for s in kept]) * 3600
+        settled = [s for s in longest if s.at >= begin + _SETTLED * (end - begin)]
+        return slope([s.at for s in settled], [getattr(s, figure) for s in settled]) * 3600
 
     def _longest(self) -> list[Sample]:
         lives: dict[int, list[Sample]] = {}

@@ -103,11 +103,14 @@ class _Soak:
             self._began = time.monotonic()
             async with asyncio.TaskGroup() as group:
                 load = group.create_task(self._load(seed))
-                others = [group.create_task(self._strangers(seed)), group.create_task(self._look())]
+                helpers = [
+                    group.create_task(self._strangers(seed)),
+                    group.create_task(self._look()),
+                ]
                 await self._warm()
                 await self._faults(events(seconds - self._now, seed))
                 await load
-                for task in others:
+                for task in helpers:
                     task.cancel()
             await until_learned(self._settings, self._labelled, self._injection)
         return self._report(seed, seconds, await audit(self._settings))

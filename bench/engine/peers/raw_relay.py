@@ -18,19 +18,19 @@ async def relay(address: str, prefix: str) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=address, acks="all", max_batch_size=512 << 10)
     topic = prefix + "out"
     async with consumer, producer:
-        last = None
+        delivery = None
         while True:
             for records in (await consumer.getmany(timeout_ms=200)).values():
                 batch = producer.create_batch()
                 for record in records:
                     item = {"timestamp": None, "key": record.key, "value": record.value}
                     if batch.append(**item) is None:
-                        last = await producer.send_batch(batch, topic, partition=0)
+                        delivery = await producer.send_batch(batch, topic, partition=0)
                         batch = producer.create_batch()
                         batch.append(**item)
-                last = await producer.send_batch(batch, topic, partition=0)
-            if last is not None:
-                await last
+                delivery = await producer.send_batch(batch, topic, partition=0)
+            if delivery is not None:
+                await delivery
 
 
 if __name__ == "__main__":

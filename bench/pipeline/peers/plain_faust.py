@@ -104,12 +104,12 @@ def local_learner(app: faust.App, topics: Topics, name: str) -> None:
 
     @app.agent(feedback)
     async def learn(stream: Any) -> None:
-        async for told in stream:
-            row = list(counts[told.cube] or [0, 0, 0, 0])
-            rule = LABELS.index(told.rule)
+        async for lesson in stream:
+            row = list(counts[lesson.cube] or [0, 0, 0, 0])
+            rule = LABELS.index(lesson.rule)
             row[rule] += 1
-            row[2 + rule] += told.label == told.predicted
-            counts[told.cube] = row
+            row[2 + rule] += lesson.label == lesson.predicted
+            counts[lesson.cube] = row
 
 
 def choose(row: list[int]) -> tuple[int, bool]:

@@ -78,7 +78,7 @@ async def relay(file: str) -> None:
         while True:
             batches = await consumer.getmany(timeout_ms=200)
             sent = [await mover.move(place.topic, records) for place, records in batches.items()]
-            await asyncio.gather(*[one for one in sent if one is not None])
+            await asyncio.gather(*[delivery for delivery in sent if delivery is not None])
 
 
 if __name__ == "__main__":
