@@ -122,13 +122,13 @@ def check(
 _SIDES = {"missing": "missing: hb acls apply", "surplus": "more than it needs"}
 
 
-def _roles(settings: "Settings", given: "Sequence[str]") -> "list[Role]":
+def _roles(settings: "Settings", options: "Sequence[str]") -> "list[Role]":
     from dataclasses import replace
 
     from streams.kafka.rights import roles
 
     by_name = {role.name: role for role in roles(settings)}
-    for text in given:
+    for text in options:
         name, equals, user = text.partition("=")
         if not (equals and user) or name not in by_name:
             raise InputError(f"--user {text}: must be ROLE=USER; roles: {', '.join(by_name)}")

@@ -72,8 +72,8 @@ def reading(*, shown: bool) -> Iterator["Progress"]:
     with Progress(*columns, console=err, transient=True) as bars:
         task = bars.add_task("", total=None)
 
-        def show(what: str, done: int, total: int) -> None:
-            bars.update(task, description=what, completed=done, total=total)
+        def show(source: str, count: int, total: int) -> None:
+            bars.update(task, description=source, completed=count, total=total)
 
         yield show
 

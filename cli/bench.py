@@ -320,8 +320,8 @@ def _plot(curves: dict[str, list[float]]) -> None:
         plotext.theme("clear")
         plotext.plot_size(80, 12)
         plotext.title(f"{name} over minutes")
-        known = [(x, y) for x, y in zip(minutes, values, strict=True) if y == y]  # noqa: PLR0124
-        plotext.plot([x for x, _ in known], [y for _, y in known])
+        points = [(x, y) for x, y in zip(minutes, values, strict=True) if y == y]  # noqa: PLR0124
+        plotext.plot([x for x, _ in points], [y for _, y in points])
         out.print(plotext.build(), markup=False, highlight=False)
 
 
@@ -350,12 +350,12 @@ def hostile(
 
 
 @contextmanager
-def progress(what: str, steps: int) -> Iterator[Callable[[], object]]:
+def progress(title: str, steps: int) -> Iterator[Callable[[], object]]:
     """Show a progress bar on standard error; call what it yields after each of the steps."""
     from rich.progress import Progress
 
     with Progress(console=err, transient=True) as bar:
-        task = bar.add_task(what, total=steps)
+        task = bar.add_task(title, total=steps)
         yield lambda: bar.advance(task)
 
 

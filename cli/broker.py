@@ -339,8 +339,10 @@ def _problem(broker: "EmbeddedBroker") -> str | None:
 
 
 def _say_up(report: dict[str, Any]) -> None:
-    what = f"Kafka {report['kafka']} is up at"
-    out.print(f"{what} [bold]{report['address']}[/bold] ({report['seconds']} s)", soft_wrap=True)
+    headline = f"Kafka {report['kafka']} is up at"
+    out.print(
+        f"{headline} [bold]{report['address']}[/bold] ({report['seconds']} s)", soft_wrap=True
+    )
     out.print(f"data: {report['data']}", markup=False, highlight=False, soft_wrap=True)
     if report["secure"]:
         out.print("For a settings file, with a password or with a certificate:\n")

@@ -122,8 +122,8 @@ def _report(summary: "Summary") -> dict[str, Any]:
 def _meaning(code: str) -> str:
     from schemas.refusals import Reason
 
-    known = {reason.value: reason.meaning for reason in Reason}
-    return known.get(code, "this version does not know this reason")
+    meanings = {reason.value: reason.meaning for reason in Reason}
+    return meanings.get(code, "this version does not know this reason")
 
 
 def _print_replayed(sent: "Counter[str]", json: bool) -> None:

@@ -119,11 +119,11 @@ def in_clone(folder: str) -> bool:
     return (ROOT / folder).is_dir()
 
 
-def need_clone(what: str, command: str) -> None:
+def need_clone(folder: str, command: str) -> None:
     """Refuse a command whose code an installed hb does not have."""
-    if not in_clone(what):
+    if not in_clone(folder):
         raise InputError(
-            f"the installed hb does not include its {what}; run ./hb {command} in a clone of its"
+            f"the installed hb does not include its {folder}; run ./hb {command} in a clone of its"
             " repository"
         )
 

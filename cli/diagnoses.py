@@ -103,11 +103,11 @@ async def _coming(settings: "Settings", limit: int | None) -> "AsyncGenerator[Di
     async with Diagnoses(settings) as arriving:
         if not out.is_terminal:
             err.print(_WAITING, highlight=False)
-        seen = 0
+        count = 0
         async for diagnosis in arriving:
             yield diagnosis
-            seen += 1
-            if seen == limit:
+            count += 1
+            if count == limit:
                 return
 
 
@@ -183,8 +183,8 @@ class View:
             label = Text.assemble(("refer", "bold yellow"), f" ({diagnosis.label}?)")
         if not diagnosis.complete:
             label.append(" (incomplete)", "yellow")
-        rest = [Text(text) for text in (_chance(diagnosis), *self._opinions(diagnosis))]
-        shown.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *rest)
+        texts = [Text(text) for text in (_chance(diagnosis), *self._opinions(diagnosis))]
+        shown.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *texts)
 
     def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
         opinions = diagnosis.learners

@@ -96,8 +96,8 @@ def _shown() -> Iterator[Callable[[str, int, int], None]]:
     columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda name, done, total: bar.update(
-            task, completed=done / max(total, 1), description=name
+        yield lambda name, count, total: bar.update(
+            task, completed=count / max(total, 1), description=name
         )
 
 

@@ -72,7 +72,7 @@ def fit(
 
 
 @contextmanager
-def reading(size: int, what: str) -> Iterator[Callable[[int], None]]:
+def reading(size: int, title: str) -> Iterator[Callable[[int], None]]:
     """Show how much of a big file has been read; yields a function of the bytes read so far."""
     if size < _BIG or not err.is_terminal:
         yield lambda _: None
@@ -81,8 +81,8 @@ def reading(size: int, what: str) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, TimeRemainingColumn(), console=err, transient=True) as bar:
-        task = bar.add_task(what, total=size)
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task(title, total=size)
+        yield lambda position: bar.update(task, completed=position)
 
 
 def _report(changes: "list[Change]") -> list[dict[str, Any]]:

@@ -76,60 +76,60 @@ def forget(
         if subject is not None:
             person = pseudonyms.subject(subject) or ""
             names += asyncio.run(ids_of(loaded, person, progress))
-        done = asyncio.run(
+        outcome = asyncio.run(
             run(
                 loaded, dict.fromkeys(names),
                 progress=progress, look_only=dry_run, purge=purge, patience=wait,
             )
         )  # fmt: skip
     if json:
-        print_json(_report(done))
+        print_json(_report(outcome))
     else:
-        _print(done, dry_run=dry_run)
-    if done.missing or done.left:
+        _print(outcome, dry_run=dry_run)
+    if outcome.missing or outcome.left:
         sys.exit(EXIT_FOUND)
 
 
-def _names(given: "list[str] | tuple[str, ...]") -> list[str]:
-    names = [name for name in given if name != "-"]
-    if len(names) < len(given):
+def _names(arguments: "list[str] | tuple[str, ...]") -> list[str]:
+    names = [name for name in arguments if name != "-"]
+    if len(names) < len(arguments):
         names += [line.strip() for line in sys.stdin if line.strip()]
     return names
 
 
-def _report(done: "Forgotten") -> dict[str, Any]:
+def _report(outcome: "Forgotten") -> dict[str, Any]:
     from agents.clients.forgetting import compacted_by
     from streams.clock import wall
 
-    purged = {(place.topic, place.partition) for place in done.purged}
+    purged = {(place.topic, place.partition) for place in outcome.purged}
     values, keys = compacted_by(wall())
-    left = {(place.topic, place.partition) for place in done.left}
+    left = {(place.topic, place.partition) for place in outcome.left}
     return {
-        "patients": done.patients,
-        "erased_before": done.again,
-        "erasure_sent": done.sent,
-        "not_yet_erased_by": list(done.missing),
+        "patients": outcome.patients,
+        "erased_before": outcome.again,
+        "erasure_sent": outcome.sent,
+        "not_yet_erased_by": list(outcome.missing),
         "topics": [
             {
                 "topic": place.topic, "partition": place.partition, "records": place.records,
                 "purged": where in purged, "cannot_be_purged_yet": where in left,
-                "gone_by_ms": None if where in purged else done.gone_by(place),
-                "purge_from_ms": done.closed_from(place),
+                "gone_by_ms": None if where in purged else outcome.gone_by(place),
+                "purge_from_ms": outcome.closed_from(place),
                 "records_of_others": place.others,
             }
-            for where, place in sorted(done.kept.places.items())
+            for where, place in sorted(outcome.kept.places.items())
         ],
         "state": [
             {"changelog": name, "patients": count, "gone_by_ms": values, "id_gone_by_ms": keys}
-            for name, count in done.waiting.items()
+            for name, count in outcome.waiting.items()
         ],
     }  # fmt: skip
 
 
-def _print(done: "Forgotten", *, dry_run: bool) -> None:
-    report = _report(done)
-    if not report["topics"] and not done.sent:
-        out.print("nothing is kept of this patient" if not done.again else "erased before")
+def _print(outcome: "Forgotten", *, dry_run: bool) -> None:
+    report = _report(outcome)
+    if not report["topics"] and not outcome.sent:
+        out.print("nothing is kept of this patient" if not outcome.again else "erased before")
         return
     shown = table("", "where", "records", "gone", right=("records",))
     for place in report["topics"]:
@@ -143,10 +143,10 @@ def _print(done: "Forgotten", *, dry_run: bool) -> None:
     out.print(shown)
     if dry_run:
         return
-    if done.missing:
+    if outcome.missing:
         out.print(
-            f"erasure sent, but not yet confirmed by {', '.join(done.missing)}: their workers will"
-            " do it as soon as they run; run this command again to see",
+            f"erasure sent, but not yet confirmed by {', '.join(outcome.missing)}: their workers"
+            " will do it as soon as they run; run this command again to see",
             style="yellow",
         )
     else:
@@ -155,8 +155,8 @@ def _print(done: "Forgotten", *, dry_run: bool) -> None:
 
 def _when(place: dict[str, Any]) -> str:
     if place["purged"]:
-        others = place["records_of_others"]
-        return f"now, with about {others:,} records of others; the file within minutes"
+        count = place["records_of_others"]
+        return f"now, with about {count:,} records of others; the file within minutes"
     if place["cannot_be_purged_yet"]:
         moment = datetime.fromtimestamp(place["purge_from_ms"] / 1000, UTC)
         return (

@@ -157,8 +157,8 @@ def checked_text(proposal: "Proposal", file: Path) -> str:
     return text
 
 
-def _refuse_csv_options(**given: str | Sequence[str] | None) -> None:
-    for name, value in given.items():
+def _refuse_csv_options(**options: str | Sequence[str] | None) -> None:
+    for name, value in options.items():
         if value:
             raise typer.BadParameter(f"--{name} needs a FILE")
 

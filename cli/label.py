@@ -55,16 +55,16 @@ def label(
     """
     from agents.clients.label_publishing import pairs_in, pairs_of, publish_labels, withdrawals
 
-    taken = withdrawals(withdraw or ())
-    if not pairs and file is None and not taken:
+    withdrawn = withdrawals(withdraw or ())
+    if not pairs and file is None and not withdrawn:
         raise typer.BadParameter("give ID=LABEL, a --file, or --withdraw ID")
     loaded = load(settings, set_)
-    labels = pairs_of(pairs or ()) + (pairs_in(file, loaded) if file else []) + taken
-    count = asyncio.run(publish_labels(loaded, labels, amends=amend)) - len(taken)
+    labels = pairs_of(pairs or ()) + (pairs_in(file, loaded) if file else []) + withdrawn
+    count = asyncio.run(publish_labels(loaded, labels, amends=amend)) - len(withdrawn)
     if json:
-        print_json({"labels": count, "withdrawn": len(taken), "amends": amend})
+        print_json({"labels": count, "withdrawn": len(withdrawn), "amends": amend})
         return
-    parts = [_words(count, "label"), _words(len(taken), "withdrawal")]
+    parts = [_words(count, "label"), _words(len(withdrawn), "withdrawal")]
     out.print(f"published: {', '.join(filter(None, parts))}", highlight=False)
 
 

@@ -76,10 +76,10 @@ def _print_learners(plan: "Plan") -> None:
             _bytes(p.table_bytes), *_bound(p.regret_bound, plan.T),
         )  # fmt: skip
     out.print(rows)
-    said: dict[str, list[str]] = {}
+    by_words: dict[str, list[str]] = {}
     for p in plan.learners:
-        said.setdefault(_words(p, plan), []).append(p.learner)
-    for words, names in said.items():
+        by_words.setdefault(_words(p, plan), []).append(p.learner)
+    for words, names in by_words.items():
         out.print(f"  [bold]{', '.join(names)}[/bold]  {words}", highlight=False)
 
 

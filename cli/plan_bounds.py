@@ -143,10 +143,10 @@ def _learner(name: str, learner: LocalLearner, T: int, eps: float, delta: float)
     partition, caveats = partition_for(learner, T), why_no_local_bound(learner)
     alpha, L = learner.iup.config.alpha, learner.lipschitz
     phases = _phases(learner, T)
-    each = [_needed(learner, length, eps, delta / len(phases)) for length in phases]
-    needed = each[-1]
+    needs = [_needed(learner, length, eps, delta / len(phases)) for length in phases]
+    needed = needs[-1]
     # Each phase starts from nothing, and has no more decisions than its length.
-    below = [min(one.decisions or t, t) for one, t in zip(each, phases, strict=True)]
+    below = [min(need.decisions or t, t) for need, t in zip(needs, phases, strict=True)]
     decisions = needed.decisions if len(phases) == 1 else sum(below)
     bound = None if caveats else planned_local_bound(learner, T)
     return LearnerPlan(
@@ -200,7 +200,7 @@ def _ensemble(
 ) -> EnsemblePlan:
     best = planned_regret_bound(rule, T, cubes)
     by_delay = {delay: planned_regret_bound(rule, T, cubes, delay) for delay in DELAYS}
-    local = [one.regret_bound for one in planned if one.regret_bound is not None]
+    local = [learner.regret_bound for learner in planned if learner.regret_bound is not None]
     # Theorem 3 is about the learners themselves, so they must be the experts, and always heard.
     covered = best is not None and len(local) == len(learners) == len(rule.experts(learners))
     covered = covered and not isinstance(rule, Active)

@@ -211,8 +211,8 @@ def _run(
             if paced is not None:
                 await paced.finish()
 
-    done = production.done
-    publish(done, work, lambda ended, _: _report(done, json, ended, paced, resume))
+    published = production.done
+    publish(published, work, lambda ended, _: _report(published, json, ended, paced, resume))
 
 
 class _Resume(NamedTuple):
@@ -222,11 +222,11 @@ class _Resume(NamedTuple):
     trial: "Trial"
     subject: str | None = None
 
-    def command(self, done: "Published") -> str:
+    def command(self, published: "Published") -> str:
         """Return the command that sends the rest."""
         trial, words = self.trial, ["hb", "produce"]
         words += [self.file] if self.file else ["--dataset", "wdbc"]
-        words += ["--from", str(done.taken + 1), "--run", trial.run]
+        words += ["--from", str(published.taken + 1), "--run", trial.run]
         words += ["--subject", self.subject] if self.subject else []
         words += ["--shuffle"] if trial.shuffle else []
         words += [] if trial.seed is None else ["--seed", str(trial.seed)]
@@ -236,25 +236,27 @@ class _Resume(NamedTuple):
 
 
 def _report(
-    done: "Published", json: bool, ended: str, paced: "LabelPace | None", resume: _Resume
+    published: "Published", json: bool, ended: str, paced: "LabelPace | None", resume: _Resume
 ) -> None:
-    command = resume.command(done) if ended else None
+    command = resume.command(published) if ended else None
     if json:
-        report: dict[str, Any] = {name: getattr(done, name) for name in _COUNTED}
-        report |= {"skipped": dict(done.skipped), "seconds": round(done.seconds, 3)}
+        report: dict[str, Any] = {name: getattr(published, name) for name in _COUNTED}
+        report |= {"skipped": dict(published.skipped), "seconds": round(published.seconds, 3)}
         report |= {"interrupted": bool(ended), "resume": command}
         print_json(report)
         return
     notes = {
-        "labels were still waiting and were not published": done.waiting,
-        "labels withheld (--missing)": done.withheld,
-        "labels made wrong (--wrong)": done.wrong,
-        "patients had an id that came before, and get no diagnosis of their own": done.repeated,
+        "labels were still waiting and were not published": published.waiting,
+        "labels withheld (--missing)": published.withheld,
+        "labels made wrong (--wrong)": published.wrong,
+        "patients had an id that came before, and get no diagnosis of their own": (
+            published.repeated
+        ),
         "labels were not learned in time, and not waited for": paced.overtaken if paced else 0,
     }
     print_summary(
-        f"{ended or 'published'}: {done.patients:,} patients, {done.labels:,} labels",
-        done,
+        f"{ended or 'published'}: {published.patients:,} patients, {published.labels:,} labels",
+        published,
         notes,
         go_on=command and f"to continue, and to publish the labels again: {command}",
     )

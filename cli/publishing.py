@@ -43,24 +43,24 @@ def refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
 
 
 @contextmanager
-def shown(done: "Published") -> "Iterator[Callable[[], None]]":
+def shown(published: "Published") -> "Iterator[Callable[[], None]]":
     """Show the progress: a bar on a terminal, occasional lines elsewhere; on standard error."""
     if not err.is_terminal:
-        yield Lines(done)
+        yield Lines(published)
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
     columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("connecting", total=1.0)
-        yield lambda: bar.update(task, completed=done.share, description=words_of(done))
+        yield lambda: bar.update(task, completed=published.share, description=words_of(published))
 
 
 class Lines:
     """Prints the progress every few seconds."""
 
-    def __init__(self, done: "Published") -> None:
-        self._done = done
+    def __init__(self, published: "Published") -> None:
+        self._done = published
         self._said = time.monotonic()
 
     def __call__(self) -> None:
@@ -70,45 +70,50 @@ class Lines:
             err.print(f"hb: {words_of(self._done)}", markup=False, highlight=False, soft_wrap=True)
 
 
-def words_of(done: "Published") -> str:
+def words_of(published: "Published") -> str:
     """Describe what was published so far.
 
     >>> from agents.clients.produce import Published
     >>> words_of(Published(patients=1200, labels=800, waiting=400, seconds=2.0))
     '1,200 patients, 600/s · 800 labels, 400 waiting'
     """
-    rate = f", {done.patients / done.seconds:,.0f}/s" if done.seconds > 0.5 else ""
-    waiting = f", {done.waiting:,} waiting" if done.waiting else ""
-    labels = f" · {done.labels:,} labels{waiting}" if done.labels or done.waiting else ""
-    return f"{done.patients:,} patients{rate}{labels}"
+    rate = f", {published.patients / published.seconds:,.0f}/s" if published.seconds > 0.5 else ""
+    waiting = f", {published.waiting:,} waiting" if published.waiting else ""
+    labels = (
+        f" · {published.labels:,} labels{waiting}" if published.labels or published.waiting else ""
+    )
+    return f"{published.patients:,} patients{rate}{labels}"
 
 
 def publish(
-    done: "Published",
+    published: "Published",
     work: Callable[[Callable[[], None]], Coroutine[Any, Any, _Found]],
     report: Callable[[str, _Found | None], None],
 ) -> None:
     """Publish; however it ends, report what was published, and how it ended if not by itself."""
     try:
-        with shown(done) as tick:
+        with shown(published) as tick:
             outcome = asyncio.run(work(tick))
     except KeyboardInterrupt:
         report("interrupted", None)
         sys.exit(EXIT_INTERRUPTED)
     except HbError:
-        if done.patients or done.labels:
+        if published.patients or published.labels:
             report("stopped", None)
         raise
     report("", outcome)
 
 
 def print_summary(
-    first: str, done: "Published", notes: Mapping[str, int], *more: str, go_on: str | None
+    first: str, published: "Published", notes: Mapping[str, int], *extra: str, go_on: str | None
 ) -> None:
     """Print what was published, what came of it, and how to go on."""
-    if done.seconds > 0.5:
-        first += f" in {done.seconds:.1f} s ({done.patients / done.seconds:,.0f} patients/s)"
-    skipped = {f"rows skipped because of column {c!r}": n for c, n in sorted(done.skipped.items())}
-    counted = [f"{count:,} {what}" for what, count in {**notes, **skipped}.items() if count]
-    for line in (first, *(f"  {line}" for line in (*counted, *more, *([go_on] if go_on else [])))):
+    if published.seconds > 0.5:
+        rate = published.patients / published.seconds
+        first += f" in {published.seconds:.1f} s ({rate:,.0f} patients/s)"
+    skipped = {
+        f"rows skipped because of column {c!r}": n for c, n in sorted(published.skipped.items())
+    }
+    counted = [f"{count:,} {text}" for text, count in {**notes, **skipped}.items() if count]
+    for line in (first, *(f"  {line}" for line in (*counted, *extra, *([go_on] if go_on else [])))):
         out.print(line, markup=False, highlight=False, soft_wrap=True)

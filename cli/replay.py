@@ -32,9 +32,9 @@ def replay(
     """
     from audit.replay.replay import replay as run
 
-    live, other = load(settings, None), load(settings, set_)
+    live, changed = load(settings, None), load(settings, set_)
     with reading(shown=not json) as progress:
-        result = asyncio.run(run(live, other, progress))
+        result = asyncio.run(run(live, changed, progress))
     if json:
         print_json(result.report())
     else:

@@ -67,18 +67,18 @@ def status(
             raise typer.BadParameter("--json and --watch exclude each other")
         _watch(loaded)
         return
-    seen = _look(loaded)
+    reading = _look(loaded)
     if json:
         from cli.status_screen import report
 
-        figures = report(loaded, seen.overview) if seen.overview is not None else {}
-        verdicts = {"standing": seen.standing.report(), "verdict": seen.verdict.report()}
+        figures = report(loaded, reading.overview) if reading.overview is not None else {}
+        verdicts = {"standing": reading.standing.report(), "verdict": reading.verdict.report()}
         print_json({**verdicts, **figures})
     else:
-        out.print(_shown(loaded, seen))
-    if seen.error is not None:
-        raise seen.error
-    if seen.standing.colour == "red":
+        out.print(_shown(loaded, reading))
+    if reading.error is not None:
+        raise reading.error
+    if reading.standing.colour == "red":
         sys.exit(EXIT_FOUND)
 
 
@@ -89,7 +89,7 @@ def _all(ensembles: "dict[Path, Settings]", *, json: bool) -> None:
     from cli.status_screen import line_of_each, report
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        seen = dict(zip(ensembles, pool.map(_look, ensembles.values()), strict=True))
+        looks = dict(zip(ensembles, pool.map(_look, ensembles.values()), strict=True))
     if json:
         print_json(
             {
@@ -101,18 +101,18 @@ def _all(ensembles: "dict[Path, Settings]", *, json: bool) -> None:
                         "verdict": look.verdict.report(),
                         **({} if look.overview is None else report(ensembles[file], look.overview)),
                     }
-                    for file, look in seen.items()
+                    for file, look in looks.items()
                 ]
             }
         )
     else:
-        by_name = {ensembles[file].name: look for file, look in seen.items()}
+        by_name = {ensembles[file].name: look for file, look in looks.items()}
         for part in line_of_each({k: (v.standing, v.overview) for k, v in by_name.items()}):
             out.print(part)
-    for look in seen.values():
+    for look in looks.values():
         if look.error is not None:
             raise look.error
-    if any(look.standing.colour == "red" for look in seen.values()):
+    if any(look.standing.colour == "red" for look in looks.values()):
         sys.exit(EXIT_FOUND)
 
 
@@ -158,13 +158,15 @@ def _watch(settings: "Settings") -> None:
         out.print(shown)
 
 
-def _shown(settings: "Settings", seen: Seen) -> "RenderableType":
+def _shown(settings: "Settings", reading: Seen) -> "RenderableType":
     """Return the verdict, and then everything."""
     from rich.console import Group
 
     from cli.status_screen import screen, verdict_lines
 
-    lines = verdict_lines(seen.standing)
+    lines = verdict_lines(reading.standing)
     return (
-        Group(*lines) if seen.overview is None else Group(*lines, screen(settings, seen.overview))
+        Group(*lines)
+        if reading.overview is None
+        else Group(*lines, screen(settings, reading.overview))
     )

@@ -28,8 +28,8 @@ def verdict_lines(standing: "Standing") -> "list[Text]":
     """Return the sentence of the console, and whatever else is wrong below it."""
     from rich.text import Text
 
-    others = [(concern.colour, f"Also: {concern.text}.") for concern in standing.concerns[1:]]
-    lines = [(standing.colour, standing.sentence), *others]
+    concerns = [(concern.colour, f"Also: {concern.text}.") for concern in standing.concerns[1:]]
+    lines = [(standing.colour, standing.sentence), *concerns]
     return [Text(text, _STYLES[str(colour)]) for colour, text in lines]
 
 
@@ -277,8 +277,8 @@ def _records(settings: "Settings", overview: "Overview") -> list[tuple[str, int,
         for topic, lag in task.lag.items():
             name = topic.removeprefix(prefix)
             behind[name] = behind.get(name, 0) + lag
-    taken = counted(Topics.of(settings), overview)
-    return [(name, records, behind.get(name, 0)) for name, records in taken.items()]
+    counts = counted(Topics.of(settings), overview)
+    return [(name, records, behind.get(name, 0)) for name, records in counts.items()]
 
 
 def _has_dead_letters(overview: "Overview") -> bool:

@@ -72,8 +72,8 @@ def _packages() -> list[dict[str, Any]]:
     for name in LOCKS:
         text = (ROOT / "requirements" / f"{name}.lock").read_text()
         for part in re.split(r"\n(?=\S)", text):
-            if found := _PIN.match(part):
-                hashes.setdefault(found[1].lower(), set()).update(_HASH.findall(part))
+            if match := _PIN.match(part):
+                hashes.setdefault(match[1].lower(), set()).update(_HASH.findall(part))
     return [
         {
             "type": "library",
@@ -132,20 +132,20 @@ def _ask(arguments: Sequence[str]) -> list[dict[str, Any]]:
     lock = ROOT / "requirements" / "run.lock"
     options = ["--requirement", str(lock), "--disable-pip", "--require-hashes", "--format=json"]
     quiet = ["--progress-spinner=off", "--timeout=10"]
-    done = subprocess.run(  # noqa: S603 - of our own environment
+    process = subprocess.run(  # noqa: S603 - of our own environment
         [program, *options, *quiet, *arguments], capture_output=True, check=False
     )
     try:
-        return list(json.loads(done.stdout)["dependencies"])
+        return list(json.loads(process.stdout)["dependencies"])
     except ValueError:
         return []
 
 
 def _vulnerabilities(package: Mapping[str, Any]) -> list[str]:
     return [
-        f"{package['name']} {package['version']}: {known['id']},"
-        f" mended in {', '.join(known['fix_versions']) or 'none'}"
-        for known in package.get("vulns", ())
+        f"{package['name']} {package['version']}: {vulnerability['id']},"
+        f" mended in {', '.join(vulnerability['fix_versions']) or 'none'}"
+        for vulnerability in package.get("vulns", ())
     ]
 
 

@@ -103,8 +103,8 @@ def _source(file: Path | None, other: Path | None, settings: "Settings") -> "Pas
 
     if file is not None:
         return PastPatients(file_patients(file, settings), run_of(file))
-    taken = recorded_patients(load(other, None), settings, str(other))
-    return PastPatients(asyncio.run(taken), "")
+    past = recorded_patients(load(other, None), settings, str(other))
+    return PastPatients(asyncio.run(past), "")
 
 
 def _command(file: Path | None, other: Path | None, settings: Path | None, skip_bad: bool) -> str:
@@ -114,15 +114,15 @@ def _command(file: Path | None, other: Path | None, settings: Path | None, skip_
 
 
 def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> None:
-    done, left, pace = lesson.production.done, lesson.source.left_out, lesson.pace
+    published, left, pace = lesson.production.done, lesson.source.left_out, lesson.pace
     command = lesson.command if ended else None
     rates = {} if board is None else board.history.get("ensemble", {})
     if json:
         report: dict[str, Any] = {
-            "patients": done.patients, "labels": done.labels, "learned": pace.learned,
+            "patients": published.patients, "labels": published.labels, "learned": pace.learned,
             "learned_before": left.learned, "unlabelled": left.unlabelled,
             "repeated": left.repeated, "not_waited_for": pace.overtaken,
-            "skipped": dict(done.skipped), "seconds": round(done.seconds, 3),
+            "skipped": dict(published.skipped), "seconds": round(published.seconds, 3),
             "interrupted": bool(ended), "resume": command,
             "history": None if board is None else {"labelled": board.taught, **rates},
         }  # fmt: skip
@@ -134,9 +134,9 @@ def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> N
         "have an id that came before and were left out": left.repeated,
         "labels were not learned in time, and not waited for": pace.overtaken,
     }
-    more = []
+    extra = []
     if board is not None and board.taught:
         wrong = percent(rates.get("per"))
-        more = [f"of all {board.taught:,} patients of history {wrong} were diagnosed wrongly"]
-    first = f"{ended or 'taught'}: {done.patients:,} patients, {pace.learned:,} labels learned"
-    print_summary(first, done, notes, *more, go_on=command and f"to continue: {command}")
+        extra = [f"of all {board.taught:,} patients of history {wrong} were diagnosed wrongly"]
+    first = f"{ended or 'taught'}: {published.patients:,} patients, {pace.learned:,} labels learned"
+    print_summary(first, published, notes, *extra, go_on=command and f"to continue: {command}")

@@ -177,10 +177,10 @@ class Demo:
             if not staying:
                 self._keeper.wait()
 
-    def _tell(self, what: str) -> None:
+    def _tell(self, text: str) -> None:
         if self._keeper is None or self._keeper.stdin is None:
             raise DemoError("the demo has no keeper")
-        self._keeper.stdin.write(f"{what}\n")
+        self._keeper.stdin.write(f"{text}\n")
         self._keeper.stdin.flush()
 
     async def run(self, source: Source, proposed: str) -> Settings:

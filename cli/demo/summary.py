@@ -55,10 +55,10 @@ def recount(settings: Settings, progress: Progress) -> None:
     if len(set(ids)) != len(ids) or set(ids) != set(progress.truth):
         raise DemoError("not every patient has exactly one diagnosis")
     truth = np.array([labels.index(progress.truth[name]) for name in ids])
-    for name, known in board.rates.items():
+    for name, stated in board.rates.items():
         votes = np.array([_said(diagnosis, name, labels) for diagnosis in progress.diagnoses])
         again = rates(confusion(truth, votes, len(labels)), labels.index(settings.positive))
-        if (known["per"], known["fpr"], known["fnr"]) != tuple(
+        if (stated["per"], stated["fpr"], stated["fnr"]) != tuple(
             None if np.isnan(rate) else float(rate) for rate in (again.per, again.fpr, again.fnr)
         ):
             raise DemoError(f"the error rates of {name} do not match the diagnoses")
@@ -132,8 +132,8 @@ def _crash(progress: Progress) -> list[str]:
     if progress.away is None:
         return []
     later = f"Another took over {progress.away:.0f} s later"
-    kept = "no patient was lost, and none was diagnosed or learned from twice"
-    return [f"Midway the learners' worker was killed (kill -9). {later}: {kept}."]
+    outcome = "no patient was lost, and none was diagnosed or learned from twice"
+    return [f"Midway the learners' worker was killed (kill -9). {later}: {outcome}."]
 
 
 def _amended(progress: Progress) -> list[str]:
@@ -196,8 +196,8 @@ def _learning(progress: Progress) -> str:
 def _weights(progress: Progress) -> str:
     board = progress.board
     now = ", ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
-    known, when = _bound(progress), " (before the correction)" if progress.before else ""
-    bound = "" if known is None else f"; the bound{when} is {known:.1f}"
+    limit, when = _bound(progress), " (before the correction)" if progress.before else ""
+    bound = "" if limit is None else f"; the bound{when} is {limit:.1f}"
     regret = 0.0 if board.regret is None else board.regret
     return (
         f"The learners' weights started equal and are now {now}. Following one learner drawn by"

@@ -59,10 +59,10 @@ class Picture:
 
 def counts(progress: "Progress") -> str:
     """Return how many patients were diagnosed and how many labels learned, in words."""
-    done, labelled = len(progress.diagnoses), progress.board.labelled
+    diagnosed, labelled = len(progress.diagnoses), progress.board.labelled
     if not progress.published.patients:
         return ""
-    return f"{done:,} of {progress.total:,} diagnosed, {labelled:,} labels learned"
+    return f"{diagnosed:,} of {progress.total:,} diagnosed, {labelled:,} labels learned"
 
 
 def _scores(progress: "Progress") -> "Table":
