@@ -47,7 +47,7 @@ def partners(settings: Settings, name: str) -> int:
     """
     if settings.topics.partitions > 1:
         return 0
-    return sum(other.joint for key, other in settings.learners.items() if key != name)
+    return sum(learner.joint for key, learner in settings.learners.items() if key != name)
 
 
 def iup_config(learner: LearnerSettings) -> IupConfig:

@@ -56,18 +56,18 @@ def _plain(node: Any) -> Any:
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {
+    schema = {
         key: _properties(value) if key in {"properties", "$defs"} else _plain(value)
         for key, value in node.items()
         if not (key in _UNUSED or (key == "default" and (value is None or isinstance(value, dict))))
     }
-    if isinstance(choices := kept.get("anyOf"), list):
+    if isinstance(choices := schema.get("anyOf"), list):
         left = [choice for choice in choices if choice != {"type": "null"}]
         if len(left) == 1:
-            del kept["anyOf"]
-            return {**left[0], **kept}
-        kept["anyOf"] = left
-    return kept
+            del schema["anyOf"]
+            return {**left[0], **schema}
+        schema["anyOf"] = left
+    return schema
 
 
 def _properties(named: dict[str, Any]) -> dict[str, Any]:

@@ -97,6 +97,6 @@ def bare(annotation: Any) -> Any:
     if get_origin(annotation) is Annotated:
         return bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        rest = [argument for argument in get_args(annotation) if argument is not type(None)]
-        return bare(rest[0]) if len(rest) == 1 else annotation
+        arguments = [argument for argument in get_args(annotation) if argument is not type(None)]
+        return bare(arguments[0]) if len(arguments) == 1 else annotation
     return annotation

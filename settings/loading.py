@@ -188,7 +188,7 @@ def _parse(text: str, file: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
-        what, line = (match[1], match[2]) if match else (str(error), None)
+        reason, line = (match[1], match[2]) if match else (str(error), None)
         place = f"{file}:{line or max(1, len(text.splitlines()))}"
-        message = f"not valid TOML: {what[:1].lower()}{what[1:]}{_HINTS.get(what, '')}"
+        message = f"not valid TOML: {reason[:1].lower()}{reason[1:]}{_HINTS.get(reason, '')}"
         raise SettingsError(f"{place}: {message}", [Problem(place, "", message)]) from None

@@ -147,7 +147,7 @@ def _place(table: Any, key: str, exact: bool) -> str | int:
         raise OverrideError("a part of the key is empty")
     if exact:
         return key
-    return next((known for known in table if _as_variable(known) == _as_variable(key)), key.lower())
+    return next((name for name in table if _as_variable(name) == _as_variable(key)), key.lower())
 
 
 def _as_variable(key: str) -> str:

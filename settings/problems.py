@@ -50,12 +50,12 @@ class Problem:
 
 def explain(error: ValidationError, tree: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Yield each problem once: its path in the file that `tree` was read from, and the message."""
-    seen: set[tuple[KeyPath, str]] = set()
+    problems: set[tuple[KeyPath, str]] = set()
     for details in error.errors(include_url=False):
         for path, message in _messages(details):
             problem = (_where_written(path, tree), message)
-            if problem not in seen:
-                seen.add(problem)
+            if problem not in problems:
+                problems.add(problem)
                 yield problem
 
 
@@ -89,8 +89,8 @@ def _unknown(path: KeyPath) -> str:
         from settings.keys import keys_in  # noqa: PLC0415 - needs all models, with their learners
     except ModuleNotFoundError:
         return "unknown key"
-    known = keys_in(path[:-1])
-    hint = suggestion(str(path[-1]), known) or f" (known here: {', '.join(known)})"
+    names = keys_in(path[:-1])
+    hint = suggestion(str(path[-1]), names) or f" (known here: {', '.join(names)})"
     return f"unknown key{hint}"
 
 

@@ -149,15 +149,15 @@ def profile(
     named = [name for name in data.header if name]
     columns = [Column(name, scale) for name in named if name not in (label, ids, subject)]
     labels: Counter[str] = Counter()
-    rows, seen = 0, set[int]()
+    rows, hashes = 0, set[int]()
     for chunk in data.chunks(named, advance):
         rows += len(chunk.lines)
         for column in columns:
             column.take(chunk)
         labels.update(text.strip() for text in chunk.columns[label])
         if ids:
-            seen.update(hash(text.strip()) for text in chunk.columns[ids])
-    repeated = rows - len(seen) if ids else 0
+            hashes.update(hash(text.strip()) for text in chunk.columns[ids])
+    repeated = rows - len(hashes) if ids else 0
     left_out = {column.name: column.left_out for column in columns if column.left_out}
     if "" in data.header:
         left_out[""] = "a column without a name"

@@ -66,8 +66,8 @@ class DataReport:
         if profile.missing:
             most = sorted(profile.missing.items(), key=lambda item: -item[1])
             named = ", ".join(f"{name} {count:,}" for name, count in most[:8])
-            more = f" and {len(most) - 8} more columns" if len(most) > 8 else ""
-            lines.append(f"{self.missing_values:,} values are missing: {named}{more}")
+            suffix = f" and {len(most) - 8} more columns" if len(most) > 8 else ""
+            lines.append(f"{self.missing_values:,} values are missing: {named}{suffix}")
         if profile.repeated:
             lines.append(f"{profile.repeated:,} rows repeat the id of an earlier one")
         lines += [
@@ -102,14 +102,14 @@ def leaks(data: CsvFile, profile: Profile) -> dict[str, float]:
     right = {}
     for feature in profile.features:
         name = str(feature["name"])
-        known = np.array([not is_missing(text) for text in texts[name]], np.bool_)
-        column = [text for text, there in zip(texts[name], known, strict=True) if there]
+        present = np.array([not is_missing(text) for text in texts[name]], np.bool_)
+        column = [text for text, there in zip(texts[name], present, strict=True) if there]
         if "categories" in feature:
             groups = np.unique(column, return_inverse=True)[1]
         else:
-            groups = _best_cut(np.array(column, np.float64), labels[known])
+            groups = _best_cut(np.array(column, np.float64), labels[present])
         if len(groups) * 2 > len(labels):
-            right[name] = _majority(groups, labels[known])
+            right[name] = _majority(groups, labels[present])
     return {name: share for name, share in right.items() if share >= LEAKS}
 
 

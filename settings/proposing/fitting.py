@@ -127,8 +127,8 @@ class QuantileFit(Fit):
 
     def _trim(self) -> None:
         if len(self.values) > SAMPLE:
-            kept = np.argpartition(self.draws, SAMPLE)[:SAMPLE]
-            self.values, self.draws = self.values[kept], self.draws[kept]
+            sample = np.argpartition(self.draws, SAMPLE)[:SAMPLE]
+            self.values, self.draws = self.values[sample], self.draws[sample]
 
     def _learned(self) -> dict[str, Any]:
         self._trim()

@@ -54,7 +54,7 @@ def guess_positive(labels: Sequence[str], counts: Sequence[int]) -> str:
 def _with_few_values(data: CsvFile) -> list[str]:
     texts: dict[str, set[str]] = {name: set() for name in data.header if name}
     for chunk in data.chunks(list(texts)):
-        for name, seen in texts.items():
-            if len(seen) <= MOST:
-                seen.update(t.strip() for t in chunk.columns[name] if not is_missing(t))
-    return [name for name, seen in texts.items() if 2 <= len(seen) <= MOST]
+        for name, distinct in texts.items():
+            if len(distinct) <= MOST:
+                distinct.update(t.strip() for t in chunk.columns[name] if not is_missing(t))
+    return [name for name, distinct in texts.items() if 2 <= len(distinct) <= MOST]

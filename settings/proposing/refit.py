@@ -109,8 +109,8 @@ def _change(path: KeyPath, feature: FeatureSettings, fit: Fit, scale: Scale | No
         chosen = scale or feature.scaling
         # `minmax` is what an absent scale means: it is written only where it was.
         learned = {**({"scale": chosen} if scale or feature.scale else {}), **learned}
-    kept = {"required": True} if feature.required else {}
-    return Change(path, feature.name, before | kept, learned | kept, fit.rows, fit.blanks)
+    required = {"required": True} if feature.required else {}
+    return Change(path, feature.name, before | required, learned | required, fit.rows, fit.blanks)
 
 
 def _rewritten(text: str, changes: list[Change]) -> str:

@@ -28,11 +28,11 @@ class Suggestion:
     reason: str
 
 
-def named_split(features: Sequence[Mapping[str, Any]], given: Sequence[str]) -> Suggestion:
+def named_split(features: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> Suggestion:
     """Read `NAME=COLUMN,COLUMN,…` for each learner; columns that none names are left out."""
-    known = {str(feature["name"]): feature for feature in features}
+    by_name = {str(feature["name"]): feature for feature in features}
     learners: dict[str, list[Any]] = {}
-    for text in given:
+    for text in texts:
         name, equals, columns = text.partition("=")
         names = [column.strip() for column in columns.split(",") if column.strip()]
         if not (equals and is_name(name) and names):
@@ -40,12 +40,12 @@ def named_split(features: Sequence[Mapping[str, Any]], given: Sequence[str]) -> 
         if name in learners:
             raise InputError(f"--learner {name} is given twice")
         for column in names:
-            if column not in known:
+            if column not in by_name:
                 raise InputError(
                     f"--learner {name}: there is no feature {column!r};"
-                    f" the features are {', '.join(known)}"
+                    f" the features are {', '.join(by_name)}"
                 )
-        learners[name] = [known[column] for column in names]
+        learners[name] = [by_name[column] for column in names]
     return Suggestion(learners, "as given")
 
 
@@ -85,11 +85,11 @@ def _by_source(
     if not sources or len(sources) >= _MOST_GROUPS:
         return None
     together = {name for group in sources for name in group}
-    rest = [feature for feature in features if feature["name"] not in together]
+    remaining = [feature for feature in features if feature["name"] not in together]
     parts = [[f for f in features if f["name"] in group] for group in sources]
-    if rest:
-        count = min(max(_USUAL - len(parts), 1), len(rest))
-        parts = [*split(rest, count).values(), *parts]
+    if remaining:
+        count = min(max(_USUAL - len(parts), 1), len(remaining))
+        parts = [*split(remaining, count).values(), *parts]
     learners = {f"ll{i + 1}": part for i, part in enumerate(parts)}
     return Suggestion(learners, "columns that are missing in the same rows come from one place")
 

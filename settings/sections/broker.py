@@ -106,12 +106,12 @@ class SecuritySettings(Section):
         by_token = self.mechanism == "OAUTHBEARER"
         for key, used in (("username", not by_token), ("password", not by_token),
                           ("token", by_token)):  # fmt: skip
-            given = getattr(self, key) is not None
-            if given and not self.logs_in:
+            present = getattr(self, key) is not None
+            if present and not self.logs_in:
                 raise problem(f"protocol {self.protocol} does not log in", key)
-            if given and not used:
+            if present and not used:
                 raise problem(f"mechanism {self.mechanism} does not use it", key)
-            if self.logs_in and used and not given:
+            if self.logs_in and used and not present:
                 raise problem(f"protocol {self.protocol} needs it", key)
         return self
 

@@ -139,10 +139,10 @@ class EnsembleSettings(Section):
         """Refuse what the mode does not take; the values are checked when all labels are known."""
         mode = info.data.get("mode")
         if mode is not None:
-            known = [name for name in MODES[mode].options if name != "eta_scale"]
+            allowed = [name for name in MODES[mode].options if name != "eta_scale"]
             for name in options:
-                if name not in known:
-                    raise problem(f"mode {mode} takes {', '.join(known) or 'no options'}", name)
+                if name not in allowed:
+                    raise problem(f"mode {mode} takes {', '.join(allowed) or 'no options'}", name)
         return options
 
     @model_validator(mode="before")

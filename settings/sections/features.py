@@ -107,12 +107,12 @@ class FeatureSettings(Section):
 
     @model_validator(mode="after")
     def _check_numbers(self, info: ValidationInfo) -> "FeatureSettings":
-        given = [key for key in NUMBERS[self.scaling] if getattr(self, key) is not None]
-        if not self.categorical and given and not self.fitted:
-            raise problem(f"{' and '.join(NUMBERS[self.scaling])} must be set together", given[0])
+        numbers = [key for key in NUMBERS[self.scaling] if getattr(self, key) is not None]
+        if not self.categorical and numbers and not self.fitted:
+            raise problem(f"{' and '.join(NUMBERS[self.scaling])} must be set together", numbers[0])
         if (info.context or {}).get("fitted") and not self.fitted:
-            what = "categories" if self.categorical else " and ".join(NUMBERS[self.scaling])
-            raise problem(f"has no {what} yet: learn them with `hb features fit data.csv`")
+            parts = "categories" if self.categorical else " and ".join(NUMBERS[self.scaling])
+            raise problem(f"has no {parts} yet: learn them with `hb features fit data.csv`")
         if self.fitted:
             try:
                 self.build()
@@ -138,11 +138,11 @@ class FeatureSettings(Section):
 def _check_features(features: Sequence[FeatureSettings]) -> Sequence[FeatureSettings]:
     if not features:
         raise problem("needs at least one feature")
-    seen: set[str] = set()
+    names: set[str] = set()
     for i, feature in enumerate(features):
-        if feature.name in seen:
+        if feature.name in names:
             raise problem("this feature is listed twice", i)
-        seen.add(feature.name)
+        names.add(feature.name)
     return features
 
 

@@ -278,8 +278,8 @@ def inherit(defaults: Mapping[str, Any], learner: Mapping[str, Any]) -> dict[str
     >>> inherit({"doubling": 100, "alpha": 2.0}, {"horizon": 5})
     {'alpha': 2.0, 'horizon': 5}
     """
-    taken = dict(defaults)
+    inherited = dict(defaults)
     if any(key in learner for key in EXCLUSIVE):
         for key in EXCLUSIVE:
-            taken.pop(key, None)
-    return {**taken, **learner}
+            inherited.pop(key, None)
+    return {**inherited, **learner}
