@@ -90,9 +90,7 @@ def test_what_is_shown_is_what_is_on_the_topics(
         labels = {label["id"] for label in records(broker_address, topics.labels)}
         report = await_state(hb, 120, len(labels))
         assert hb("status").code == 0
-    diagnoses = {
-        diagnosis["id"]: diagnosis for diagnosis in records(broker_address, topics.diagnoses)
-    }
+    diagnoses = {case["id"]: case for case in records(broker_address, topics.diagnoses)}
     settled = sorted(diagnoses.keys() & labels)
     assert report["labelled"] == len(settled)
     assert report["waiting"] == 120 - len(settled)
@@ -113,9 +111,7 @@ def test_what_is_shown_is_what_is_on_the_topics(
         assert report["rates"][name]["per"] == pytest.approx(float(expected.per))
         assert report["rates"][name]["fnr"] == pytest.approx(float(expected.fnr))
         assert report["rates_of_last_1000"][name] == report["rates"][name]
-    exploring = sum(
-        diagnosis["learners"]["imaging"]["exploring"] for diagnosis in diagnoses.values()
-    )
+    exploring = sum(case["learners"]["imaging"]["exploring"] for case in diagnoses.values())
     assert report["exploration"]["imaging"] == pytest.approx(exploring / 120)
     assert 0 <= report["regret"] <= report["regret_bound"]
 
