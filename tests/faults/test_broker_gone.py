@@ -44,8 +44,12 @@ async def test_the_worker_waits_and_continues(way, prefix, tmp_path):
         assert [r.key for r in outputs if r.partition == 0] == [b"%d" % n for n in range(2_000)]
 
 
-async def test_a_worker_stops_though_its_broker_is_gone(prefix, tmp_path, monkeypatch):
-    """The worker's own time-outs end its waits; Faust's are out of reach here."""
+@pytest.mark.parametrize("way", ["kill", "pause"])
+async def test_a_worker_stops_though_its_broker_is_gone(way, prefix, tmp_path, monkeypatch):
+    """The worker's own time-outs end its waits; Faust's are out of reach here.
+
+    A paused broker takes what it is sent and never answers.
+    """
     monkeypatch.setattr(Service, "shutdown_timeout", 3600.0)
     with temporary_broker() as broker:
         conf, agent = config(broker.address, prefix, tmp_path, leave_timeout=1.0), spec(prefix)
@@ -53,4 +57,4 @@ async def test_a_worker_stops_though_its_broker_is_gone(prefix, tmp_path, monkey
         await produce(broker.address, prefix + "in", ids(range(10)))
         async with asyncio.timeout(2 * PATIENCE), worker(conf, agent, web=WebConfig(port=0)) as app:
             await until(lambda: done(app.engine, 10))
-            await asyncio.to_thread(broker.nodes[0].kill)
+            await asyncio.to_thread(getattr(broker.nodes[0], way))
