@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -86,8 +86,12 @@ async def _latest(settings: "Settings", count: int) -> "list[Diagnosis]":
 
 
 async def _follow(settings: "Settings", view: "View", limit: int | None, json: bool) -> None:
-    stream = _coming(settings, limit)
-    async with aclosing(stream):
+    from agents.clients.client import Diagnoses
+
+    # Whoever reads that it is waiting may publish: what is diagnosed from then on is shown.
+    async with Diagnoses(settings) as arriving, aclosing(_first(arriving, limit)) as stream:
+        if not out.is_terminal:
+            err.print(_WAITING, highlight=False)
         if json:
             await _print_lines(stream)
         elif out.is_terminal:
@@ -97,18 +101,15 @@ async def _follow(settings: "Settings", view: "View", limit: int | None, json: b
                 out.print(view.line(diagnosis), markup=False, highlight=False, soft_wrap=True)
 
 
-async def _coming(settings: "Settings", limit: int | None) -> "AsyncGenerator[Diagnosis, None]":
-    from agents.clients.client import Diagnoses
-
-    async with Diagnoses(settings) as arriving:
-        if not out.is_terminal:
-            err.print(_WAITING, highlight=False)
-        count = 0
-        async for diagnosis in arriving:
-            yield diagnosis
-            count += 1
-            if count == limit:
-                return
+async def _first(
+    diagnoses: "AsyncIterable[Diagnosis]", limit: int | None
+) -> "AsyncGenerator[Diagnosis, None]":
+    count = 0
+    async for diagnosis in diagnoses:
+        yield diagnosis
+        count += 1
+        if count == limit:
+            return
 
 
 async def _print_lines(stream: "AsyncIterator[Diagnosis]") -> None:

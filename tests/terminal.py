@@ -25,8 +25,9 @@ COLUMNS, LINES = 100, 40
 PATIENCE = 240.0
 _CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r")
 _START = """
-import fcntl, sys, termios
+import fcntl, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches it as a signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background jobs ignore it
 from cli.main import main
 sys.argv[0] = "hb"
 main()

@@ -12,6 +12,7 @@ from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING
 from learners.scores.error_rates import confusion, rates
 from learners.scores.wording import percent
+from learners.theory.regret import awake_regret
 from schemas.records import Diagnosis
 from settings.model import Settings
 
@@ -75,14 +76,26 @@ def _said(diagnosis: Diagnosis, name: str, labels: Sequence[str]) -> int:
 
 
 def _regret(progress: Progress) -> float:
-    """Return the expected errors, had a learner been drawn by weight, minus the best learner's."""
-    expected, losses = 0, dict.fromkeys(progress.board.learners, 0)
+    """Return the expected errors, had a learner been drawn by weight, minus the best learner's.
+
+    A learner is compared on the patients on whom it had an opinion: one that is taught a moment
+    before the others speaks alone.
+    """
+    names = list(progress.board.learners)
+    expected, losses = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     for diagnosis in progress.diagnoses:
-        for name, opinion in diagnosis.learners.items():
-            if opinion.label not in (None, progress.truth[diagnosis.id]):
-                expected += round(diagnosis.weights[name] * UNIT)
-                losses[name] += 1
-    return (expected - UNIT * min(losses.values())) / UNIT
+        truth = progress.truth[diagnosis.id]
+        opinions = {
+            name: opinion.label != truth
+            for name, opinion in diagnosis.learners.items()
+            if opinion.label is not None
+        }
+        drawn = sum(round(diagnosis.weights[name] * UNIT) for name in opinions if opinions[name])
+        for i, name in enumerate(names):
+            if name in opinions:
+                expected[i] += drawn
+                losses[i] += opinions[name]
+    return float(awake_regret(expected, losses))
 
 
 def story(settings: Settings, progress: Progress) -> list[str]:

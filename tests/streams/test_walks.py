@@ -64,6 +64,7 @@ def test_the_data_scientists_walk(scientist, tmp_path, broker_address, prefix):
         sent = hb("produce", "patients.csv", "--pace", "labels", "--limit", str(PATIENTS))
         assert f"{PATIENTS} patients" in " ".join(sent.split())
         with scientist.running("diagnoses", "--follow") as following:
+            following.await_text("waiting for diagnoses")
             hb("produce", "patients.csv", "--from", str(PATIENTS + 1), "--limit", str(PATIENTS + 5))
             following.await_text("benign|malignant|refer")
             following.press("\x03")

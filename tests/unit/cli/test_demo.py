@@ -45,10 +45,12 @@ def progressed(rows):
         progress.take(decided)
         index = ["no", "yes"].index
         for scope, label in enumerate(labels):
-            scores[scope][index(truth), index(label)] += 1
-        wrong = [label != truth for label in labels[1:]]
+            if label is not None:
+                scores[scope][index(truth), index(label)] += 1
+        heard = [label is not None for label in labels[1:]]
+        wrong = [label not in (None, truth) for label in labels[1:]]
         loss = sum(wrong) * UNIT // 2
-        regret += [1, loss, *wrong, loss, loss]
+        regret += [1, loss, *wrong, *(loss * spoke for spoke in heard)]
     progress.published.patients = len(rows)
     flat = {scope: counts.reshape(-1) for scope, counts in scores.items()}
     parts = np.array([UNIT // 2, UNIT // 2])
@@ -118,6 +120,11 @@ def test_one_patient_in_twenty_five_has_a_gap():
 
 def test_a_recount_agrees_with_a_true_board():
     recount(PLAIN, progressed([GOOD, MISSED, ALARM, FINE, FINE]))
+
+
+def test_a_learner_that_was_taught_first_is_compared_where_it_spoke():
+    alone = ("yes", "no", "no", None)
+    recount(PLAIN, progressed([alone, GOOD, MISSED, ALARM, ALARM, FINE]))
 
 
 def test_a_recount_finds_what_is_wrong():
