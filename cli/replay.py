@@ -59,7 +59,7 @@ def _print(result: "Replay") -> None:
     out.print(f"labelled: {counts}")
     regrets = ", ".join(f"{side['regret']:.2f} {name}" for name, side in sides.items())
     bound = list(sides.values())[-1]["regret_bound"]
-    allowed = "no bound with these settings" if bound is None else f"bound: {bound:.1f}"
+    allowed = "no bound holds for this run" if bound is None else f"bound: {bound:.1f}"
     out.print(f"regret: {regrets} ({allowed})")
     compared = result.differences
     if result.agreement is not None and compared.agreement is not None:
