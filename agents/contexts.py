@@ -33,7 +33,7 @@ class ContextReader:
         cubes = self._partition.context_cells(np.array(read.rows, np.float64)).tolist()
         values, offsets, times = batch.values, batch.offsets, batch.timestamps
         events: list[Event] = [
-            # Of the values themselves nothing is kept, only what identifies the record.
+            # The values themselves are not kept, only their cube and what identifies the record.
             Context(times[i], name, ContextPayload(cube, offsets[i], digest(values[i] or b"")))
             for i, name, cube in zip(read.positions, read.ids, cubes, strict=True)
         ]

@@ -405,7 +405,7 @@ class EnsembleProcessor(Processor):
         event, reason = rejection.event, Reason[rejection.reason.name]
         error = RecordError(reason, reason.meaning)
         if isinstance(event, Prediction):
-            # Only one that is new in this batch can be rejected: it has not been kept at all.
+            # Only a prediction from this batch can be rejected: nothing of it has been stored yet.
             assert self._batch is not None  # noqa: S101 - time alone rejects no prediction
             out.dead(self._batch, event.reference, error)
             return

@@ -167,7 +167,8 @@ class LocalProcessor(Processor):
             else:
                 self._learn(batch, out)
         except RuleHangs:
-            # At which row is not known, and every attempt would cost the worker its place.
+            # We cannot tell which row it was, and every retry would cost the worker its place in
+            # the group.
             raise FinalError(
                 f"rule {CURRENT.rule} of learner {self.name} does not return; correct it, or"
                 " remove it from the settings"
@@ -314,7 +315,7 @@ class LocalProcessor(Processor):
     ) -> tuple[list[int], list[Feedback]]:
         """Return the feedback that is about this learner; the rest goes to the dead letters."""
         iup = self.learner.iup
-        # Labels that were withdrawn may have set the clock back: the phase before is known still.
+        # Withdrawn labels may have set the clock back: a later phase that had begun is still valid.
         last = max(iup.current, *iup.tables())
         grids = {n: iup.phase(n).partition.grid for n in range(1, last + 1)}
         known = [

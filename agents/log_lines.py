@@ -55,12 +55,12 @@ class LogLine:
             return cls(time.time(), "info", worker, text)
 
     def json(self) -> str:
-        """Return it for programs."""
+        """Return the line as JSON."""
         at = datetime.fromtimestamp(self.at).astimezone().isoformat(timespec="milliseconds")
         return json.dumps({**asdict(self), "at": at}, ensure_ascii=False)
 
     def plain(self) -> str:
-        """Return it for people."""
+        """Return the line as text."""
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
         return f"{when} {self.level:7} {self.worker}  {self.text}"
 

@@ -58,7 +58,7 @@ class Pipeline:
         }
         self._splitter = Splitter(self.settings)
 
-    # What happens.
+    # Input.
 
     def patient(
         self,
@@ -116,7 +116,7 @@ class Pipeline:
         for topic, time, key, value, headers in messages:
             self.publish(topic, key, value, at=time, headers=headers)
 
-    # What came of it.
+    # Results.
 
     @property
     def diagnoses(self) -> list[Diagnosis]:

@@ -169,7 +169,7 @@ async def gather(recording: Recording, settings: Settings, partition: int) -> Ob
 
 
 def _live(observed: Observed, findings: Findings) -> PartitionTables | None:
-    """Return the state as it was found, None if no figures can be made of it."""
+    """Return the state as read, or None if no figures can be computed from it."""
     with findings.reporting("figures of the state", observed.place(ENSEMBLE)):
         return live_tables(observed)
     return None

@@ -88,7 +88,7 @@ async def _latest(settings: "Settings", count: int) -> "list[Diagnosis]":
 async def _follow(settings: "Settings", view: "View", limit: int | None, json: bool) -> None:
     from agents.clients.client import Diagnoses
 
-    # Whoever reads that it is waiting may publish: what is diagnosed from then on is shown.
+    # The line that says so is printed once reading has begun: everything diagnosed later is shown.
     async with Diagnoses(settings) as arriving, aclosing(_first(arriving, limit)) as stream:
         if not out.is_terminal:
             err.print(_WAITING, highlight=False)

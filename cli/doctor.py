@@ -1,4 +1,4 @@
-"""`hb doctor`: is everything here that an ensemble needs, and if not, what to do."""
+"""`hb doctor`: checks whether everything an ensemble needs is there, and says what to do if not."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""`hb fuzz`: odd inputs for all that reads what others wrote; the code is in `bench.fuzz`."""
+"""`hb fuzz`: feeds odd inputs to everything that parses data from outside (`bench.fuzz`)."""
 
 from pathlib import Path
 from typing import Annotated

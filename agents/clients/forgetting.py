@@ -104,15 +104,15 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What came of it.
+    """The result of an erasure.
 
     patients    how many there were
     waiting     how many of them waited in the state that each changelog holds
     again       how many of them had been erased before
     missing     agents that have not dropped what they keep
     purged      partitions whose beginning was removed
-    left        partitions that cannot be purged yet: their reader is not so far, or the file is
-                still written to
+    left        partitions that cannot be purged yet, because their reader has not got that far or
+                the file is still being written
     kept_for    for each topic: the milliseconds that records are kept, and that a file is written
                 to, as the broker has them
     """
@@ -201,7 +201,7 @@ class Forgetting:
     def _is_about(self, record: Any) -> bool:
         if record.key in self.digests or _named(record.value).id.encode() in self.digests:
             return True
-        # A dead letter may be anything; rather too many of them than one too few.
+        # A dead letter can hold anything: better to match too many than to miss one.
         letter = self._kinds[record.topic] == _LETTERS
         return letter and any(name in (record.value or b"") for name in self.digests)
 

@@ -79,7 +79,7 @@ class LabelPace:
         return self.most - len(self._under_way)
 
     def note(self, ids: Sequence[str], labels: Sequence[str]) -> None:
-        """Take note of patients that are sent; one without a label is not waited for."""
+        """Note the patients sent; those without a label are not waited for."""
         named = {name.encode() for name, label in zip(ids, labels, strict=True) if label}
         # An id that came before brings no feedback of its own.
         sent = _Sent(time.monotonic(), self.learned)

@@ -209,7 +209,7 @@ class Splitter:
             numbers = list(map(float, values))
         except (TypeError, ValueError, OverflowError):
             numbers = list(map(_number, values))
-        # True and "7" are numbers to float(), and no numbers to those who read the record.
+        # float() accepts True and "7", but readers of the record do not.
         if not self._texts and not _NUMBERS.issuperset(map(type, values)):
             pairs = zip(numbers, values, strict=True)
             numbers = [n if _is_number(v) else nan for n, v in pairs]

@@ -1,13 +1,14 @@
-"""What every page of a worker asks first: who wants it, by which name, and how often.
+"""Checks every request to a worker's pages: who sends it, for which host name, and how often.
 
 The guard stands before all pages, /metrics, /healthz and /readyz among them:
 
-1. A client gets so many answers per second, refusals included, and all clients together so many;
-   others wait, and too many waiting are refused. The pages run in the engine's event loop, so this
-   is also the most time they can take from it. Probes have budgets of their own.
+1. There is a limit to the answers per second, refusals included, that one client gets, and to those
+   that all clients get together. Further requests wait; those that would wait too long are refused.
+   The pages run in the engine's event loop, so this also limits the time they take from it. Probes
+   have budgets of their own.
 2. The request must be for a name of this worker, and not come from a page of another site.
 3. With `worker.web_token` it must carry the token, as bearer token or as the password of any user
-   (what a browser asks for). Probes know no token: /healthz and /readyz then answer yes or no.
+   (which a browser prompts for). Probes have no token: /healthz and /readyz then answer yes or no.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ RATE = 50.0
 BURST = 200.0
 """Answers that it gets at once: several consoles with all their files."""
 TOGETHER = 10.0
-"""How many times that all clients get together: whoever sends has many addresses, all of 127/8."""
+"""All clients together get this many times as much: one sender can use many addresses (127/8)."""
 _COSTS = {"/metrics": 10.0}
 """Pages that count as more than one answer."""
 _PATIENCE = 2.0

@@ -201,8 +201,8 @@ async def look(settings: Settings, patience: float | None = None) -> Overview:
     try:
         overview = await watch.refresh()
         began = overview.at
-        # An open transaction is nothing unusual. One that does not end is, and that takes a while
-        # to see.
+        # Open transactions are normal; only one that stays open is a fault, and that takes a while
+        # to tell.
         while any(held.seconds >= overview.at - began for held in overview.held_back):
             if overview.at - began > HELD_BACK_AFTER:
                 break

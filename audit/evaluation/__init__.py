@@ -1,1 +1,1 @@
-"""An ensemble tried on a file before there is a broker: each patient once, before its label."""
+"""Tries an ensemble on a file without a broker: each patient once, before its label is learned."""

@@ -1,4 +1,4 @@
-"""Why diagnoses of an unchanged replay are not those that were live, one cause for each."""
+"""Why some diagnoses of an unchanged replay differ from the live ones: one cause per diagnosis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -145,6 +145,6 @@ def _of_partition(logs: PartitionLogs) -> tuple[Ints, Bools, Ints, Ints, Bools]:
     nothing.heard[ids] = diagnosed["predicted"][at] != MISSING
     nothing.basis[ids] = diagnosed["basis"][at]
     of_mode[ids] = diagnosed["of_mode"][at]
-    # Of a patient's predictions by one learner the first counts: backwards, it is written last.
+    # Only a learner's first prediction for a patient counts; in reverse order, it is written last.
     nothing.taught[asked["id"][::-1], asked["learner"][::-1]] = asked["learned"][::-1]
     return nothing.learned, nothing.heard, nothing.taught, nothing.basis, of_mode

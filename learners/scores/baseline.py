@@ -1,4 +1,4 @@
-"""What always answering the most frequent label would have got right: the least to expect.
+"""A baseline, the least to expect: always answering the most frequent label.
 
 Both answer the same patients, so they are compared on those where they differ: where the
 predictor gave another label than the most frequent one, it was either right (and the baseline

@@ -86,6 +86,7 @@ def _protection(plan: Plan, files: SecretFiles) -> dict[str, str]:
         "listener.name.client.scram-sha-512.sasl.jaas.config": login,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:CN={BROKER_NAME};User:CN={CLIENT_NAME};User:{plan.users[0]}",
-        # Who has no access rule may do nothing; the first user adds them (`hb acls apply`).
+        # Users without an access rule can do nothing; the first user adds the rules (`hb acls
+        # apply`).
         "allow.everyone.if.no.acl.found": "false",
     }

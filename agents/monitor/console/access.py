@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from settings.sections.worker import is_local
 
-# Plotly adds an empty <style> element and fills it through the CSSOM; this is the hash of nothing.
+# Plotly adds an empty <style> element and fills it through the CSSOM; this is the hash of "".
 _EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 _POLICY = {
     "default-src": "'none'",

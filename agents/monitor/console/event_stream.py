@@ -83,7 +83,7 @@ class EventStream:
                     due = clock() + self._every
                     self._publish(await self._make())
                     await asyncio.sleep(due - clock())
-                self._frame = b""  # good to open a page with while recent, wrong an hour later
+                self._frame = b""  # fine for a page opened soon after, stale an hour later
                 await self._idle()
         finally:
             # Also after an error: the streams end, and the pages reconnect by themselves.

@@ -94,8 +94,8 @@ LAG_SECONDS = Spec(
 HELD_BACK = Spec(
     "hb_held_back_records",
     "gauge",
-    "Records of a topic partition that nobody may read yet: a transaction that is not decided, and"
-    " what was written after its first record.",
+    "Records of a topic partition that cannot be read yet because a transaction is still open: its"
+    " own, and all after its first.",
     _PLACE,
 )
 HELD_BACK_SECONDS = Spec(

@@ -74,7 +74,7 @@ class _LogIn:
 
 
 def _heeded(renewal: asyncio.Future[None]) -> None:
-    """Let nobody complain of an error that no request waits for any more."""
+    """Mark the error as retrieved, so that asyncio does not report one that no request awaits."""
     if not renewal.cancelled():
         renewal.exception()
 
@@ -96,9 +96,9 @@ def _renewing_send(self: Any, request: Any, expect_response: bool = True) -> Awa
 
 
 def _prompt_close(self: Any, reason: Any = None, exc: Any = None) -> Awaitable[None]:
-    # A broker may leave the farewell of TLS without an answer, in the middle of a log-in or while
-    # it holds back the answer to a fetch; whoever waits for it waits for half a minute. All that
-    # was asked has been answered or is given up.
+    # A broker may not answer TLS's closing message, in the middle of a log-in or while it holds
+    # back the answer to a fetch; waiting for that takes half a minute. By now every request has
+    # been answered or given up.
     transport = self._writer.transport if self._writer else None
     closed: Awaitable[None] = _close(self, reason, exc)
     if transport is not None and self._security_protocol in ("SSL", "SASL_SSL"):
