@@ -1,4 +1,4 @@
-"""The README's own commands on a real file as it is shipped: gaps, repeated ids, no preparation."""
+"""The commands of `docs/use.md` on a real file as shipped: gaps, repeated ids, no preparation."""
 
 import shlex
 
