@@ -26,10 +26,10 @@ from settings.errors import BrokerError, HbError
 from settings.model import Settings
 from streams.broker import EmbeddedBroker
 from streams.kafka.abilities import abilities
-from streams.kafka.admin import compare, find
 from streams.kafka.broker_clock import clock_offset
 from streams.kafka.connection import admin_client, explained
 from streams.kafka.rights import roles
+from streams.kafka.topic_admin import compare, find
 from streams.kafka.topics import declared
 
 Verdict = Literal["ok", "warning", "trouble"]

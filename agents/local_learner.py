@@ -34,7 +34,7 @@ from learners.local.learner import Labelled, Lessons, Pooled, Predictions, opini
 from learners.local.reasons import Reasons, reasons
 from learners.rules.base import LearningRule, RuleError
 from learners.rules.calls import CURRENT, RuleHangs
-from learners.rules.sifting import sift
+from learners.rules.failing_rows import sift
 from learners.theory.promises import confidence
 from schemas.errors import RecordError
 from schemas.reading import Batch as ReadBatch

@@ -11,8 +11,8 @@ import numpy as np
 from agents.state_encoding import unpack_state
 from learners.arrays.types import Ints, State
 from learners.errors import LearnerError
+from learners.local.fill_and_scale import Moments
 from learners.local.learner import LocalLearner, Pooled
-from learners.local.moments import Moments
 from learners.local.partition import MAX_CELLS
 from learners.rules.base import LearningRule
 from settings.building import local_learner

@@ -7,10 +7,10 @@ from settings.errors import SettingsError
 from settings.fingerprint import ensemble_meaning, learner_meaning
 from settings.model import Settings
 from streams.engine.changelogs.origin import Origin, changed_keys, foreign, misread
-from streams.engine.changelogs.origins import origins
+from streams.engine.changelogs.origin_reader import origins
 from streams.engine.config import engine_config
-from streams.kafka.admin import find
 from streams.kafka.connection import admin_client, explaining
+from streams.kafka.topic_admin import find
 from streams.kafka.topics import ENSEMBLE, Topics, local
 
 

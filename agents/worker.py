@@ -18,8 +18,8 @@ from settings.model import Settings
 from streams.engine.tasks import garbage
 from streams.engine.tasks.task import describe
 from streams.faust.app import EngineApp, create_app
-from streams.kafka.admin import compare, find
 from streams.kafka.connection import BrokerAwayError, admin_client, await_broker
+from streams.kafka.topic_admin import compare, find
 from streams.kafka.topics import declared
 
 _AGAIN = 1.0

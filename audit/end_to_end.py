@@ -18,6 +18,7 @@ from typing import Any
 
 from agents.roles import specs
 from agents.stored_state import exact, find_conflicts
+from audit.dead_letters import audit_refusals
 from audit.ensemble_totals import audit_counters, audit_latest, latest_again
 from audit.findings import Findings, Kind
 from audit.join import JoinAudit
@@ -28,7 +29,6 @@ from audit.observed import Observed
 from audit.partition_tables import PartitionTables, live_tables
 from audit.recording.partition_logs import read_partition
 from audit.recording.reader import Progress, Recording, opened, silent
-from audit.refusals import audit_refusals
 from audit.settling import SettlingAudit, context_misfits, ensemble_tables
 from settings.model import Settings
 from streams.kafka.client.reader import TopicMissingError

@@ -2,7 +2,7 @@
 
 instances      each good one has a prediction, made in its own cube by its own rule
 feedback       each record, once, gives the counts; in order and with the features, the models
-reasons        one for each prediction that has any, if they are published (`audit.reasons`)
+reasons        one for each prediction that has any, if published (`audit.published_reasons`)
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ from audit.compare import compare_tables
 from audit.findings import Findings
 from audit.learned_rules import Taught, audit_models, lessons_of
 from audit.observed import Observed
-from audit.reasons import audit_reasons
+from audit.published_reasons import audit_reasons
 from audit.recording.columns import count, first_of_each, occurrences
 from audit.recording.topic_logs import NONE
 from learners.arrays.tables import CellTable, table_for

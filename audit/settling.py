@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from agents.ensemble_learner import ensemble_learner
+from audit.assessments import SurenessAudit
 from audit.compare import compare_tables
 from audit.ensemble_totals import diagnosed
 from audit.findings import Findings
@@ -20,7 +21,6 @@ from audit.join import Joined
 from audit.observed import Observed
 from audit.recording.columns import firsts
 from audit.settling_order import merged_order
-from audit.sureness import SurenessAudit
 from learners.arrays.tables import CellTable
 from learners.arrays.types import MISSING, Ints
 from learners.assessment.assessment import packed

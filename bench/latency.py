@@ -20,8 +20,8 @@ from agents.clients.client import Diagnoses, Publisher
 from bench.pipeline.job import LABELS, LEARNERS, WIDTH, worker, write_settings
 from bench.processes import await_ready, running
 from streams.broker.reaper import temporary_broker
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, quiet_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import declared
 
 RATE = 100.0

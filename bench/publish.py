@@ -26,9 +26,9 @@ from bench.pipeline.job import write_settings
 from settings.model import Settings
 from streams.broker.reaper import temporary_broker
 from streams.clock import wall
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, quiet_client
 from streams.kafka.security import client_arguments
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import declared
 
 Patients = list[dict[str, object]]

@@ -34,8 +34,8 @@ from schemas.records import Diagnosis
 from settings.loading import load_settings
 from settings.model import Settings
 from streams.broker.reaper import temporary_broker
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, quiet_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topics, declared
 
 WIDTH = 4

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.faults import engine, pipeline
+from bench.faults.fault_plan import PIPELINE_SHORT, SHORT, Plan
 from bench.faults.injection import Say
-from bench.faults.schedule import PIPELINE_SHORT, SHORT, Plan
 from bench.faults.seeds import EXACT
 from settings.errors import HbError
 from streams.broker.jars import lock, locks

@@ -220,7 +220,7 @@ def faults(
     """
     from random import SystemRandom
 
-    from bench.faults import schedule as plans
+    from bench.faults import fault_plan as plans
     from bench.faults.seeds import EXACT, run_seeds
 
     if patients:

@@ -14,7 +14,7 @@ from cli.output import JsonOption, err, out, print_json, table
 if TYPE_CHECKING:
     from experiments.catalogue import Options
     from experiments.report.result import Result, Table
-    from experiments.report.store import Store
+    from experiments.report.result_store import Store
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -89,7 +89,7 @@ def all_(  # noqa: PLR0917 - options, which nobody passes by position
     Examples: `hb experiments all --quick`, `hb experiments all --only table1 --out /tmp/results`.
     """
     from experiments.catalogue import CATALOGUE
-    from experiments.report.store import Store
+    from experiments.report.result_store import Store
     from experiments.report.write import write_report
 
     folder = folder or (Path(gettempdir(), "hb-quick-results") if quick else Path("docs/results"))
@@ -169,7 +169,7 @@ def _known(names: list[str]) -> list[str]:
 
 def _key(name: str, options: "Options") -> dict[str, Any]:
     from experiments.catalogue import CATALOGUE
-    from experiments.report.store import code_digest
+    from experiments.report.result_store import code_digest
 
     return {**asdict(options), "code": code_digest(CATALOGUE[name].function.split(":")[0])}
 

@@ -55,8 +55,8 @@ def fuzz(
     import logging
     from random import SystemRandom
 
-    from bench.fuzz.run import Finding, again
-    from bench.fuzz.run import fuzz as run
+    from bench.fuzz.fuzzing import Finding, again
+    from bench.fuzz.fuzzing import fuzz as run
 
     # Every refusal would be logged.
     logging.disable(logging.CRITICAL)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from agents.monitor.overview import Overview
-    from agents.monitor.standing import Standing
+    from agents.monitor.reliability import Standing
     from settings.model import Settings
     from streams.engine.health import Verdict
 
@@ -130,7 +130,7 @@ class Seen(NamedTuple):
 
 
 def _look(settings: "Settings") -> Seen:
-    from agents.monitor.standing import standing
+    from agents.monitor.reliability import standing
     from agents.monitor.system_health import system_verdict
     from agents.monitor.watch import look
 

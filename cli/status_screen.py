@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from agents.monitor.overview import Overview, TaskView
+    from agents.monitor.reliability import Standing
     from agents.monitor.scores import Scores
-    from agents.monitor.standing import Standing
     from settings.model import Settings
 
 _MANY = 12

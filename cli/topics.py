@@ -12,7 +12,7 @@ from cli.settings import SetOption, SettingsOption, load
 
 if TYPE_CHECKING:
     from settings.model import Settings
-    from streams.kafka.admin import Difference
+    from streams.kafka.topic_admin import Difference
     from streams.kafka.topics import Topic
 
 group = typer.Typer(no_args_is_help=True, help="Create and check the topics.")
@@ -78,7 +78,7 @@ def describe(
 
     Example: `hb topics describe`.
     """
-    from streams.kafka.admin import compare
+    from streams.kafka.topic_admin import compare
     from streams.kafka.topics import declared
 
     loaded = load(settings, set_)
@@ -106,8 +106,8 @@ def describe(
 
 async def create_missing(settings: "Settings") -> tuple[list[str], list["Difference"]]:
     """Create missing topics; return them, and how the others differ."""
-    from streams.kafka.admin import compare, create, find
     from streams.kafka.connection import admin_client
+    from streams.kafka.topic_admin import compare, create, find
     from streams.kafka.topics import declared
 
     topics = declared(settings)
@@ -120,8 +120,8 @@ async def create_missing(settings: "Settings") -> tuple[list[str], list["Differe
 
 
 async def _check(settings: "Settings", change: bool) -> list["Difference"]:
-    from streams.kafka.admin import alter, compare, find
     from streams.kafka.connection import admin_client
+    from streams.kafka.topic_admin import alter, compare, find
     from streams.kafka.topics import declared
 
     topics = declared(settings)
@@ -132,8 +132,8 @@ async def _check(settings: "Settings", change: bool) -> list["Difference"]:
 
 
 async def _find(settings: "Settings") -> dict[str, "Topic"]:
-    from streams.kafka.admin import find
     from streams.kafka.connection import admin_client
+    from streams.kafka.topic_admin import find
     from streams.kafka.topics import declared
 
     async with admin_client(settings.broker) as admin:
@@ -158,7 +158,7 @@ def _flat(difference: "Difference") -> dict[str, str]:
 
 
 def _described(topic: "Topic", existing: "Topic | None") -> dict[str, Any]:
-    from streams.kafka.admin import compare
+    from streams.kafka.topic_admin import compare
 
     wrong = compare([topic], {topic.name: existing} if existing else {})
     return {

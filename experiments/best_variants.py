@@ -24,11 +24,11 @@ from experiments.paper.rates import Rates, rates
 from experiments.paper.sweep import visits
 from experiments.report.result import Result, Row, Table
 from experiments.single_pass.bootstrap import Gap, gap
-from experiments.single_pass.locals import Task
+from experiments.single_pass.local_passes import Task
 from experiments.single_pass.methods import BOUNDED, OURS, PROPOSED
 from experiments.single_pass.orders import TUNED
 from experiments.single_pass.river_peers import BEST, DEFAULT
-from experiments.single_pass.scores import Score, our_scores, river_scores
+from experiments.single_pass.scored_passes import Score, our_scores, river_scores
 
 Tick = Callable[[], object]
 FRESH = 314_159

@@ -19,10 +19,10 @@ from experiments.paper.parallel_runs import LocalSettings, Votes, simulate_learn
 from experiments.paper.protocol import Runs, make_runs
 from experiments.paper.rates import rates
 from experiments.report.result import Chart, Result, Row, Series, Table
-from experiments.single_pass.locals import together
+from experiments.single_pass.fused_passes import fuse
+from experiments.single_pass.local_passes import together
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
 from experiments.single_pass.orders import Order
-from experiments.single_pass.passes import fuse
 from learners.arrays.seeds import seeds_of
 from learners.arrays.types import Bools, Floats
 from learners.local.iup import Feedback

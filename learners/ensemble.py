@@ -26,8 +26,8 @@ import numpy as np
 from learners.arrays.seeds import seeds_of
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import MISSING, Bools, Floats, Ints
+from learners.assessment.assessed_fusion import guessed
 from learners.assessment.assessment import Assessed, Assessment
-from learners.assessment.fusion import guessed
 from learners.fusion.ballot_log_odds import log_odds_of_others
 from learners.fusion.base import UNKNOWN, Ballot, Fusion, Verdict
 from learners.join import (

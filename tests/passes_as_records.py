@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from experiments.single_pass.locals import Task
+from experiments.single_pass.local_passes import Task
 from experiments.single_pass.methods import Ours
 from schemas.records import Instance, Label
 from settings.render import inline

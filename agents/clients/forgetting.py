@@ -27,9 +27,9 @@ from settings.model import Settings
 from settings.sections.base import milliseconds
 from streams.clock import wall
 from streams.engine.changelogs.changelog import META_KEY
-from streams.kafka.admin import find
 from streams.kafka.connection import admin_client
 from streams.kafka.partitions import partition_of
+from streams.kafka.topic_admin import find
 from streams.kafka.topics import ERASED_WITHIN, TOMBSTONES, Topics
 
 Progress = Callable[[str, int, int], None]

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from audit.recording.pieces import upto
+from audit.recording.batch_slices import upto
 from settings.model import Settings
 from streams.engine.config import engine_config
 from streams.kafka.batch import Batch

@@ -15,8 +15,8 @@ from agents.local_learner import readable
 from agents.log_odds import LogOddsFormat
 from agents.record_checks import at_home, predictable
 from agents.sealing import context_opener, instance_opener
+from audit.recording.batch_slices import since, upto
 from audit.recording.columns import Columns, Ids
-from audit.recording.pieces import since, upto
 from learners.arrays.shares import UNIT
 from learners.arrays.types import ABSTAINED, MISSING, Ints
 from learners.assessment.bins import millionths

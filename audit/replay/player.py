@@ -3,7 +3,7 @@
 Every label is recorded, so every rule of every learner can be judged on every labelled patient: the
 learners learn what they would have learned, and nothing is estimated. A label counts from its own
 time on; live, it took some milliseconds to arrive, and many patients may have come meanwhile.
-`audit.replay.following` does better where the record says what every decision rested on.
+`audit.replay.recorded_pace` does better where the record says what every decision rested on.
 """
 
 from collections.abc import Iterator, Sequence

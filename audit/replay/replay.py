@@ -1,7 +1,7 @@
 """Replays a recorded stream through the pure learners, with the live settings and with others.
 
 Where the record says what every decision rested on, the replay follows it, and with nothing changed
-it gives the live diagnoses (`audit.replay.following`). Otherwise it goes by the records' times
+it gives the live diagnoses (`audit.replay.recorded_pace`). Otherwise it goes by the records' times
 (`audit.replay.player`), and each diagnosis that differs has a cause (`audit.replay.differences`).
 
 What no replay can know is whether other diagnoses would have led to other labels: the recorded ones
@@ -19,10 +19,10 @@ from audit.recording.columns import firsts
 from audit.recording.partition_logs import PartitionLogs, read_partition
 from audit.recording.reader import Progress, opened, silent
 from audit.replay.differences import Differences, differences
-from audit.replay.following import Follower
 from audit.replay.player import Player
+from audit.replay.recorded_order import Schedule, schedule
+from audit.replay.recorded_pace import Follower
 from audit.replay.recorded_stream import recorded_stream
-from audit.replay.schedule import Schedule, schedule
 from audit.replay.score import Score, live_score
 from learners.arrays.types import MISSING, Ints
 from settings.model import Settings

@@ -17,14 +17,14 @@ from aiokafka import AIOKafkaProducer
 
 from bench.faults import verdict as check
 from bench.faults import worker as faults_worker
+from bench.faults.fault_plan import Event, Fault, Plan, schedule
 from bench.faults.injection import FaultInjection, Say, carried_out
-from bench.faults.schedule import Event, Fault, Plan, schedule
 from bench.faults.worker import AGENT, config
 from settings.errors import HbError
 from streams.broker import EmbeddedBroker
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
 from streams.kafka.security import client_arguments
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topic
 
 _IDS = 20_000

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from bench.faults.disk import damage_worker, task_folders, wreck_worker
+from bench.faults.fault_plan import Event, Fault, Plan
 from bench.faults.network import Network
-from bench.faults.schedule import Event, Fault, Plan
 from settings.errors import HbError
 from streams.broker import EmbeddedBroker
 from streams.broker.reaper import temporary_broker

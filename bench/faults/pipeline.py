@@ -23,15 +23,15 @@ from agents.clients.produce import Production, Trial
 from agents.monitor.overview import Overview
 from agents.monitor.watch import look
 from audit.end_to_end import Report, audit
+from bench.faults.fault_plan import Fault, Plan, schedule, seconds
 from bench.faults.injection import FaultInjection, Say, carried_out
-from bench.faults.schedule import Fault, Plan, schedule, seconds
 from bench.log_ins import OPERATOR, PUBLISHER, WORKER, as_user, broker_of, grant
 from bench.pipeline.job import drawn, worker, write_settings
 from settings.errors import BrokerError, HbError
 from settings.model import Settings
 from streams.broker import USER, EmbeddedBroker
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import declared
 
 _LABEL_AFTER = 0.5

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from bench.faults.fault_plan import Plan
 from bench.faults.injection import Say
-from bench.faults.schedule import Plan
 from settings.errors import HbError
 from streams.broker.reaper import temporary_broker
 

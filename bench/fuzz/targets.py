@@ -28,10 +28,10 @@ from schemas.writing import encode
 from settings.errors import HbError
 from settings.loading import source_of, validate
 from settings.model import Settings
-from streams.broker.plan import load_plan, new_plan
+from streams.broker.cluster_layout import load_plan, new_plan
 from streams.engine.changelogs.changelog import META_KEY, Changelogs
 from streams.engine.changelogs.origin import Origin
-from streams.engine.changelogs.origins import _parsed
+from streams.engine.changelogs.origin_reader import _parsed
 from streams.engine.changelogs.replica import Replica
 from streams.engine.config import EngineConfig
 from streams.engine.state import CountsTable, EntriesTable

@@ -20,7 +20,7 @@ from agents.clients.produce import Production, Trial
 from agents.monitor.watch import look
 from bench.faults.pipeline import Drawn
 from bench.hostile.clients import by_aiokafka, by_confluent, by_kcat
-from bench.hostile.kinds import KINDS, Odd, Site, odd_records
+from bench.hostile.odd_records import KINDS, Odd, Site, odd_records
 from bench.hostile.verdict import Found, judge, misused, rate, read_back
 from bench.pipeline.job import LABELS, LEARNERS, WIDTH, worker, write_settings
 from bench.processes import Programs, running
@@ -28,8 +28,8 @@ from settings.errors import HbError
 from settings.model import Settings
 from streams.broker.reaper import temporary_broker
 from streams.clock import wall
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, quiet_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topics, declared
 
 PARTITIONS = 2

@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from bench.hostile.kinds import BULKY, KINDS, REFUSED, Odd
+from bench.hostile.odd_records import BULKY, KINDS, REFUSED, Odd
 from bench.hostile.wire import Raw, record_batch
 from settings.errors import HbError
 from streams.clock import wall

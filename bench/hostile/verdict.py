@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from agents.clients.deadletters import as_letter
 from agents.clients.topic_reader import TopicReader
 from agents.monitor.watch import look
-from bench.hostile.kinds import KINDS, REFUSED, UNREAD, USED, Odd, number_of
+from bench.hostile.odd_records import KINDS, REFUSED, UNREAD, USED, Odd, number_of
 from settings.model import Settings
 from streams.kafka.topics import Topics
 

@@ -30,8 +30,8 @@ from bench.monitoring import counting_worker
 from bench.monitoring.counting_worker import WATCHING as SEEN
 from bench.monitoring.watcher import watched
 from bench.pipeline.job import SERVED, settings_file, worker
+from bench.pipeline.measured_run import Rival, prepared
 from bench.pipeline.output_stamps import rate, wait_for
-from bench.pipeline.run import Rival, prepared
 from bench.processes import await_page, running
 
 PAIRS, QUICK_PAIRS = 15, 7

@@ -28,10 +28,10 @@ from typing import Any
 from bench.monitoring import cost as watching_cost
 from bench.monitoring.cost import Cost
 from bench.pipeline.job import LEARNERS, settings_file, worker
+from bench.pipeline.measured_run import Rival, prepared
 from bench.pipeline.output_stamps import rate, wait_for
 from bench.pipeline.peers import plain_faust as agents_in_faust
 from bench.pipeline.peers import raw_relay
-from bench.pipeline.run import Rival, prepared
 from bench.processes import running
 from settings.sections.broker import BrokerSettings
 from streams.broker import USER

@@ -18,19 +18,19 @@ from uuid import uuid4
 
 from agents.clients.client import Diagnoses, Publisher
 from audit.end_to_end import Report, audit
+from bench.faults.fault_plan import Event, Fault, Plan
 from bench.faults.injection import FaultInjection, Say, carried_out
 from bench.faults.pipeline import until_learned
-from bench.faults.schedule import Event, Fault, Plan
 from bench.hostile.benchmark import site
 from bench.hostile.clients import by_aiokafka
-from bench.hostile.kinds import odd_records
+from bench.hostile.odd_records import odd_records
 from bench.pipeline.job import LABELS, LEARNERS, WIDTH, worker, write_settings
 from bench.soak.curves import Curves
 from settings.errors import HbError
 from settings.model import Settings
 from streams.broker import EmbeddedBroker
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import declared
 
 PLAN = Plan(records=0, kills=0, partitions=2)

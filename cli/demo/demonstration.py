@@ -35,14 +35,14 @@ from agents.monitor.watch import look
 from agents.worker_pages import worker_pages
 from cli.demo import supervise
 from cli.demo.folder import DemoFolder
-from cli.demo.late_labels import LateLabels
+from cli.demo.label_publisher import LateLabels
 from schemas.reading import Reader
 from schemas.records import REFER, Diagnosis
 from settings.errors import HbError
 from settings.loading import load_settings
 from settings.model import Settings
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topics, declared
 
 COMING = "patients are coming"

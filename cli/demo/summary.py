@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.monitor.scores import ENSEMBLE
 from cli.demo.demonstration import DemoError, Progress
-from cli.demo.late_labels import LATE_SECONDS
+from cli.demo.label_publisher import LATE_SECONDS
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING
 from learners.scores.error_rates import confusion, rates

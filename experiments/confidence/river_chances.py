@@ -16,7 +16,7 @@ from experiments.confidence.streams import Stream
 from experiments.single_pass.river_peers import BEST, ENSEMBLES, OURS, river_model
 from learners.arrays.types import Floats
 from learners.local.features import FeatureSpace
-from learners.local.moments import Moments
+from learners.local.fill_and_scale import Moments
 from learners.rules.expanded_columns import Columns
 from learners.rules.scalers import make_scaler
 

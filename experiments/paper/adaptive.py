@@ -17,7 +17,7 @@ from experiments.paper.search import choose
 from experiments.paper.sweep import visits
 from experiments.process_pool import spread
 from experiments.report.result import Result, Row, Table
-from experiments.single_pass.locals import Task
+from experiments.single_pass.local_passes import Task
 from experiments.single_pass.single_pass import as_runs
 from learners.arrays.types import Floats, Ints
 from learners.local.iup import Feedback

@@ -7,9 +7,9 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from experiments.report.findings import improvements, summary
 from experiments.report.markdown import cell
 from experiments.report.result import Chart, Result, Table, lying
+from experiments.report.summary import improvements, summary
 from experiments.report.words import INTRODUCTION, UNSAID, headlines, setting_words
 from settings.errors import InputError
 

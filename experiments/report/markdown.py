@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.report.findings import improvements, summary
 from experiments.report.result import Cell, Result, Table
+from experiments.report.summary import improvements, summary
 from experiments.report.words import INTRODUCTION, UNSAID, setting_words
 
 

@@ -16,10 +16,10 @@ from experiments.paper.rates import rates
 from experiments.process_pool import spread
 from experiments.report.result import Chart, Result, Row, Series, Table
 from experiments.single_pass.fnr_control import FnrControl
-from experiments.single_pass.locals import Task, listen
+from experiments.single_pass.fused_passes import Pass, at_limit, fuse, truths
+from experiments.single_pass.local_passes import Task, listen
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
 from experiments.single_pass.orders import REPORTED
-from experiments.single_pass.passes import Pass, at_limit, fuse, truths
 from experiments.single_pass.river_peers import BEST, river_pass, stacked_pass
 from learners.arrays.types import Floats, Ints
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.single_pass.locals import Recipe
+from experiments.single_pass.local_passes import Recipe
 from learners.fusion.base import Fusion
 from learners.fusion.registry import make_fusion
 

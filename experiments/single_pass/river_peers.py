@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.single_pass.locals import Task
-from experiments.single_pass.passes import Pass, log_odds_of
+from experiments.single_pass.fused_passes import Pass, log_odds_of
+from experiments.single_pass.local_passes import Task
 from learners.arrays.types import Floats, Ints
 from learners.rules.expanded_columns import Columns
 from learners.rules.scalers import make_scaler

@@ -16,11 +16,11 @@ from experiments.paper.rates import rates
 from experiments.paper.search import choose
 from experiments.report.result import Chart, Result, Row, Series, Table
 from experiments.single_pass.bootstrap import gap
-from experiments.single_pass.locals import Task
+from experiments.single_pass.local_passes import Task
 from experiments.single_pass.methods import OURS, PROPOSED, Ours
 from experiments.single_pass.orders import REPORTED, Order
 from experiments.single_pass.river_peers import BEST, DEFAULT, PEERS
-from experiments.single_pass.scores import Score, by_patient, our_scores, river_scores
+from experiments.single_pass.scored_passes import Score, by_patient, our_scores, river_scores
 from learners.local.iup import Feedback
 
 Tick = Callable[[], object]

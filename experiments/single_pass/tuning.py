@@ -7,11 +7,11 @@ both with online scaling. River's other classifiers keep their defaults.
 from collections.abc import Callable, Mapping
 
 from experiments.report.result import Result, Row, Table
-from experiments.single_pass.locals import Task
+from experiments.single_pass.local_passes import Task
 from experiments.single_pass.methods import FIRM, OURS, PROPOSED, RECIPES, Ours
 from experiments.single_pass.orders import TUNED
 from experiments.single_pass.river_peers import BEST, TRIED
-from experiments.single_pass.scores import Score, our_scores, river_scores
+from experiments.single_pass.scored_passes import Score, our_scores, river_scores
 
 Tick = Callable[[], object]
 APART = ("kdi", "bayes", "fourier")

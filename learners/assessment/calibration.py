@@ -1,12 +1,13 @@
 """From support to chance: one rising curve for all labels, drawn through what the bins counted.
 
 Each bin's share of patients who had the label, leaning on the support as far as the counts tell
-(`leaning.py`; histogram binning: B. Zadrozny and C. Elkan, 2001), is noisy where few patients were
-counted. Used as it is, more support could mean less chance: the likeliest label would not be the
-one decided on, and the least certain cases would be ranked by noise. So the shares are made to rise
-(pool adjacent violators: Zadrozny and Elkan, 2002), labels are counted together, and between the
-middles of bins the curve is drawn through the log-odds, not in steps. A patient's labels then have
-their chances in the order of their supports; with two labels the curve mirrors itself.
+(`prior_strength.py`; histogram binning: B. Zadrozny and C. Elkan, 2001), is noisy where few
+patients were counted. Used as it is, more support could mean less chance: the likeliest label would
+not be the one decided on, and the least certain cases would be ranked by noise. So the shares are
+made to rise (pool adjacent violators: Zadrozny and Elkan, 2002), labels are counted together, and
+between the middles of bins the curve is drawn through the log-odds, not in steps. A patient's
+labels then have their chances in the order of their supports; with two labels the curve mirrors
+itself.
 
 It is a function of integer counts alone, so order does not matter and an audit gets the same curve.
 """
@@ -15,7 +16,7 @@ import numpy as np
 
 from learners.arrays.types import Floats, Ints
 from learners.assessment.bins import CENTRES
-from learners.assessment.leaning import LEANS, leaning
+from learners.assessment.prior_strength import LEANS, leaning
 
 _EVEN = 0.01
 """Imagined patients spread evenly over the labels, for each one that follows the support."""

@@ -17,7 +17,7 @@ from learners.errors import LearnerError
 from learners.fusion.active import Active
 from learners.fusion.base import Fusion
 from learners.fusion.committee import Committee
-from learners.fusion.confidence import ConfidenceVote, HedgeOdds
+from learners.fusion.confidence_vote import ConfidenceVote, HedgeOdds
 from learners.fusion.hedge import Hedge
 from learners.fusion.mixture import Mixture
 from learners.fusion.peers.adaboost import OnlineAdaBoost

@@ -19,8 +19,8 @@ import numpy as np
 from learners.arrays.types import MISSING, Bools, Floats, Ints, Seeds
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
+from learners.local.fill_and_scale import Moments
 from learners.local.iup import Choices, Iup, IupConfig
-from learners.local.moments import Moments
 from learners.rules.base import LearningRule, Rule
 from learners.rules.joint import Heard
 

@@ -6,10 +6,10 @@ The contract of the function:
 
 It gets a batch: for each feature an array of n raw values, for a categorical one an array of n
 category names (str). There are no gaps to look out for: as for every rule, what is known of the
-feature stands in for a missing value (`learners.local.moments`). It returns n label names, as a
-list or an array of str. It must be a function of its input alone: no clock, no randomness, no
-memory. Then a replay repeats it. The arrays are its own copies. If it raises, or returns anything
-else, the batch is refused and the learner goes on.
+feature stands in for a missing value (`learners.local.fill_and_scale`). It returns n label
+names, as a list or an array of str. It must be a function of its input alone: no clock, no
+randomness, no memory. Then a replay repeats it. The arrays are its own copies. If it raises, or
+returns anything else, the batch is refused and the learner goes on.
 
 The function runs inside the worker with the worker's rights, so it must come from a package that
 `rules.packages` in the settings allows.

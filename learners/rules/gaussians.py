@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from learners.arrays.types import Floats, Ints, State
-from learners.rules.moments import Moments
+from learners.rules.running_variance import Moments
 from learners.rules.states import nest, part_of, parts_of
 
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from learners.arrays.types import Floats, State
 from learners.rules.expanded_columns import Columns
-from learners.rules.moments import Moments
 from learners.rules.ranks import RankSketch
+from learners.rules.running_variance import Moments
 
 Z_CLIP = 4.0
 RANK_STEPS = 1024

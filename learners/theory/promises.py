@@ -26,7 +26,7 @@ from learners.assessment.referral import furthest
 from learners.fusion.active import Active
 from learners.fusion.base import Fusion
 from learners.fusion.committee import Committee
-from learners.fusion.confidence import HedgeOdds
+from learners.fusion.confidence_vote import HedgeOdds
 from learners.fusion.hedge import Hedge, HedgeWeights
 from learners.fusion.late_labels import blind_pairs, bound_at_delay, regret_bounds
 from learners.fusion.mixture import Mixture

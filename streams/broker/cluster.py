@@ -15,9 +15,9 @@ from settings.errors import BrokerError
 from settings.sections.base import Secret
 from settings.sections.broker import BrokerSettings, SecuritySettings
 from streams.broker.certificates import SecretFiles
+from streams.broker.cluster_layout import Plan, is_free, load_plan, new_plan, used_ports
 from streams.broker.jars import Progress, lock, locks, parts_of
 from streams.broker.node import Node, PortTakenError, node_process
-from streams.broker.plan import Plan, is_free, load_plan, new_plan, used_ports
 from streams.broker.training import prepare
 
 USER = "hb"

@@ -9,8 +9,8 @@ from tempfile import NamedTemporaryFile
 
 from settings.errors import BrokerError
 from streams.broker.certificates import SecretFiles
+from streams.broker.cluster_layout import Plan
 from streams.broker.jvm import java_command, java_environment
-from streams.broker.plan import Plan
 from streams.broker.process import Process
 from streams.broker.properties import server_properties, write_properties
 

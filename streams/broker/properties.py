@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streams.broker.certificates import BROKER_NAME, CLIENT_NAME, SecretFiles
-from streams.broker.plan import HOST, NodePorts, Plan
+from streams.broker.cluster_layout import HOST, NodePorts, Plan
 
 # Kafka's defaults are for large machines and many tenants; here a user waits for the start.
 _SMALL = {

@@ -11,10 +11,10 @@ from tempfile import mkdtemp
 
 from settings.errors import BrokerError
 from streams.broker.certificates import SecretFiles
+from streams.broker.cluster_layout import new_plan
 from streams.broker.jars import Progress, alone, cache_folder, class_path
 from streams.broker.jvm import archive_file
 from streams.broker.node import Node
-from streams.broker.plan import new_plan
 
 # Writing the archive takes about eight seconds on two cores; allow more on a busy machine.
 _WRITE_SECONDS = 120.0

@@ -17,7 +17,7 @@ from streams.engine.config import EngineConfig, engine_config
 from streams.engine.state.private import make_private
 from streams.engine.tasks.commit import Hook, no_hook
 from streams.engine.tasks.group import TaskGroup
-from streams.faust import health
+from streams.faust import readiness
 from streams.faust.schema import BatchSchema
 from streams.faust.web import Web, page_tls
 from streams.kafka.connection import await_broker, quiet_client
@@ -129,7 +129,7 @@ def build_app(
     app.engine.crashed = lambda error: app.add_future(app.crash(error))
     app.pages = web
     if web.host is not None:
-        health.register(app, app.engine)
+        readiness.register(app, app.engine)
     return app
 
 

@@ -12,8 +12,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from settings.sections.broker import BrokerSettings
 from streams.clock import wall
-from streams.kafka.admin import create
 from streams.kafka.security import client_arguments, located
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topic
 
 _STAMPED = {"message.timestamp.type": "LogAppendTime"}

@@ -19,7 +19,7 @@ from user_kit import ensemble
 from agents.clients.client import Publisher
 from agents.worker_process import command
 from settings.loading import load_settings
-from streams.broker.plan import free_ports
+from streams.broker.cluster_layout import free_ports
 
 PAUSE = 0.1
 AT_ONCE = 3

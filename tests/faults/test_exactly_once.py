@@ -6,7 +6,7 @@ import pytest
 
 from bench.faults import engine as faults
 from bench.faults import pipeline as pipeline_faults
-from bench.faults.schedule import HASTY, PIPELINE_SHORT, SHORT, Fault, schedule
+from bench.faults.fault_plan import HASTY, PIPELINE_SHORT, SHORT, Fault, schedule
 from bench.faults.verdict import Record, judge, longest_gap
 
 SEED = int(os.environ.get("HB_FAULTS_SEED", "20"))

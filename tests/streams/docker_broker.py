@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from settings.sections.broker import BrokerSettings
+from streams.broker.cluster_layout import new_plan
 from streams.broker.jars import lock
-from streams.broker.plan import new_plan
 from streams.broker.properties import server_properties
 from streams.kafka.connection import await_broker
 

@@ -18,8 +18,8 @@ from agents.worker import worker_app
 from settings.loading import load_settings
 from settings.model import Settings
 from streams.faust.app import EngineApp
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topics, declared
 
 TOML = """

@@ -30,9 +30,9 @@ from streams.broker.reaper import temporary_broker
 from streams.engine.config import engine_config
 from streams.kafka.abilities import abilities
 from streams.kafka.acls import add, compare, rules_of
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
 from streams.kafka.rights import roles
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import ENSEMBLE, Topics, declared, local
 
 NAME = "clinic"

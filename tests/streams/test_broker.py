@@ -14,11 +14,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from settings.errors import BrokerError
 from streams.broker import EmbeddedBroker
+from streams.broker.cluster_layout import free_ports, load_plan
 from streams.broker.jars import lock
 from streams.broker.jvm import archive_file
-from streams.broker.plan import free_ports, load_plan
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, await_broker
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topic
 
 UP = "import sys; from pathlib import Path; from streams.broker import EmbeddedBroker; "

@@ -7,8 +7,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from streams.broker.reaper import temporary_broker
-from streams.kafka.admin import create, find
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create, find
 from streams.kafka.topics import Topic
 
 COPIES = {"min.insync.replicas": "2"}

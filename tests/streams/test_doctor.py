@@ -8,8 +8,8 @@ import pytest
 import agents.doctor
 from settings.loading import load_settings
 from streams.kafka import broker_clock
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import declared
 from tests.cli_runs import Hb
 from tests.settings_files import GOOD

@@ -10,9 +10,9 @@ from pipeline_kit import create_topics, read, running
 
 from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import make_runs
-from experiments.single_pass.locals import Task, listen
+from experiments.single_pass.fused_passes import fuse
+from experiments.single_pass.local_passes import Task, listen
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
-from experiments.single_pass.passes import fuse
 from learners.arrays.types import MISSING
 from learners.fusion.registry import make_fusion
 from schemas.writing import encode

@@ -29,8 +29,8 @@ from agents.clients.client import Publisher
 from agents.clients.forgetting import forget
 from audit import audit
 from streams.broker.reaper import temporary_broker
-from streams.kafka.admin import alter
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import alter
 from streams.kafka.topics import Topics, declared
 from tests.cli_runs import Hb
 

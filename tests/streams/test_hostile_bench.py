@@ -1,7 +1,7 @@
 """A short run of `hb bench hostile`: every kind of odd record once, and all are accounted for."""
 
 from bench.hostile.benchmark import Size, run
-from bench.hostile.kinds import KINDS
+from bench.hostile.odd_records import KINDS
 
 
 def test_every_kind_is_accounted_for_and_every_good_patient_diagnosed(broker_address):

@@ -39,9 +39,9 @@ from settings.sections.broker import BrokerSettings, SecuritySettings
 from streams.broker import USER
 from streams.broker.reaper import temporary_broker
 from streams.kafka.acls import add, compare
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, await_broker
 from streams.kafka.rights import roles
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topic
 from tests.cli_runs import Hb
 

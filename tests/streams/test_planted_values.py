@@ -29,8 +29,8 @@ from pipeline_kit import (
 
 from agents.worker_process import command
 from streams.broker.reaper import temporary_broker
-from streams.kafka.admin import alter
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import alter
 from streams.kafka.topics import Topics, declared
 
 PRIVACY = Path(__file__).parents[2] / "docs" / "privacy.md"

@@ -20,9 +20,9 @@ from streams.broker.reaper import temporary_broker
 from streams.engine import AgentSpec, EngineConfig
 from streams.engine.state import CountsTable, EntriesTable
 from streams.faust.app import create_app
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client, await_broker, explained
 from streams.kafka.security import client_arguments, protection
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topic
 from tests.cli_runs import Hb
 from tests.streams.app_kit import worker

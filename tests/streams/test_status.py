@@ -18,8 +18,8 @@ from learners.join import COUNTERS
 from learners.scores.error_rates import confusion, rates
 from settings.loading import load_settings
 from streams.engine.changelogs.changelog import META_KEY
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topics, declared
 from tests.cli_runs import Hb
 

@@ -5,8 +5,8 @@ import pytest
 from settings.errors import BrokerError
 from settings.loading import load_settings
 from settings.sections.base import FOREVER
-from streams.kafka.admin import Difference, alter, compare, create, find
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import Difference, alter, compare, create, find
 from streams.kafka.topics import Topic, Topics, declared
 from tests.cli_runs import Hb
 from tests.settings_files import GOOD

@@ -11,8 +11,8 @@ from pathlib import Path
 from agents.worker_process import command
 from settings.loading import load_settings
 from settings.model import Settings
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import declared
 
 TOML = """\

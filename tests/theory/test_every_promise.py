@@ -32,7 +32,7 @@ FIGURES = {
 MAY_COMPUTE = {
     "learners/theory/promises.py": "decides",
     "learners/local/iup.py": "the index is made of the same logarithm",
-    "learners/assessment/leaning.py": "weighs beliefs by the logarithm of the factorial alone",
+    "learners/assessment/prior_strength.py": "weighs beliefs by the log of the factorial alone",
     "learners/assessment/assessment.py": "the track record, for which the running mean was made",
     "cli/plan_bounds.py": "gives the planner's figures where promises has no objection",
     "experiments/theory.py": "holds the theorems against runs",

@@ -22,7 +22,7 @@ from agents.monitor.console.learner_reader import LearnerReader
 from agents.monitor.console.newest_records import NewestRecords
 from agents.monitor.console.snapshot import about, snapshot
 from agents.monitor.overview import Overview
-from agents.monitor.standing import Colour, Concern, standing
+from agents.monitor.reliability import Colour, Concern, standing
 from agents.monitor.watch import Watch
 from settings.errors import HbError
 from settings.model import Settings

@@ -9,15 +9,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.faults.fault_plan import Plan
 from bench.faults.injection import FaultInjection
-from bench.faults.schedule import Plan
 from settings.errors import HbError
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from bench.faults import schedule
+from bench.faults import fault_plan
 from bench.faults.injection import FaultInjection
 from cli import bench, main
 
@@ -26,7 +26,7 @@ folder = Path(sys.argv.pop())
 async def run():
     # The workers are stand-ins: no broker is needed to see whether they end.
     sleep = lambda *_: [sys.executable, "-c", "import time; time.sleep(600)"]
-    injection = FaultInjection(None, schedule.SHORT, folder, print, sleep)
+    injection = FaultInjection(None, fault_plan.SHORT, folder, print, sleep)
     async with injection.running(1):
         print("started", flush=True)
         await asyncio.sleep(600)

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from bench.fuzz.fuzzing import Target, all_targets, limited_memory, tried
 from bench.fuzz.mutations import mutated
-from bench.fuzz.run import Target, all_targets, limited_memory, tried
 
 SEED = 16
 MOST = 400

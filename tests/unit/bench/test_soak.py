@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bench.faults.schedule import Fault
+from bench.faults.fault_plan import Fault
 from bench.soak.curves import Curves, Sample
 from bench.soak.soak import events
 

@@ -14,8 +14,8 @@ from experiments.confidence.measures import calibration_error, error_rate, refer
 from experiments.confidence.ours import listen
 from experiments.confidence.river_chances import CANDIDATES, river_chances
 from experiments.confidence.streams import MEDICAL, SETS, Case, make_stream, proposed
-from experiments.report.findings import summary
 from experiments.report.result import Result
+from experiments.report.summary import summary
 from learners.assessment.referral import furthest
 
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from experiments.catalogue import CATALOGUE, Options
 from experiments.report.claims import below, claim, ordered
-from experiments.report.findings import improvements, summary
 from experiments.report.result import Chart, Result, Series, Table
-from experiments.report.store import Store, code_digest
+from experiments.report.result_store import Store, code_digest
+from experiments.report.summary import improvements, summary
 from experiments.report.write import write_report
 from experiments.runner import run_each, run_one
 from settings.errors import InputError

@@ -15,10 +15,10 @@ from experiments.paper.rates import rates
 from experiments.process_pool import spread
 from experiments.single_pass.bootstrap import gap
 from experiments.single_pass.control import Setting, controlled
-from experiments.single_pass.locals import Recipe, Task, _pass, listen
+from experiments.single_pass.fused_passes import Pass, at_limit, fuse, truths
+from experiments.single_pass.local_passes import Recipe, Task, _pass, listen
 from experiments.single_pass.methods import OURS, RECIPES
 from experiments.single_pass.orders import REPORTED, TUNED, make_order
-from experiments.single_pass.passes import Pass, at_limit, fuse, truths
 from experiments.single_pass.river_peers import (
     BEST,
     PEERS,
@@ -26,7 +26,7 @@ from experiments.single_pass.river_peers import (
     river_model,
     river_pass,
 )
-from experiments.single_pass.scores import by_patient
+from experiments.single_pass.scored_passes import by_patient
 from experiments.single_pass.single_pass import as_runs, paper_scores
 from experiments.single_pass.tuning import METHODS
 from learners.arrays.types import MISSING

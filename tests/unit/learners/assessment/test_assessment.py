@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from learners.arrays.seeds import seeds_of
+from learners.assessment.assessed_fusion import AssessedFusion
 from learners.assessment.assessment import Assessment, counts_of
-from learners.assessment.fusion import AssessedFusion
 from learners.errors import LearnerError
 from learners.fusion.base import Ballot, Verdict
 from learners.fusion.registry import MODES, make_fusion

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learners.arrays.seeds import seeds_of
+from learners.local.fill_and_scale import Moments
 from learners.local.iup import IupConfig
 from learners.local.learner import LocalLearner, Pooled
-from learners.local.moments import Moments
 from learners.local.reasons import reasons
 from learners.rules.constant import Constant
 from learners.rules.registry import make_rule

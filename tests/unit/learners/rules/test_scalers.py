@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from learners.errors import LearnerError
 from learners.rules.expanded_columns import Columns
-from learners.rules.moments import Moments
 from learners.rules.ranks import RankSketch
+from learners.rules.running_variance import Moments
 from learners.rules.scalers import SCALERS, CentredRanks, make_scaler
 from tests.strategies import generators
 from tests.unit.learners.rules.samples import MIXED, REALS, same, stream

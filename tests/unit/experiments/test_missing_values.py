@@ -5,7 +5,7 @@ import csv
 import numpy as np
 
 from experiments.confidence.streams import dataset
-from experiments.messy import GONE, Task, messy, run, write
+from experiments.missing_values import GONE, Task, messy, run, write
 
 
 def test_both_judge_the_same_patients_and_nothing_is_refused():

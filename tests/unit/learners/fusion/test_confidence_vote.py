@@ -11,7 +11,7 @@ from learners.arrays.types import MISSING
 from learners.errors import LearnerError
 from learners.fusion.ballot_log_odds import BARE, CLIP, ballot_log_odds
 from learners.fusion.base import Ballot
-from learners.fusion.confidence import ConfidenceVote, HedgeOdds
+from learners.fusion.confidence_vote import ConfidenceVote, HedgeOdds
 from tests.ballots import random_stream, run
 from tests.strategies import generators
 

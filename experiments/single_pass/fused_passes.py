@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.paper.rates import Rates, rates
-from experiments.single_pass.locals import Heard
+from experiments.single_pass.local_passes import Heard
 from experiments.single_pass.orders import Order
 from learners.arrays.types import Floats, Ints
 from learners.fusion.base import Ballot, Fusion, Verdict

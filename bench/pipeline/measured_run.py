@@ -11,8 +11,8 @@ from bench.pipeline.output_stamps import Marks, read_marks
 from settings.errors import HbError
 from settings.model import Settings
 from settings.sections.broker import BrokerSettings
-from streams.kafka.admin import create
 from streams.kafka.connection import admin_client
+from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topics, declared, local
 
 _AGO = 3_600_000

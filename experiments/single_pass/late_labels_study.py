@@ -15,10 +15,10 @@ from experiments.confidence.river_chances import CANDIDATES, river_chances
 from experiments.confidence.streams import Stream
 from experiments.process_pool import spread
 from experiments.report.result import Result, Row, Table
-from experiments.single_pass.locals import Task, listen
+from experiments.single_pass.fused_passes import fuse
+from experiments.single_pass.local_passes import Task, listen
 from experiments.single_pass.methods import OURS, PROPOSED, RECIPES
 from experiments.single_pass.orders import REPORTED
-from experiments.single_pass.passes import fuse
 from learners.arrays.types import Bools, Floats
 
 Tick = Callable[[], object]

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from experiments.report.result import Chart, Result, Row, Series, Table
 from experiments.single_pass.bootstrap import Gap, gap
-from experiments.single_pass.locals import Task
+from experiments.single_pass.local_passes import Task
 from experiments.single_pass.methods import BOUNDED, FIRM, OURS, PROPOSED, Ours
 from experiments.single_pass.orders import REPORTED
 from experiments.single_pass.river_peers import BEST, DEFAULT, ENSEMBLES
-from experiments.single_pass.scores import our_scores, river_scores
+from experiments.single_pass.scored_passes import our_scores, river_scores
 
 Tick = Callable[[], object]
 METHODS = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from agents.monitor.overview import Overview, TaskView, figures
+from agents.monitor.reliability import Colour, Concern, State, standing
 from agents.monitor.scores import ENSEMBLE, Scorer, Scores, Sums
-from agents.monitor.standing import Colour, Concern, State, standing
 from settings.errors import HbError
 from streams.engine.health import Cause, Symptom
 from streams.kafka.connection import BrokerAwayError

@@ -7,10 +7,10 @@ import numpy as np
 
 from experiments.paper.rates import Rates, rates
 from experiments.process_pool import spread
-from experiments.single_pass.locals import Task, listen
+from experiments.single_pass.fused_passes import LIMIT, Pass, at_limit, fuse, truths
+from experiments.single_pass.local_passes import Task, listen
 from experiments.single_pass.methods import RECIPES, Ours
 from experiments.single_pass.orders import Order
-from experiments.single_pass.passes import LIMIT, Pass, at_limit, fuse, truths
 from experiments.single_pass.river_peers import river_pass, stacked_pass
 from learners.arrays.types import Bools, Floats
 

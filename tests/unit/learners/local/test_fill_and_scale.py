@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learners.local.features import Categorical, FeatureSpace, Real
-from learners.local.moments import Moments
+from learners.local.fill_and_scale import Moments
 from learners.local.scaling import MinMax, Online, ZLogistic
 from tests.strategies import cuts, generators
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from audit.recording.columns import firsts
 from audit.recording.reader import Progress, silent
 from audit.replay.player import Player
+from audit.replay.recorded_order import Lesson, Made, Schedule
 from audit.replay.recorded_stream import RecordedStream
-from audit.replay.schedule import Lesson, Made, Schedule
 from audit.replay.score import Score
 from learners.join import Codec, Context, Event, JoinRules, Ledger, Prediction, label_event
 from learners.payloads import ContextPayload, PredictionPayload
