@@ -122,7 +122,7 @@ def _print_ensemble(plan: "Plan") -> None:
     e = plan.ensemble
     rows = table("Ensemble", "against", "regret bound", "of T", right=("regret bound", "of T"))
     where = "" if e.context_cubes == 1 else " per context cube"
-    best = f"best of {', '.join(e.experts)}{where} in hindsight"
+    best = f"best of {', '.join(e.experts)}{where} in hindsight, labels on time"
     rows.add_row(best, *_bound(e.regret_bound_against_best_expert, plan.T))
     for delay, bound in e.by_delay.items():
         if delay:
@@ -144,16 +144,24 @@ def _advice(e: "EnsemblePlan") -> list[str]:
             ),
         ]
     oracle = e.regret_bound_against_best_local_oracle
-    late = "holds whether labels are late or never come, and learners are silent"
+    late = (
+        "the bounds against the experts hold for labels that late, whatever the patients, and when"
+        " learners are silent"
+    )
+    if e.partitions > 1:
+        late += (
+            f"; with {e.partitions} partitions a label is late until each of them has heard of it,"
+            " and with one the bounds of late labels would be smaller"
+        )
     if oracle is None:
         return [
-            f"the bound {late}",
+            late,
             (
                 "nothing bounds the regret against the best local oracle: Theorem 3 needs Theorem 1"
                 " of every learner, and learners as the experts that are always heard"
             ),
         ]
-    return [f"the bound against the experts {late}; Theorem 3 needs labels on time"]
+    return [late, "Theorem 3 needs labels on time"]
 
 
 def _print_known(plan: "Plan") -> None:

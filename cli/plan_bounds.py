@@ -58,10 +58,15 @@ class LearnerPlan:
 
 @dataclass(frozen=True)
 class EnsemblePlan:
-    """What can be promised of the ensemble; `by_delay` has the bound by labels' delay in labels."""
+    """What can be promised of the ensemble.
+
+    by_delay   the bound by how many labels late each label is; over several partitions, until
+               all of them have heard of it
+    """
 
     experts: list[str]
     context_cubes: int
+    partitions: int
     regret_bound_against_best_expert: float | None
     regret_bound_against_best_local_oracle: float | None
     by_delay: dict[int, float]
@@ -115,14 +120,14 @@ def plan(settings: Settings, T: int | None, eps: float, delta: float) -> Plan:
     rule = fusion(settings)
     cubes = settings.ensemble.context.partition().size if settings.ensemble.context else 1
     if not why_no_regret_bound(rule):
-        curves["ensemble against its best expert"] = [
+        curves["ensemble against its best expert, labels on time"] = [
             planned_regret_bound(rule, t, cubes) or 0.0 for t in lengths
         ]
     return Plan(
         T=horizon,
         delta=delta,
         learners=planned,
-        ensemble=_ensemble(rule, list(settings.learners), cubes, horizon, planned),
+        ensemble=_ensemble(settings, rule, cubes, horizon, planned),
         miss_rates={
             label: MissRate(target, *miss_rate_gaps(target, PATIENTS))
             for label, target in settings.ensemble.targets(settings.labels).items()
@@ -196,10 +201,14 @@ def _needed(learner: LocalLearner, T: int, eps: float, delta: float) -> bounds.P
 
 
 def _ensemble(
-    rule: Fusion, learners: list[str], cubes: int, T: int, planned: list[LearnerPlan]
+    settings: Settings, rule: Fusion, cubes: int, T: int, planned: list[LearnerPlan]
 ) -> EnsemblePlan:
+    learners, partitions = list(settings.learners), settings.topics.partitions
     best = planned_regret_bound(rule, T, cubes)
-    by_delay = {delay: planned_regret_bound(rule, T, cubes, delay) for delay in DELAYS}
+    by_delay = {
+        delay: planned_regret_bound(rule, T, cubes, delay, partitions=partitions)
+        for delay in DELAYS
+    }
     local = [learner.regret_bound for learner in planned if learner.regret_bound is not None]
     # Theorem 3 is about the learners themselves, so they must be the experts, and always heard.
     covered = best is not None and len(local) == len(learners) == len(rule.experts(learners))
@@ -207,6 +216,7 @@ def _ensemble(
     return EnsemblePlan(
         experts=rule.experts(learners),
         context_cubes=cubes,
+        partitions=partitions,
         regret_bound_against_best_expert=best,
         regret_bound_against_best_local_oracle=bounds.ensemble_regret(local, best or 0.0)
         if covered and not rule.own_experts

@@ -127,16 +127,18 @@ def log_loss_bound(fusion: Fusion, cubes: int = 1) -> float | None:
 
 
 def planned_regret_bound(
-    fusion: Fusion, labels: float, cubes: int = 1, delay: float = 0.0
+    fusion: Fusion, labels: float, cubes: int = 1, delay: float = 0.0, *, partitions: int = 1
 ) -> float | None:
     """Bound the EL's regret after so many labels, each `delay` labels late, evenly over cubes.
 
-    With nothing late this is Theorem 2, or Theorem 4 with contexts.
+    With nothing late this is Theorem 2, or Theorem 4 with contexts. With several partitions a label
+    is late until all of them have heard of it.
     """
     weights = hedge_weights(fusion)
     if weights is None:
         return None
-    return cubes * bound_at_delay(labels / cubes, weights.experts, delay / cubes)
+    alone = partitions == 1
+    return cubes * bound_at_delay(labels / cubes, weights.experts, delay / cubes, alone=alone)
 
 
 def on_time(labelled: Ints, delays: Ints) -> bool:

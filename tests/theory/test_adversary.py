@@ -22,10 +22,16 @@ from learners.fusion.late_labels import (
     LateLabels,
     blind_pairs,
     bound_at_delay,
+    pooled_counts,
     regret_bounds,
 )
 from learners.fusion.registry import MODES, make_fusion
-from learners.theory.promises import delays_table, regret_bound, why_no_regret_bound
+from learners.theory.promises import (
+    delays_table,
+    planned_regret_bound,
+    regret_bound,
+    why_no_regret_bound,
+)
 
 BOUNDED = {"ah", "wm", "ch", "ch-vote", "committee"}
 OPTIONS = {"committee": {"use": "sample", "with_learners": True}}
@@ -184,3 +190,26 @@ def test_blind_pairs_are_those_of_a_constant_delay():
         rows.append([50, count, 0, 0, 0, 0])
     pairs = [int(blind_pairs(np.array([row]), labelled)[0]) for row in rows]
     assert pairs == [0, 49, sum(min(t, 7) for t in range(50))]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("delay", [0, 1, 3, 10, 100, 1000])
+@pytest.mark.parametrize("experts", [2, 5])
+def test_no_smaller_bound_is_planned_than_a_stream_with_that_delay_has(delay, partitions, experts):
+    """Each label is known everywhere `delay` labels late; partitions take turns."""
+    rounds, cell, on_time = 1500, np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    own = [LateLabels(experts, 1) for _ in range(partitions)]
+    pooled, waiting = LateLabels(experts, 1), []
+    for t in range(rounds + delay + 1):
+        if t > delay:
+            own[t % partitions].learn(cell, waiting.pop(0), on_time)
+            pooled.table.put(cell, pooled_counts(np.stack([p.table.rows(cell) for p in own])))
+        if t < rounds:
+            known = pooled.table.rows(cell)[:, 0]
+            basis = Basis(known, pooled.pace(cell, known), np.array([len(waiting)]))
+            waiting.append(basis.rows())
+    rows = pooled.table.rows(cell)
+    live = regret_bounds(rows, rows[:, 0], experts, alone=partitions == 1)[0]
+    planned = planned_regret_bound(Hedge(experts, 2), rounds, delay=delay, partitions=partitions)
+    assert rows[0, 0] == rounds
+    assert live <= planned < 1.05 * live

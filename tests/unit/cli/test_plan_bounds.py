@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from cli.plan_bounds import plan
 from learners.assessment.referral import furthest
+from learners.fusion.late_labels import bound_at_delay
 from learners.theory import bounds
 from learners.theory.promises import planned_local_bound
 from settings.building import local_learner
@@ -40,6 +41,19 @@ def test_the_plan_holds_the_theorems_figures(tmp_path):
     late = list(planned.ensemble.by_delay.values())
     assert late[0] == whole
     assert late == sorted(late)
+
+
+def test_with_several_partitions_late_labels_cost_what_they_cost_live(tmp_path):
+    one, three = (
+        plan(toy(tmp_path, "ensemble.mode=ah", f"topics.partitions={n}"), 10_000, 0.1, 0.05)
+        for n in (1, 3)
+    )
+    assert one.ensemble.by_delay[0] == three.ensemble.by_delay[0]
+    late = bound_at_delay(10_000, 2, 100, alone=False)
+    assert three.ensemble.by_delay[100] == late > 3 * one.ensemble.by_delay[100]
+    shown = " ".join(run(tmp_path, "--set", "topics.partitions=3").output.split())
+    assert "with 3 partitions a label is late until each of them has heard of it" in shown
+    assert "labels on time" in shown
 
 
 def test_a_bound_is_called_vacuous_exactly_below_where_it_is_useful(tmp_path):
