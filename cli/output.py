@@ -4,6 +4,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -61,8 +62,12 @@ def guarded() -> Iterator[None]:
 def interrupt_on_sigterm() -> None:
     """Let SIGTERM do what Ctrl-C does, so that whatever this command started ends with it."""
 
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        on_ctrl_c = signal.getsignal(signal.SIGINT)
+        if callable(on_ctrl_c):
+            on_ctrl_c(number, frame)
+        else:  # a shell's background job ignores Ctrl-C
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
 

@@ -1,16 +1,22 @@
 """`hb produce`: publish patients from a file, and their labels later."""
 
-import shlex
 from collections.abc import Callable
 from contextlib import nullcontext
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cli.output import JsonOption, err, print_json
-from cli.publishing import LimitOption, SkipBadOption, print_summary, publish, refuse_bad
+from cli.publishing import (
+    LimitOption,
+    SkipBadOption,
+    command_again,
+    print_summary,
+    publish,
+    refuse_bad,
+)
 from cli.settings import SetOption, SettingsOption, load
 from settings.errors import InputError
 
@@ -30,6 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 def produce(
+    context: typer.Context,
     *,
     file: Annotated[
         Path | None,
@@ -132,8 +139,8 @@ def produce(
             "--pace labels sends each label with its patient: it cannot be combined with --rate,"
             " --label-delay, --no-labels or --missing"
         )
-    if shuffle and seed is None:
-        seed = int(new_id()[:6], 16)  # an order that can be repeated
+    if seed is None and (shuffle or missing or wrong):
+        seed = int(new_id()[:6], 16)  # so that whoever continues draws the same again
     trial = Trial(
         rate=rate,
         repeat=repeat,
@@ -158,7 +165,12 @@ def produce(
     refuse_bad(source.name, checked, skip_bad)
     if paced is None:
         _warn_if_ahead(checked, trial)
-    _run(production, json, paced, _Resume(source.name if file else "", trial, subject))
+
+    def resume() -> str:
+        start = production.done.taken + 1
+        return command_again(context, start=start, run=trial.run, seed=trial.seed)
+
+    _run(production, json, paced, resume)
 
 
 def subject_override(column: str | None) -> list[str]:
@@ -203,7 +215,7 @@ def _warn_if_ahead(checked: "Checked", trial: "Trial") -> None:
 
 
 def _run(
-    production: "Production", json: bool, paced: "LabelPace | None", resume: "_Resume"
+    production: "Production", json: bool, paced: "LabelPace | None", resume: Callable[[], str]
 ) -> None:
     async def work(tick: Callable[[], None]) -> None:
         async with paced or nullcontext():
@@ -215,30 +227,14 @@ def _run(
     publish(published, work, lambda ended, _: _report(published, json, ended, paced, resume))
 
 
-class _Resume(NamedTuple):
-    """What it takes to go on where publishing ended."""
-
-    file: str
-    trial: "Trial"
-    subject: str | None = None
-
-    def command(self, published: "Published") -> str:
-        """Return the command that sends the rest."""
-        trial, words = self.trial, ["hb", "produce"]
-        words += [self.file] if self.file else ["--dataset", "wdbc"]
-        words += ["--from", str(published.taken + 1), "--run", trial.run]
-        words += ["--subject", self.subject] if self.subject else []
-        words += ["--shuffle"] if trial.shuffle else []
-        words += [] if trial.seed is None else ["--seed", str(trial.seed)]
-        words += ["--repeat", str(trial.repeat)] if trial.repeat > 1 else []
-        words += [] if trial.limit is None else ["--limit", str(trial.limit)]
-        return shlex.join([*words, *(["--skip-bad"] if trial.skip_bad else [])])
-
-
 def _report(
-    published: "Published", json: bool, ended: str, paced: "LabelPace | None", resume: _Resume
+    published: "Published",
+    json: bool,
+    ended: str,
+    paced: "LabelPace | None",
+    resume: Callable[[], str],
 ) -> None:
-    command = resume.command(published) if ended else None
+    command = resume() if ended else None
     if json:
         report: dict[str, Any] = {name: getattr(published, name) for name in _COUNTED}
         report |= {"skipped": dict(published.skipped), "seconds": round(published.seconds, 3)}

@@ -1,6 +1,7 @@
 """What commands that publish patients have in common: options, progress, and how they end."""
 
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from cli.output import EXIT_INTERRUPTED, err, out
-from settings.errors import HbError, InputError
+from cli.output import EXIT_INTERRUPTED, err, interrupt_on_sigterm, out
+from settings.errors import InputError
 
 if TYPE_CHECKING:
     from agents.clients.produce import Checked, Published
 
 _LINE_EVERY = 5.0
+_GIVEN = {"COMMANDLINE", "ENVIRONMENT"}
+"""Where parameters come from that are not the defaults."""
 _Found = TypeVar("_Found")
 
 LimitOption = Annotated[
@@ -40,6 +43,22 @@ def refuse_bad(name: str, checked: "Checked", skip_bad: bool) -> None:
         f"{faults}. Nothing was sent: {count:,} of {checked.rows:,} rows cannot be used;"
         " --skip-bad skips them"
     )
+
+
+def command_again(context: typer.Context, **changed: object) -> str:
+    """Return the command that is being run, word by word, but for the parameters in `changed`."""
+    words = ["hb", context.info_name or ""]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        given = context.params[name] if source and source.name in _GIVEN else None
+        value = changed.get(name, given)
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if each is None or each is False:
+                continue
+            words += parameter.opts[:1] if parameter.param_type_name == "option" else []
+            words += [] if each is True else [str(each)]
+    return shlex.join(words)
 
 
 @contextmanager
@@ -91,13 +110,14 @@ def publish(
     report: Callable[[str, _Found | None], None],
 ) -> None:
     """Publish; however it ends, report what was published, and how it ended if not by itself."""
+    interrupt_on_sigterm()
     try:
         with shown(published) as tick:
             outcome = asyncio.run(work(tick))
     except KeyboardInterrupt:
         report("interrupted", None)
         sys.exit(EXIT_INTERRUPTED)
-    except HbError:
+    except BaseException:
         if published.patients or published.labels:
             report("stopped", None)
         raise

@@ -1,7 +1,6 @@
 """`hb teach`: past patients with known labels, before the first live patient."""
 
 import asyncio
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -9,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from cli.output import JsonOption, print_json
-from cli.publishing import LimitOption, SkipBadOption, print_summary, publish, refuse_bad
+from cli.publishing import (
+    LimitOption,
+    SkipBadOption,
+    command_again,
+    print_summary,
+    publish,
+    refuse_bad,
+)
 from cli.settings import SetOption, SettingsOption, load
 from learners.scores.wording import percent
 
@@ -27,6 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def teach(
+    context: typer.Context,
     *,
     file: Annotated[
         Path | None,
@@ -71,7 +78,7 @@ def teach(
     pace = LabelPace(loaded, strict=True)
     production = Production(loaded, source, trial, notice=pace.note, gate=pace.wait, room=pace.room)
     refuse_bad(source.name, production.check(), skip_bad)
-    lesson = Lesson(loaded, source, production, pace, _command(file, other, settings, skip_bad))
+    lesson = Lesson(loaded, source, production, pace, command_again(context))
     publish(production.done, lesson.give, lambda ended, board: _report(lesson, json, ended, board))
 
 
@@ -105,12 +112,6 @@ def _source(file: Path | None, other: Path | None, settings: "Settings") -> "Pas
         return PastPatients(file_patients(file, settings), run_of(file))
     past = recorded_patients(load(other, None), settings, str(other))
     return PastPatients(asyncio.run(past), "")
-
-
-def _command(file: Path | None, other: Path | None, settings: Path | None, skip_bad: bool) -> str:
-    words = ["hb", "teach", *([str(file)] if file else ["--from", str(other)])]
-    words += ["--settings", str(settings)] if settings else []
-    return shlex.join([*words, *(["--skip-bad"] if skip_bad else [])])
 
 
 def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> None:

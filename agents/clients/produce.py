@@ -6,9 +6,9 @@
 3. send     in batches, and note for each label when it is due
 4. label    what is due by now; after the last patient, wait for the rest
 
-What was interrupted can be resumed: the order of patients and the generated ids follow from
-the trial alone. Labels of patients that were sent earlier are sent again, which changes nothing
-where they were: the same label twice counts once.
+What was interrupted can be resumed: the order of patients, the generated ids, and which labels are
+withheld or wrong follow from the trial alone. Labels of patients that were sent earlier are sent
+again, which changes nothing where they were: the same label twice counts once.
 """
 
 import asyncio
@@ -145,6 +145,7 @@ class Production:
         self._topic = Topics.of(settings).labels
         self._labelled = trial.labels and source.labelled
         self._random = np.random.default_rng(trial.seed)
+        self._delays, self._lost, self._wrong = self._random.spawn(3)
         self._due: list[DueLabel] = []
         self._serial = 0
         self._ids: set[int] = set()
@@ -351,29 +352,33 @@ class Production:
         return labels
 
     def _schedule(self, ids: Sequence[str], labels: Sequence[str], again: bool = False) -> None:
-        """Schedule each label, at once if again; in experiments some are withheld or wrong."""
+        """Schedule each label, at once if again; in experiments some are withheld or wrong.
+
+        What is drawn for a patient does not depend on the pieces, so it can be drawn again.
+        """
         trial, moment = self._trial, time.monotonic()
-        delays = trial.delay.draw(self._random, len(ids)).tolist()
-        lost = (self._random.random(len(ids)) < trial.missing).tolist()
-        wrong = (self._random.random(len(ids)) < trial.wrong).tolist()
-        for name, label, delay, is_lost, is_wrong in zip(
+        delays = trial.delay.draw(self._delays, len(ids)).tolist()
+        lost = (self._lost.random(len(ids)) < trial.missing).tolist()
+        wrong = self._wrong.random((len(ids), 2)).tolist()
+        for name, true, delay, is_lost, (chance, which) in zip(
             ids, labels, delays, lost, wrong, strict=True
         ):
-            if not label:
+            if not true:
                 continue
             if is_lost:
                 self.done.withheld += 1
                 continue
-            published_label = self._other(label) if is_wrong else label
+            is_wrong = chance < trial.wrong
+            label = self._other(true, which) if is_wrong else true
             self.done.wrong += is_wrong
             self._serial += 1
             due = moment if again else moment + delay
-            heapq.heappush(self._due, DueLabel(due, self._serial, name, published_label))
+            heapq.heappush(self._due, DueLabel(due, self._serial, name, label))
         self.done.waiting = len(self._due)
 
-    def _other(self, label: str) -> str:
+    def _other(self, label: str, which: float) -> str:
         choices = [choice for choice in self._settings.labels if choice != label]
-        return choices[int(self._random.integers(len(choices)))]
+        return choices[int(which * len(choices))]
 
     async def _send_labels(self, sender: Sender) -> None:
         moment, at = time.monotonic(), wall()

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import orjson
@@ -240,7 +241,9 @@ def test_ctrl_c_reports_what_was_published_and_how_to_continue(hb, here, broker_
     assert message
     arrived = len(read(broker_address, topics().instances("imaging")))
     assert int(message[1]) == int(message[2]) == arrived < 900
-    resumed = hb(*shlex.split(message[3]), "--json").json
+    going_on = shlex.split(message[3])
+    assert {"--rate 5.0", "--label-delay 1h"} <= set(map(" ".join, pairwise(going_on)))
+    resumed = hb(*going_on, "--rate", 1e6, "--label-delay", 0, "--json").json
     assert (resumed["patients"], resumed["labels"]) == (900 - arrived, 900)
     ids = [instance["id"] for instance in read(broker_address, topics().instances("imaging"))]
     assert len(ids) == len(set(ids)) == 900

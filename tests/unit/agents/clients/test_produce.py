@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,21 @@ async def test_labels_are_due_later_and_some_are_lost_or_wrong():
         "toy.instances.right",
         "toy.contexts",
     }
+
+
+async def test_whoever_continues_publishes_the_same_labels():
+    trial = Trial(missing=0.3, wrong=0.3, seed=1, delay=parse_delay("exp:1h"), run="r")
+    labels = []
+    for start, rate in ((0, None), (1234, 1000.0)):
+        production = Production(SETTINGS, table(), replace(trial, start=start, rate=rate))
+        for piece in production._pieces():
+            if production.done.taken < start:
+                production._label_again(piece)
+            else:
+                await production._send(Recorder(), piece)
+            production.done.taken += len(piece)
+        labels.append({due.id: due.label for due in production._due})
+    assert labels[0] == labels[1]
 
 
 async def test_what_will_be_sent_is_noticed_with_its_truth():
