@@ -169,7 +169,7 @@ def evaluated(file: Path, data: Dataset) -> tuple[Ints, int]:
     `hb evaluate` runs in full on the first rows; the proposed settings pass over all of them.
     """
     proposed = propose(file, Wishes())
-    settings = next(candidates(proposed.proposal)).settings()
+    settings = next(candidates(proposed)).settings()
     evaluate(file, proposed, delay=0, limit=_FIRST, progress=lambda *_: None)
     cases = read_cases(CsvPatients(file, settings), settings)
     diagnosed = ensemble_pass(cases, settings, 0, lambda *_: None)

@@ -1,7 +1,7 @@
 """Tries proposed settings on their file, beside baselines: what `hb evaluate` reports."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,35 @@ class Candidate:
         return validate(source_of(proposed_text(self.proposal), Path("ensemble.toml")))
 
 
-def candidates(proposal: Proposal) -> Iterator[Candidate]:
+def candidates(csv: CsvProposal) -> Iterator[Candidate]:
     """Yield the proposed settings, and a few others that are worth a try."""
-    yield Candidate("proposed", (), proposal)
-    yield Candidate("regret bound", ("--bound",), replace(proposal, bound=True))
-    features = [feature for part in proposal.learners.values() for feature in part]
+    proposal, own = csv.proposal, tuple(csv.wishes.split_options())
+    yield Candidate("proposed", own, proposal)
+    yield Candidate("regret bound", (*own, "--bound"), replace(proposal, bound=True))
     if len(proposal.learners) > 1:
-        alone = replace(proposal, learners=split(features, 1))
-        yield Candidate("one learner", ("--learners", "1"), alone)
-    yield Candidate("paper", ("--paper",), replace(proposal, paper=True))
+        alone = replace(proposal, learners=_together(csv))
+        yield Candidate("one learner", _one_learner(csv), alone)
+    # Scales learned online for all, so that no pass knows the file beforehand.
+    paper = (*own, "--paper", "--scale", "online")
+    yield Candidate("paper", paper, replace(proposal, paper=True))
+
+
+def _together(csv: CsvProposal) -> dict[str, list[Any]]:
+    """Give one learner the features of all; if the user named learners, only those they have."""
+    used = {name for part in csv.proposal.learners.values() for name in _names(part)}
+    return split([feature for feature in csv.features if feature["name"] in used], 1)
+
+
+def _one_learner(csv: CsvProposal) -> tuple[str, str]:
+    """Return the option for one learner; one that leaves features out has to name the others."""
+    ((name, part),) = _together(csv).items()
+    if len(part) == len(csv.features):
+        return "--learners", "1"
+    return "--learner", f"{name}={','.join(_names(part))}"
+
+
+def _names(features: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [str(feature["name"]) for feature in features]
 
 
 @dataclass(frozen=True)
@@ -88,10 +108,12 @@ class Evaluation:
     @property
     def command(self) -> str:
         """The command that writes the best settings."""
-        proposal, guessed = self.csv.proposal, ["hb", "init", str(self.file)]
-        guessed += ["--label", str(proposal.label_column), "--positive", proposal.positive]
-        guessed += ["--subject", proposal.subject_column] if proposal.subject_column else []
-        return shlex.join([*guessed, *(self.best.options or ())])
+        proposal, wishes = self.csv.proposal, self.csv.wishes
+        words = ["hb", "init", str(self.file)]
+        words += ["--label", str(proposal.label_column), "--positive", proposal.positive]
+        words += ["--id", wishes.id_column] if wishes.id_column else []
+        words += ["--subject", proposal.subject_column] if proposal.subject_column else []
+        return shlex.join([*words, *(self.best.options or ())])
 
     def report(self) -> dict[str, Any]:
         """Return everything as plain data; `figures` are those of the proposed settings."""
@@ -145,7 +167,7 @@ def evaluate(
     file: Path, csv: CsvProposal, *, delay: int, limit: int | None, progress: Progress
 ) -> Evaluation:
     """Try the candidates on a file, each patient before its label."""
-    first = next(candidates(csv.proposal)).settings()
+    first = next(candidates(csv)).settings()
     cases = read_cases(CsvPatients(file, first), first, limit)
     classes, positive = len(first.labels), first.labels.index(first.positive)
 
@@ -154,7 +176,7 @@ def evaluate(
 
     majority = outcome(majority_pass(cases, classes, delay))
     tried = []
-    for candidate in candidates(csv.proposal):
+    for candidate in candidates(csv):
         own = _as_seen_by(candidate.settings(), file, cases, limit)
         answers = outcome(
             ensemble_pass(own, candidate.settings(), delay, _named(candidate, progress))

@@ -1,9 +1,10 @@
 """Settings proposed for a CSV file: what its columns are, where that is guessed, and a report."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from settings.errors import InputError
 from settings.proposing.column_profile import profile
@@ -32,15 +33,26 @@ class Wishes:
     scale: Scale = "online"
     subject: str | None = None
 
+    def split_options(self) -> list[str]:
+        """Return the options that say how features are shared among learners."""
+        named = [word for learner in self.named for word in ("--learner", learner)]
+        return [*named, *(["--learners", str(self.learners)] if self.learners else [])]
+
 
 @dataclass(frozen=True)
 class CsvProposal:
-    """A proposal for a file, the report on its data, why learners are split so, what is guessed."""
+    """A proposal for a file, the report on its data, why learners are split so, what is guessed.
+
+    wishes     what the user asked for
+    features   all that can be one, in the order of the file
+    """
 
     proposal: Proposal
     report: DataReport
     reason: str
     guessed: dict[str, str]
+    wishes: Wishes
+    features: Sequence[Mapping[str, Any]]
 
 
 def propose(
@@ -88,7 +100,8 @@ def propose(
         left_out=columns.left_out,
         subject_column=columns.subject,
     )
-    return CsvProposal(proposal, data_report(data, columns), chosen.reason, guessed)
+    report = data_report(data, columns)
+    return CsvProposal(proposal, report, chosen.reason, guessed, wishes, columns.features)
 
 
 def name_for(file: Path) -> str:

@@ -1,12 +1,18 @@
 """`hb evaluate`: messy files without a manual step, and figures that mean what they say."""
 
+import shlex
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from audit.evaluation.cases import Cases
+from audit.evaluation.evaluate import Evaluation, Tried, candidates
 from audit.evaluation.outcome import Outcome, labels_until_useful
 from audit.evaluation.passes import logistic_pass, majority_pass
 from learners.local.features import unit_cube
+from settings.loading import load_settings
+from settings.proposing.from_csv import Wishes, propose
 from tests.messy_files import MESSY, write
 
 FIGURES = {
@@ -56,6 +62,32 @@ def test_the_best_settings_can_be_written_by_the_command_it_ends_with(hb, tmp_pa
     assert command[:2] == ["hb", "init"]
     assert hb(*command[1:]).code == 0
     assert hb("settings", "check").code == 0
+
+
+NAMED = ("--learner", "imaging=V1,V2,V3", "--learner", "history=V9,V4")
+
+
+@pytest.mark.parametrize("options", [NAMED, ("--learners", "2"), ()], ids=["named", "two", "none"])
+@pytest.mark.parametrize("best", ["proposed", "regret bound", "one learner", "paper"])
+def test_the_command_writes_the_very_learners_that_were_judged(hb, tmp_path, options, best):
+    csv = propose(write("biopsy", tmp_path), _wishes(options))
+    (candidate,) = (each for each in candidates(csv) if each.name == best)
+    tried = Tried(best, candidate.options, Outcome(np.array([1]), np.array([1]), 2, 1), None)
+    found = Evaluation(tmp_path / "biopsy.csv", csv, [tried], tried, tried, 1, 0, 0)
+    run = hb(*shlex.split(found.command)[1:])
+    assert run.code == 0, run.err
+    written = load_settings(tmp_path / "ensemble.toml")
+    judged = candidate.settings()
+    assert written.columns == judged.columns
+    assert written.ensemble == judged.ensemble
+    assert {name: learner.features for name, learner in written.learners.items()} == {
+        name: learner.features for name, learner in judged.learners.items()
+    }
+
+
+def _wishes(options):
+    named = [value for option, value in pairwise(options) if option == "--learner"]
+    return Wishes(id_column="ID", learners=None if named or not options else 2, named=named)
 
 
 def test_labels_that_come_later_are_known_later(tmp_path):
