@@ -12,6 +12,7 @@ import typer
 
 from cli.output import err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
+from learners.scores.wording import chance, interval, percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from settings.model import Settings
 
 _SHORT = 14
+_RECORD = "track record"
 _WAITING = "waiting for diagnoses; Ctrl-C to stop"
 _COLUMNS_FOR = 4
 """Up to this many learners get a column of their own."""
@@ -50,12 +52,13 @@ def diagnoses(
         ),
     ] = False,
 ) -> None:
-    """Show the latest diagnoses: the answer, its chance, and each learner's opinion.
+    """Show the latest diagnoses: the answer, its chance, the track record, each learner's opinion.
 
-    An opinion is the learner's estimated accuracy in the patient's cube with its confidence
-    interval, preceded by the learner's label if it differs from the diagnosis. `?` marks an
-    exploration, `new` a learner with no experience in that cube. With `--follow` and `--limit`, the
-    command stops after that many new diagnoses.
+    The track record says how many of the diagnoses like it were right, with an interval that holds
+    at all times; see `hb diagnosis ID`. An opinion is the accuracy that the learner estimates for
+    its own rule in the patient's cube, preceded by its label if it differs from the diagnosis. `?`
+    marks an exploration, `new` a learner with no experience in that cube. With `--follow` and
+    `--limit`, the command stops after that many new diagnoses.
 
     Examples: `hb diagnoses`, `hb diagnoses --follow`, `hb diagnoses -n 100 --json`.
     """
@@ -142,9 +145,10 @@ class View:
         if not diagnoses:
             return "no diagnoses yet"
         names = self._learners if self._each else ["learners"]
-        shown = table("", "time", "patient", "diagnosis", "chance", *names, right=("chance",))
+        about = ("time", "patient", "diagnosis", "chance", _RECORD)
+        shown = table("", *about, *names, right=("chance",))
         shown.box, shown.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
-        for column in shown.columns[:4]:
+        for column in shown.columns[: len(about)]:
             column.no_wrap = True
         shown.title, shown.caption = None, caption or None
         for diagnosis in diagnoses:
@@ -172,8 +176,9 @@ class View:
         """Return one diagnosis as a line."""
         answer = f"refer ({diagnosis.label}?)" if referred(diagnosis) else diagnosis.label
         parts = [_time(diagnosis.at), self._id(diagnosis), answer, _chance(diagnosis)]
+        record = f"{_RECORD}: {_record(diagnosis)}"
         opinions = zip(self._learners, self._opinions(diagnosis), strict=False)
-        return "  ".join([*parts, *(f"{name}: {text}" for name, text in opinions)])
+        return "  ".join([*parts, record, *(f"{name}: {text}" for name, text in opinions)])
 
     def _add(self, shown: "Table", diagnosis: "Diagnosis") -> None:
         from rich.text import Text
@@ -184,7 +189,8 @@ class View:
             label = Text.assemble(("refer", "bold yellow"), f" ({diagnosis.label}?)")
         if not diagnosis.complete:
             label.append(" (incomplete)", "yellow")
-        texts = [Text(text) for text in (_chance(diagnosis), *self._opinions(diagnosis))]
+        shares = (_chance(diagnosis), _record(diagnosis))
+        texts = [Text(text) for text in (*shares, *self._opinions(diagnosis))]
         shown.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *texts)
 
     def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
@@ -215,23 +221,16 @@ def referred(diagnosis: "Diagnosis") -> bool:
 
 
 def _chance(diagnosis: "Diagnosis") -> str:
-    """Return the chance of the label; of a record without one, the weight that voted for it."""
-    if diagnosis.chance is None:
-        return _behind(diagnosis)
-    return f"{diagnosis.chance.get(diagnosis.label, 0.0):.0%}"
+    """Return the chance of the label; a record without chances has none."""
+    return "-" if diagnosis.chance is None else chance(diagnosis.chance.get(diagnosis.label, 0.0))
 
 
-def _behind(diagnosis: "Diagnosis") -> str:
-    """Return the share of the weight that voted for the diagnosis.
-
-    Where the fusion rule has experts of its own, it is the share of learners.
-    """
-    opinions, weights = diagnosis.learners, diagnosis.weights
-    if weights.keys() != opinions.keys():
-        weights = dict.fromkeys(opinions, 1.0)
-    whole = sum(weights.values())
-    agree = sum(weights[name] for name in opinions if opinions[name].label == diagnosis.label)
-    return f"{agree / whole:.0%}" if whole else "-"
+def _record(diagnosis: "Diagnosis") -> str:
+    """Return how many diagnoses like this one were right, with the interval of their share."""
+    record = diagnosis.track_record
+    if record is None or not record.cases:
+        return "none yet"
+    return f"{record.right:,} of {record.cases:,} ({interval(record.low, record.high)})"
 
 
 def _opinion(opinion: "Opinion | None", decided: str) -> str:
@@ -244,10 +243,7 @@ def _opinion(opinion: "Opinion | None", decided: str) -> str:
     exploring = "?" if opinion.exploring else ""
     if opinion.accuracy is None or not opinion.trials:
         return f"{label}new{exploring}"
-    sure = f"{opinion.accuracy:.0%}"
-    if opinion.low is not None and opinion.high is not None:
-        sure += f" ({100 * opinion.low:.0f}-{100 * opinion.high:.0f})"
-    return f"{label}{sure}{exploring}"
+    return f"{label}{percent(opinion.accuracy)}{exploring}"
 
 
 def _time(at: int) -> str:

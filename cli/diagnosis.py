@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from math import ceil, floor
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import JsonOption, out, print_json
 from cli.settings import SetOption, SettingsOption, load
+from learners.scores.wording import chance, interval, percent
 from settings.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def described(patient: "Patient") -> Iterator[str]:
     else:
         yield f"answer: {answer.label}"
     if answer.chance is not None:
-        yield "chance: " + ", ".join(f"{n} {_chance(share)}" for n, share in answer.chance.items())
+        yield "chance: " + ", ".join(f"{n} {chance(share)}" for n, share in answer.chance.items())
     record = answer.track_record
     if record is not None and record.cases:
         yield (
             f"track record: of {record.cases:,} diagnosed like this before, {record.right:,} were"
-            f" right ({floor(100 * record.low)} to {ceil(100 * record.high)} %)"
+            f" right ({interval(record.low, record.high)})"
         )
     if answer.why:
         yield f"to know: {', '.join(why.replace('_', ' ') for why in answer.why)}"
@@ -84,13 +84,6 @@ def described(patient: "Patient") -> Iterator[str]:
     yield f"label: {'not known yet' if label is None else label}"
     if patient.denied:
         yield f"not shown, because this user may not read it: {', '.join(patient.denied)}"
-
-
-def _chance(share: float) -> str:
-    """Return a chance as it is shown; nothing is rounded to certainty."""
-    if share > 0.9995:
-        return "above 99.9%"
-    return "below 0.1%" if share < 0.0005 else f"{share:.1%}"
 
 
 def _because(why: "Reasons") -> Iterator[str]:
@@ -110,4 +103,4 @@ def _opinion(opinion: "Opinion") -> str:
         return "no opinion"
     if opinion.accuracy is None or not opinion.trials:
         return f"{opinion.label} by rule {opinion.rule}, new in this cube"
-    return f"{opinion.label} by rule {opinion.rule}, right {opinion.accuracy:.0%} in this cube"
+    return f"{opinion.label} by rule {opinion.rule}, right {percent(opinion.accuracy)} in this cube"

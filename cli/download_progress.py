@@ -39,7 +39,7 @@ class Lines(Progress):
         self.done += size
         if self.done / self.total >= self.said + _LINE_EVERY:
             self.said += _LINE_EVERY
-            self.say(f"{self.said:.0%} fetched")
+            self.say(f"{100 * self.said:.0f} % fetched")
 
     def say(self, line: str) -> None:
         """Print a line."""

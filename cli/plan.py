@@ -7,6 +7,7 @@ import typer
 
 from cli.output import JsonOption, err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
+from learners.scores.wording import chance, percent
 
 if TYPE_CHECKING:
     from cli.plan_bounds import EnsemblePlan, LearnerPlan, Plan
@@ -87,7 +88,7 @@ def _bound(bound: float | None, T: int) -> tuple[str, str]:
     """Return a bound and its share of T, for a table."""
     if bound is None:
         return "none", ""
-    share = "[yellow]vacuous[/yellow]" if bound >= T else f"{bound / T:.1%}"
+    share = "[yellow]vacuous[/yellow]" if bound >= T else percent(bound / T)
     return f"{bound:,.0f}", share
 
 
@@ -102,8 +103,8 @@ def _words(p: "LearnerPlan", plan: "Plan") -> str:
         line = f"the regret bound is meaningful from about {_short(p.useful_from)} patients"
     if p.eps > p.eps_floor and plan.delta < p.delta_floor:
         return (
-            f"{line}; nothing can be promised with {1 - plan.delta:.0%}: the index is made for the"
-            f" horizon, which allows {1 - p.delta_floor:.1%} at most"
+            f"{line}; nothing can be promised with {chance(1 - plan.delta)}: the index is made for"
+            f" the horizon, which allows {chance(1 - p.delta_floor)} at most"
         )
     if p.trials is None or p.decisions is None:
         return (
@@ -112,7 +113,7 @@ def _words(p: "LearnerPlan", plan: "Plan") -> str:
             f" come below {p.eps:g}"
         )
     return (
-        f"{line}; within {p.eps:g} of the best rule, {1 - plan.delta:.0%} sure: at most"
+        f"{line}; within {p.eps:g} of the best rule, {chance(1 - plan.delta)} sure: at most"
         f" {_short(p.decisions)} decisions are ever made below this confidence"
         f" ({p.trials:,} of each rule in each cube)"
     )
@@ -170,7 +171,7 @@ def _print_known(plan: "Plan") -> None:
         "if it is about", "after labels", right=("if it is about", "after labels"),
     )  # fmt: skip
     for rate, labels in plan.labels_to_know_the_error.items():
-        rows.add_row(f"{rate:.0%}", f"{labels:,}")
+        rows.add_row(percent(rate), f"{labels:,}")
     out.print(rows)
     for line in _miss_rates(plan):
         out.print(f"  {line}", highlight=False)

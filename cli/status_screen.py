@@ -135,7 +135,7 @@ def score_table(board: "Scores") -> "Table":
     from agents.monitor.scores import ENSEMBLE
 
     rate, *others = RATES.values()
-    numbers = (rate, "last 1000", *others, "weight", "exploring", "learned")
+    numbers = (rate, "last 1,000", *others, "weight", "exploring", "learned")
     shown = _plain("", *numbers, right=numbers)
     for name, rates in board.rates.items():
         recent = board.recent.get(name, {})
@@ -220,14 +220,14 @@ def _changes(board: "Scores", diagnosed: int) -> list[str]:
 
     >>> from agents.monitor.scores import Scores
     >>> _changes(Scores(risen=0.12, disagreements=3), diagnosed=20)[0]
-    'the error rate has risen by 12.0 % within the last 1000 labels, more than chance explains'
+    'the error rate has risen by 12.0 % within the last 1,000 labels, more than chance explains'
     >>> _changes(Scores(disagreements=3), diagnosed=20)
     ['learners disagreed about 15.0 % of the patients']
     """
     lines = []
     if board.risen:
         lines.append(
-            f"the error rate has risen by {percent(board.risen)} within the last 1000 labels,"
+            f"the error rate has risen by {percent(board.risen)} within the last 1,000 labels,"
             " more than chance explains"
         )
     if diagnosed:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from audit.evaluation.evaluate import Evaluation, Tried
-from learners.scores.wording import RATES, give_or_take
+from learners.scores.wording import RATES, give_or_take, percent
 
 _COLOURS = ("#0b6e8e", "#b3541e", "#5a7d2a", "#7a4b9c", "#444444", "#999999")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 300, 52, 34
@@ -82,7 +82,7 @@ def _axes(most: int, top: float) -> str:
     base, right = _HEIGHT - _BOTTOM, _WIDTH - 10
     marks = "".join(
         f'<text x="{_LEFT - 6}" y="{10 + (base - 10) * (1 - share) + 4:.0f}" text-anchor="end"'
-        f' font-size="12">{100 * top * share:.0f} %</text>'
+        f' font-size="12">{percent(top * share)}</text>'
         for share in (0.0, 0.5, 1.0)
     )
     return (

@@ -186,7 +186,7 @@ def _comparison(progress: Progress) -> str:
     theirs = sum(progress.wrong[best])
     against = f"The best single learner, {best}, misdiagnosed {theirs:,}"
     if ours < theirs:
-        return f"{against}: the ensemble made {1 - ours / theirs:.0%} fewer errors."
+        return f"{against}: the ensemble made {percent(1 - ours / theirs)} fewer errors."
     if ours == theirs:
         return (
             f"{against}: the ensemble did as well without knowing in advance which learner that is."

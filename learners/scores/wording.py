@@ -4,9 +4,11 @@
     miss rate      wrong among those that have the positive label         fnr
     false alarms   wrong among all others, as a share of them             fpr
 
-Always in this order, in percent with one decimal. Keys in JSON and metrics keep the paper's short
-names.
+Always in this order. These and all other shares are in percent with one decimal. Keys in JSON and
+metrics keep the paper's short names.
 """
+
+from math import ceil, floor
 
 RATES = {"per": "error rate", "fnr": "miss rate", "fpr": "false alarms"}
 """What people call each rate, in the order in which they read them."""
@@ -19,6 +21,26 @@ def percent(share: float | None) -> str:
     ('3.1 %', '-')
     """
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def chance(share: float) -> str:
+    """Return a chance in percent; nothing is rounded to certainty.
+
+    >>> chance(0.679), chance(0.9997), chance(0.0)
+    ('67.9 %', '>99.9 %', '<0.1 %')
+    """
+    if share > 0.9995:
+        return f">{percent(0.999)}"
+    return f"<{percent(0.001)}" if share < 0.0005 else percent(share)
+
+
+def interval(low: float, high: float) -> str:
+    """Return an interval of shares in percent, rounded outwards.
+
+    >>> interval(0.9961, 0.9999), interval(0.943, 0.982)
+    ('99 to 100 %', '94 to 99 %')
+    """
+    return f"{floor(100 * low)} to {ceil(100 * high)} %"
 
 
 def give_or_take(share: float | None, error: float | None, unit: str = "%") -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from learners.scores.wording import percent
 from schemas.kinds import is_missing
 from settings.proposing.column_profile import Profile, is_label
 from settings.proposing.csv_file import CsvFile
@@ -52,7 +53,7 @@ class DataReport:
         """Return the report in words."""
         profile = self.profile
         shares = ", ".join(
-            f"{label} {count:,} ({count / sum(profile.labels.values()):.0%})"
+            f"{label} {count:,} ({percent(count / sum(profile.labels.values()))})"
             for label, count in profile.labels.items()
         )
         categories = sum("categories" in feature for feature in profile.features)
@@ -80,15 +81,15 @@ def data_report(data: CsvFile, profile: Profile) -> DataReport:
     """Look at a file that has been profiled."""
     total = sum(profile.labels.values())
     warnings = [
-        f"only {count:,} rows ({count / total:.1%}) have the label {label!r}: it will be hard to"
-        " learn, and harder to measure"
+        f"only {count:,} rows ({percent(count / total)}) have the label {label!r}: it will be hard"
+        " to learn, and harder to measure"
         for label, count in profile.labels.items()
         if count < total * _LOPSIDED
     ]
     for name, right in leaks(data, profile).items():
         warnings.append(
-            f"column {name!r} alone tells the label of {right:.1%} of the rows: is it known before"
-            " the label is?"
+            f"column {name!r} alone tells the label of {percent(right)} of the rows: is it known"
+            " before the label is?"
         )
     return DataReport(profile, warnings)
 

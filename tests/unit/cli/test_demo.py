@@ -148,7 +148,7 @@ def test_a_recount_finds_what_is_wrong():
     ("rows", "sentence"),
     [
         ([GOOD] * 4 + [MISSED], "misdiagnosed 1: the ensemble did as well"),
-        ([("no", "no", "yes", "yes"), FINE], "the ensemble made 100% fewer errors"),
+        ([("no", "no", "yes", "yes"), FINE], "the ensemble made 100.0 % fewer errors"),
         ([("no", "yes", "no", "yes"), FINE], "following it would have been better this time"),
     ],
 )

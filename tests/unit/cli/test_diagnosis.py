@@ -13,7 +13,7 @@ MADE = EXAMPLES[Diagnosis]
 def test_a_referral_says_what_it_may_be_and_why():
     lines = list(diagnosis.described(Patient(MADE)))
     assert lines[0] == "refer; cannot be excluded: benign, malignant (best guess: malignant)"
-    assert lines[1] == "chance: benign 32.1%, malignant 67.9%"
+    assert lines[1] == "chance: benign 32.1 %, malignant 67.9 %"
     assert (
         lines[2] == "track record: of 312 diagnosed like this before, 209 were right (59 to 75 %)"
     )
@@ -55,7 +55,7 @@ def test_nothing_is_rounded_to_certainty_and_intervals_are_rounded_outwards():
         track_record=TrackRecord(4000, 3999, 0.9961, 0.9999),
     )
     lines = list(diagnosis.described(Patient(sure)))
-    assert lines[1] == "chance: benign below 0.1%, malignant above 99.9%"
+    assert lines[1] == "chance: benign <0.1 %, malignant >99.9 %"
     assert lines[2].endswith("of 4,000 diagnosed like this before, 3,999 were right (99 to 100 %)")
 
 

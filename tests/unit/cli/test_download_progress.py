@@ -33,10 +33,10 @@ def test_plain_lines_where_nobody_watches(screen):
     assert console.export_text().splitlines() == [
         "hb: something first",
         "hb: fetching the broker: 3 files, 45 MB (once)",
-        "hb: 25% fetched",
-        "hb: 50% fetched",
-        "hb: 75% fetched",
-        "hb: 100% fetched",
+        "hb: 25 % fetched",
+        "hb: 50 % fetched",
+        "hb: 75 % fetched",
+        "hb: 100 % fetched",
     ]
 
 

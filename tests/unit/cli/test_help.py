@@ -2,12 +2,15 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from cli.main import app
 from tests.cli_runs import Hb
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def commands(command, path=()):
@@ -49,3 +52,12 @@ def test_verbose_and_quiet_exclude_each_other(monkeypatch, capsys):
     run = Hb(monkeypatch, capsys)("worker", "--verbose", "--quiet")
     assert run.code == 2
     assert "exclude each other" in run.err
+
+
+def test_options_that_the_user_guide_promises_for_all_commands_are_there():
+    """docs/use.md says which of the commands in its table take `--settings` and `--json`."""
+    rows = re.findall(r"^\| `hb (\w+)", (DOCS / "use.md").read_text(), re.MULTILINE)
+    options = {name: {o for p in EVERY[name,].params for o in p.opts} for name in set(rows)}
+    assert len(options) > 8
+    assert {name for name, own in options.items() if "--settings" not in own} <= {"evaluate"}
+    assert {name for name, own in options.items() if "--json" not in own} == {"logs"}

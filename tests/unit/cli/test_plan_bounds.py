@@ -145,7 +145,7 @@ def test_under_the_doubling_trick_each_phase_has_decisions_below_the_confidence(
 
 
 def test_no_confidence_above_that_of_the_index_is_promised(tmp_path):
-    assert "allows 90.0% at most" in " ".join(run(tmp_path, "--horizon", "10").output.split())
+    assert "allows 90.0 % at most" in " ".join(run(tmp_path, "--horizon", "10").output.split())
     a = plan(toy(tmp_path), T=10, eps=0.3, delta=0.05).learners[0]
     assert (a.trials, a.decisions) == (None, None)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from agents.monitor.overview import Overview, TaskView, TopicView
@@ -14,7 +15,7 @@ from cli.diagnoses import View
 from cli.status_screen import report, screen
 from learners.arrays.shares import UNIT
 from learners.join import AMENDMENTS, COUNTERS
-from schemas.records import Diagnosis, Opinion
+from schemas.records import Diagnosis, Opinion, TrackRecord
 from tests.unit.agents.toy import SETTINGS
 
 PLAIN = SETTINGS.model_copy(
@@ -44,11 +45,25 @@ def test_a_diagnosis_says_who_was_how_sure():
         right=Opinion("no", "r", True, 3, 0.5, 0.1, 0.9),
     )
     shown = drawn(View(PLAIN).table([decided]))
-    for text in ("01234…9abcdef", "yes", "50%", "91% (80-97)", "no 50% (10-90)?"):
+    for text in ("01234…9abcdef", "yes", "91.4 %", "no 50.0 %?", "none yet", " - "):
         assert text in shown
     assert "0123456789" not in shown
     assert "0123456789abcdef" in drawn(View(PLAIN, full_ids=True).table([decided]))
-    assert "left: 91% (80-97)" in View(PLAIN).line(decided)
+    assert "left: 91.4 %" in View(PLAIN).line(decided)
+
+
+def test_the_track_record_is_what_is_promised_and_no_chance_is_certain():
+    """A learner's own interval holds only for a fixed rule, so the list does not show it."""
+    decided = structs.replace(
+        diagnosis(left=Opinion("yes", "r", False, 40, 0.914, 0.8, 0.97)),
+        chance={"yes": 0.9997, "no": 0.0003},
+        track_record=TrackRecord(312, 303, 0.9432, 0.9851),
+    )
+    for shown in (drawn(View(PLAIN).table([decided])), View(PLAIN).line(decided)):
+        assert "303 of 312 (94 to 99 %)" in shown
+        assert ">99.9 %" in shown
+        assert "100 %" not in shown
+        assert "(80" not in shown
 
 
 def test_generated_ids_are_shown_in_full_for_hb_diagnosis():
@@ -61,7 +76,7 @@ def test_generated_ids_are_shown_in_full_for_hb_diagnosis():
 def test_learners_that_were_not_heard_or_know_nothing():
     decided = diagnosis("[red]a[/red]", complete=False, left=Opinion("yes", "r", False, 0, 0.5))
     shown = drawn(View(PLAIN).table([decided]))
-    for text in ("[red]a[/red]", "(incomplete)", "missing", "new", "100%"):
+    for text in ("[red]a[/red]", "(incomplete)", "missing", "new"):
         assert text in shown
     assert View(PLAIN).table([]) == "no diagnoses yet"
 
@@ -97,7 +112,7 @@ def test_one_screen_tells_it_all():
     shown = drawn(screen(PLAIN, overview()))
     for text in (
         "toy · fusion wm · 1 worker",
-        "error rate last 1000 miss rate false alarms weight exploring learned",
+        "error rate last 1,000 miss rate false alarms weight exploring learned",
         "10.0 %",
         "135 diagnosed (5 incomplete): 120 labelled, 4 expired, 11 waiting",
         "2 labels came before their patient",
