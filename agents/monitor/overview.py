@@ -159,6 +159,7 @@ def overview(
     *,
     inputs: Mapping[str, Sequence[str]],
     holders: Mapping[tuple[str, int], str],
+    members: Sequence[str],
     conditions: Mapping[tuple[str, int], Condition],
     begins: Mapping[Any, int],
     ends: Mapping[Any, int],
@@ -172,7 +173,7 @@ def overview(
     return replace(
         figures(settings, scorer, sums(settings, view)),
         topics=_topics(kinds, settings.topics.partitions, begins, ends),
-        members=sorted(set(holders.values())),
+        members=list(members),
         tasks=_tasks(settings, view, inputs, holders=holders, conditions=conditions, ends=ends),
         at=at,
     )

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar
@@ -36,6 +36,7 @@ from settings.errors import BrokerError, HbError
 from settings.model import Settings
 from streams.engine.held_back import HELD_BACK_AFTER, HeldBack, Standstill
 from streams.engine.tasks.task import describe
+from streams.kafka.client_name import has_died
 from streams.kafka.connection import admin_client, explained, explaining
 from streams.kafka.topics import ENSEMBLE, Topics, declared
 
@@ -154,6 +155,7 @@ class Watch:
             opened.view,
             inputs=opened.inputs,
             holders=holders,
+            members=opened.group.members,
             conditions=await opened.conditions(),
             begins=begins,
             ends=ends,
@@ -252,6 +254,7 @@ class _Connections:
         ]
         self.inputs = {spec.name: spec.inputs for spec in specs(settings)}
         self.admin: AIOKafkaAdminClient | None = None
+        self.group = GroupView()
         self._holders: Aged[dict[tuple[str, int], str]] = Aged(_HOLDERS)
         self._conditions: Aged[dict[tuple[str, int], Condition]] = Aged(_HOLDERS)
         self._begins: Aged[dict[Any, int]] = Aged(_BEGINS)
@@ -309,7 +312,8 @@ class _Connections:
         return await self._holders.of(self._ask_holders)
 
     async def _ask_holders(self) -> dict[tuple[str, int], str]:
-        return _holders(await self._answered(_described(self._admin, self._settings.name)))
+        groups = await self._answered(_described(self._admin, self._settings.name))
+        return self.group.take([member for group in groups for member in group["members"]])
 
     async def conditions(self) -> dict[tuple[str, int], Condition]:
         """Return what workers say is wrong with their partitions, beside the group's offsets."""
@@ -334,17 +338,35 @@ class _Connections:
         return self.admin
 
 
-def _holders(groups: list[Any]) -> dict[tuple[str, int], str]:
-    holders: dict[tuple[str, int], str] = {}
-    for group in groups:
-        for member in group["members"]:
-            if not member["member_assignment"]:
-                continue
-            name = f"{member['client_host'].lstrip('/')} {member['member_id'][-8:]}"
-            assignment = ConsumerProtocolMemberAssignment.decode(member["member_assignment"])
-            for topic, partitions in assignment.assignment:
-                holders |= {(topic, number): name for number in partitions}
-    return holders
+class GroupView:
+    """Who holds which partition, as the consumer group says.
+
+    While partitions move the group does not say: who held some and is still a member then counts
+    as holding them. A member that has died counts for nothing, although the group keeps it until
+    its session times out.
+    """
+
+    def __init__(self) -> None:
+        self.members: tuple[str, ...] = ()
+        self._held: dict[str, list[tuple[str, int]]] = {}
+
+    def take(self, members: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
+        """Return the holders, given the members as the group describes them."""
+        living = [member for member in members if not has_died(member["client_id"])]
+        self._held = {member["member_id"]: self._places(member) for member in living}
+        names = {member["member_id"]: _named(member) for member in living}
+        self.members = tuple(sorted(names.values()))
+        return {place: names[held] for held, places in self._held.items() for place in places}
+
+    def _places(self, member: Mapping[str, Any]) -> list[tuple[str, int]]:
+        if not member["member_assignment"]:
+            return self._held.get(member["member_id"], [])
+        assignment = ConsumerProtocolMemberAssignment.decode(member["member_assignment"])
+        return [(topic, number) for topic, numbers in assignment.assignment for number in numbers]
+
+
+def _named(member: Mapping[str, Any]) -> str:
+    return f"{member['client_host'].lstrip('/')} {member['member_id'][-8:]}"
 
 
 async def _described(admin: AIOKafkaAdminClient, group: str) -> list[Any]:

@@ -20,6 +20,7 @@ from streams.engine.tasks.group import TaskGroup
 from streams.faust import readiness
 from streams.faust.schema import BatchSchema
 from streams.faust.web import Web, page_tls
+from streams.kafka.client_name import client_name
 from streams.kafka.connection import await_broker, quiet_client
 from streams.kafka.security import located
 
@@ -114,6 +115,7 @@ def build_app(
     app = EngineApp(
         config.app,
         broker=[f"hb://{address}" for address in _addresses(config)],
+        broker_client_id=client_name(),
         broker_request_timeout=max(config.request_timeout, config.session_timeout),
         broker_session_timeout=config.session_timeout,
         broker_heartbeat_interval=config.heartbeat,

@@ -107,7 +107,8 @@ def test_an_engineer_on_call_is_told_what_is_wrong(system, broker, page):
 
     with measured("kill -9 of a worker"):
         system.other.end(signal.SIGKILL)
-        expect(sentence).to_contain_text("history")
+        expect(sentence).to_have_text("Degraded because task local.history/0 is held by no worker.")
+        check_agreement(page, "red")
     expect(page.locator("#pill-text")).to_have_text("Degraded")
     system.other.start()
     expect(sentence).not_to_contain_text("history")
@@ -116,6 +117,7 @@ def test_an_engineer_on_call_is_told_what_is_wrong(system, broker, page):
         with ThreadPoolExecutor(1) as pool:  # the browser keeps a loop running in this thread
             pool.submit(asyncio.run, garbage(system)).result()
         expect(concerns).to_contain_text("ecords sent to the ensemble could not be used")
+        check_agreement(page, "amber")
     expect(page.locator("#dead")).to_contain_text("malformed")
 
     with system.patients.paused(), measured("the broker stopped"):

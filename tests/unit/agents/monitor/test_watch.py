@@ -5,11 +5,13 @@ import logging
 from types import SimpleNamespace
 
 import pytest
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
+from agents.monitor import watch as module
 from agents.monitor.overview import figures, state_view
 from agents.monitor.scores import Scorer, Sums
 from agents.monitor.state_reader import StateLostError
-from agents.monitor.watch import Aged, Watch
+from agents.monitor.watch import Aged, GroupView, Watch
 from settings.errors import BrokerError
 from streams.engine.observer import At, Opened
 from streams.kafka.topics import ENSEMBLE, Topics
@@ -132,3 +134,31 @@ async def test_what_changes_slowly_is_asked_rarely():
     assert [await aged.of(ask) for _ in range(3)] == [1, 1, 1]
     aged._asked -= 3601
     assert await aged.of(ask) == 2
+
+
+def member(name, *places, client="elsewhere"):
+    assignment = ConsumerProtocolMemberAssignment(0, [(topic, [n]) for topic, n in places], b"")
+    return {
+        "member_id": f"{name:>8}",
+        "client_id": client,
+        "client_host": "/10.0.0.7",
+        "member_assignment": assignment.encode() if places else b"",
+    }
+
+
+def test_a_member_that_has_died_holds_nothing_though_the_group_keeps_it(monkeypatch):
+    monkeypatch.setattr(module, "has_died", lambda name: name == "dead")
+    group = GroupView()
+    one, other = member("one", ("a", 0)), member("other", ("b", 0), client="dead")
+    assert group.take([one, other]) == {("a", 0): "10.0.0.7      one"}
+    assert len(group.members) == 1
+
+
+def test_while_partitions_move_members_keep_what_they_held():
+    group = GroupView()
+    held = group.take([member("one", ("a", 0)), member("gone", ("b", 0))])
+    assert held.keys() == {("a", 0), ("b", 0)}
+    assert group.take([member("one"), member("new")]).keys() == {("a", 0)}
+    assert len(group.members) == 2
+    assert group.take([member("one", ("a", 0)), member("new", ("b", 0))]).keys() == held.keys()
+    assert group.take([]) == {}
