@@ -12,7 +12,7 @@ const ABOUT = {
   below_baseline: "error",
   error_risen: "error",
   fnr_target: "miss",
-  miss_target: "miss",
+  miss_target: "excluded",
   guessing: "miss",
   join_filling: "waiting",
 };
@@ -47,11 +47,9 @@ function entries({ now, about }) {
       name: "Miss rate",
       value: percent(miss),
       note: ill ? `of ${count(ill)} ${about.positive}, ${interval(least, most)}` : `no ${about.positive} yet`,
-      more: [
-        goal(now.targets.fnr ?? now.miss_targets[about.positive]),
-        errors ? `false alarms ${percent(last.alarm[1])}` : "",
-      ],
+      more: [goal(now.targets.fnr), errors ? `false alarms ${percent(last.alarm[1])}` : ""],
     },
+    ...excluded(now),
     {
       id: "usual",
       name: "Baseline",
@@ -76,6 +74,24 @@ function entries({ now, about }) {
       name: "Diagnosed",
       value: count(now.diagnosed),
       note: `${perSecond(now.flows.diagnoses)}, ${count(now.incomplete)} incomplete`,
+    },
+  ];
+}
+
+/** What the settings promise of labels that a diagnosis excludes; not the miss rate, which also counts best guesses. */
+function excluded({ missed, miss_targets }) {
+  const over = ([label, target]) => (missed[label] ?? 0) - target;
+  const [worst, ...others] = Object.entries(miss_targets).sort((a, b) => over(b) - over(a));
+  if (!worst) return [];
+  const [label, target] = worst;
+  const rest = others.map(([name, most]) => `${name} ${percent(missed[name])} (${goal(most)})`);
+  return [
+    {
+      id: "excluded",
+      name: "Wrongly excluded",
+      value: percent(missed[label]),
+      note: `of all ${label}`,
+      more: [goal(target), ...rest],
     },
   ];
 }
