@@ -24,6 +24,7 @@ from agents.monitor.console.snapshot import about, snapshot
 from agents.monitor.overview import Overview
 from agents.monitor.reliability import Colour, Concern, standing
 from agents.monitor.watch import Watch
+from settings.building import fusion
 from settings.errors import HbError
 from settings.model import Settings
 from streams.clock import wall
@@ -73,7 +74,7 @@ class Console:
         self._resting = True
         self.patience = _PATIENCE
         self.history = History()
-        self._file = CurvesFile(settings)
+        self._file = CurvesFile(settings, fusion(settings).experts(list(settings.learners)))
         self.learners = LearnerReader(settings)
         self.diagnoses = DiagnosisReader(settings)
         self.events = EventStream(self._frame, idle=self._rest)
@@ -95,7 +96,7 @@ class Console:
     def hello(self) -> bytes:
         """Return the first event of a page: which worker it talks to, and the curves so far."""
         curves = {"history": self.history.points, "marks": self.history.marks}
-        return event("hello", {**self._about, **curves})
+        return event("hello", {**self._about, "colours": self._file.colours, **curves})
 
     # Reading.
 

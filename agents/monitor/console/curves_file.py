@@ -7,13 +7,15 @@ It belongs to the machine. Workers that share a state folder share it, and as al
 same system, it does not matter which of them wrote last.
 
 It also holds a digest of each section of the settings, by which a restart with other settings is
-told from one with the same.
+told from one with the same, and the number of each learner's and expert's colour: who joins gets
+the first that is free, and who leaves keeps it, so that nobody's colour ever changes.
 """
 
 import hashlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any
 
 import orjson
@@ -28,8 +30,10 @@ _log = logging.getLogger(__name__)
 class CurvesFile:
     """The file of one worker's curves."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, experts: Iterable[str] = ()) -> None:
         self._settings = settings
+        self._coloured = [*settings.learners, *experts]
+        self.colours = assigned(self._coloured, {})
         self._file = settings.worker.state / "console" / "curves.json"
         self._written = 0
 
@@ -39,12 +43,14 @@ class CurvesFile:
             stored = orjson.loads(self._file.read_bytes())
             if (stored["v"], stored["name"]) != (_VERSION, self._settings.name):
                 return
+            before = stored.get("colours") or {n: k for k, n in enumerate(stored["learners"])}
+            self.colours = assigned(self._coloured, {n: int(k) for n, k in before.items()})
             history.restore(
                 {**stored, "points": _renamed(stored["points"], stored["learners"], self._learners)}
             )
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             _log.warning("cannot read the curves in %s, starting new ones: %s", self._file, error)
             return
         changed = _changed(stored["settings"], _digests(self._settings))
@@ -62,6 +68,7 @@ class CurvesFile:
             "v": _VERSION,
             "name": self._settings.name,
             "learners": self._learners,
+            "colours": self.colours,
             "settings": _digests(self._settings),
             **history.state(),
         }
@@ -77,6 +84,20 @@ class CurvesFile:
     @property
     def _learners(self) -> list[str]:
         return list(self._settings.learners)
+
+
+def assigned(names: Iterable[str], before: Mapping[str, int]) -> dict[str, int]:
+    """Return a number for each name: the one it had, or the first that nobody has.
+
+    >>> assigned(["new", "right"], {"left": 0, "right": 1})
+    {'left': 0, 'right': 1, 'new': 2}
+    """
+    numbers = dict(before)
+    for name in names:
+        if name not in numbers:
+            taken = set(numbers.values())
+            numbers[name] = next(number for number in count() if number not in taken)
+    return numbers
 
 
 def _renamed(points: list[Any], before: list[str], now: list[str]) -> list[Any]:

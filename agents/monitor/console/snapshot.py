@@ -120,8 +120,8 @@ def snapshot(
     }
 
 
-def _labels(overview: Overview) -> dict[str, int]:
-    """Return what became of labels, and how many are awaited."""
+def _labels(overview: Overview) -> dict[str, Any]:
+    """Return what became of labels, how many are awaited, and how many patients came again."""
     counts = overview.counts
     return {
         "waiting": overview.waiting,
@@ -134,6 +134,10 @@ def _labels(overview: Overview) -> dict[str, int]:
         "late": counts["label_expired"] + counts["label_evicted"],
         "refused": counts["label_pending_full"],
         "expired": counts["expired"] + counts["evicted"],
+        "amended": counts["amendment_taken"] + counts["label_again"],
+        "withdrawn": counts["withdrawal_taken"],
+        "unlearned": counts["unlearned"],
+        "repeated": overview.repeated,
     }
 
 

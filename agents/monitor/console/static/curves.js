@@ -1,6 +1,7 @@
 // What the charts show: the series of each, and a sentence about the newest point.
 
 import { count, decimal, listed, percent } from "./format.js";
+import { stroke } from "./palette.js";
 
 /** The labels of a point that count in the error rates: all but those of history. */
 export const live = (point) => point.n - (point.h ?? 0);
@@ -9,11 +10,6 @@ const percentOf = (value) => (value === null ? null : 100 * value);
 
 function experts(store) {
   return Object.keys(store.now?.weights ?? {});
-}
-
-function learnerColour(store, name, ink) {
-  const index = store.about.learners.findIndex((learner) => learner.name === name);
-  return index < 0 ? ink.quiet : ink.learners[index % ink.learners.length];
 }
 
 export const CURVES = [
@@ -31,7 +27,7 @@ export const CURVES = [
         ...(name === "ensemble"
           ? { colour: ink.accent, width: 3 }
           : {
-              colour: learnerColour(store, name, ink),
+              ...stroke(store.about, name, ink),
               ...(name === best ? { width: 2.25, dash: "6px,4px" } : { width: 1.25, faint: true }),
             }),
         label: name,
@@ -60,7 +56,7 @@ export const CURVES = [
         name,
         label: name,
         y: (point) => point.w[name] ?? null,
-        colour: learnerColour(store, name, ink),
+        ...stroke(store.about, name, ink),
         width: 2,
       })),
     says(store) {
@@ -108,7 +104,7 @@ export const CURVES = [
         name,
         label: name,
         y: (point) => percentOf(point.x[i]),
-        colour: learnerColour(store, name, ink),
+        ...stroke(store.about, name, ink),
         width: 2,
       })),
     says(store) {

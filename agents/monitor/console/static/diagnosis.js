@@ -102,7 +102,6 @@ function why(each) {
 }
 
 function opinions(each, about) {
-  const order = new Map(about.learners.map((learner, i) => [learner.name, i]));
   const rows = each.votes.map((vote) =>
     el(
       "tr",
@@ -113,7 +112,7 @@ function opinions(each, about) {
         el(
           "span",
           { class: "name" },
-          el("span", { class: `swatch ${hue(order.get(vote.learner))}`, "aria-hidden": "true" }),
+          el("span", { class: `swatch ${hue(about, vote.learner)}`, "aria-hidden": "true" }),
           vote.learner,
         ),
       ),

@@ -32,7 +32,7 @@ export class Picture {
     const { about, now } = this.store;
     if (!now?.rates || this.place.clientWidth < NARROWEST) return; // not shown, or without styles yet
     const learners = about.learners.map((learner) => learner.name);
-    const state = JSON.stringify([this.place.clientWidth, learners, about.contextual]);
+    const state = JSON.stringify([this.place.clientWidth, learners, about.colours, about.contextual]);
     if (state !== this.#made)
       this.#make(arrange(this.place.clientWidth, learners, about.contextual), learners);
     this.#made = state;
@@ -56,7 +56,7 @@ export class Picture {
     for (const way of plan.ways) root.append(this.#way(way));
     for (const [id, box] of Object.entries(plan.boxes)) {
       if (id.startsWith("learner."))
-        root.append(this.#learner(id.slice(8), box, learners.indexOf(id.slice(8))));
+        root.append(this.#learner(id.slice(8), box));
       else if (id === "ensemble") root.append(this.#ensemble(box));
       else if (id !== "group") root.append(this.#topic(id, box));
     }
@@ -109,7 +109,8 @@ export class Picture {
     );
   }
 
-  #learner(name, box, index) {
+  #learner(name, box) {
+    const own = hue(this.store.about, name);
     const tall = box.h >= 50;
     const small = box.w < 150; // too small for its state, unless it is not well
     const line = svg("text", { class: "small", x: box.x + 16, y: box.y + (tall ? 39 : 30) });
@@ -120,7 +121,7 @@ export class Picture {
       "text-anchor": "end",
     });
     const bar = svg("rect", {
-      class: `bar ${hue(index)}`,
+      class: `bar ${own}`,
       x: box.x + 16,
       y: box.y + box.h - 10,
       height: 4,
@@ -132,7 +133,7 @@ export class Picture {
       { class: "learner", role: "button", tabindex: "0", "data-learner": name },
       svg("rect", { class: "box", x: box.x, y: box.y, width: box.w, height: box.h, rx: 12 }),
       svg("rect", {
-        class: `stripe ${hue(index)}`,
+        class: `stripe ${own}`,
         x: box.x,
         y: box.y + 10,
         width: 4,

@@ -26,7 +26,7 @@ export function learners(store) {
     body,
     names,
     (name) => name,
-    (name) => learnerRow(name, names.indexOf(name) - 1),
+    (name) => learnerRow(name, about),
     (row, name) => {
       const rates = now.rates[name] ?? {};
       const own = name !== "ensemble";
@@ -50,13 +50,13 @@ export function learners(store) {
   );
 }
 
-function learnerRow(name, index) {
+function learnerRow(name, about) {
   const own = name !== "ensemble";
   const head = own
     ? el(
         "button",
         { type: "button", class: "name", onclick: () => goTo("learner", name) },
-        el("span", { class: `swatch ${hue(index)}`, "aria-hidden": "true" }),
+        el("span", { class: `swatch ${hue(about, name)}`, "aria-hidden": "true" }),
         name,
       )
     : el(
@@ -78,13 +78,12 @@ export function diagnoses(store) {
   const held = isHeld(node) && body.rows.length === now.diagnoses.length;
   text(byId("diagnoses-note"), held ? HELD : SELECT);
   if (held) return;
-  const order = new Map(about.learners.map((learner, i) => [learner.name, i]));
   const rows = now.diagnoses.length ? now.diagnoses : [null];
   list(
     body,
     rows,
     (each) => (each ? `${each.token}${each.at}` : "none"),
-    (each) => (each ? diagnosisRow(each, order, about.positive) : empty(4, "None yet.")),
+    (each) => (each ? diagnosisRow(each, about) : empty(4, "None yet.")),
   );
 }
 
@@ -98,7 +97,7 @@ function empty(span, said) {
   return el("tr", { role: "row" }, el("td", { colspan: span, class: "quiet", role: "cell" }, said));
 }
 
-function diagnosisRow(each, order, positive) {
+function diagnosisRow(each, about) {
   return el(
     "tr",
     // The button is there for keyboards and screen readers; its clicks arrive here as well.
@@ -117,7 +116,7 @@ function diagnosisRow(each, order, positive) {
     el(
       "td",
       { role: "cell" },
-      el("span", { class: each.label === positive ? "label positive" : "label" }, each.label),
+      el("span", { class: each.label === about.positive ? "label positive" : "label" }, each.label),
       ...badges(each),
     ),
     el("td", { role: "cell" }, chance(each)),
@@ -127,7 +126,7 @@ function diagnosisRow(each, order, positive) {
       el(
         "ul",
         { class: "votes" },
-        ...each.votes.map((vote) => chip(vote, each.label, order.get(vote.learner))),
+        ...each.votes.map((vote) => chip(vote, each.label, about)),
       ),
     ),
   );
@@ -166,7 +165,7 @@ function chanceText(share) {
   return share < 0.0005 ? `<${percent(0.001)}` : percent(share);
 }
 
-function chip(vote, decided, index) {
+function chip(vote, decided, about) {
   const sure = vote.accuracy === null ? "" : percent(vote.accuracy, 0);
   const range = interval(vote.low, vote.high);
   const trials = vote.trials === null ? "few" : count(vote.trials);
@@ -178,7 +177,7 @@ function chip(vote, decided, index) {
   return el(
     "li",
     { class: `vote${vote.label === decided ? "" : " against"}`, title },
-    el("span", { class: `swatch ${hue(index ?? 0)}`, "aria-hidden": "true" }),
+    el("span", { class: `swatch ${hue(about, vote.learner)}`, "aria-hidden": "true" }),
     el("span", {}, `${vote.learner} `, el("b", {}, label)),
     sure
       ? el("span", { class: "sure" }, `${sure} `, el("small", {}, range))
@@ -197,6 +196,8 @@ export function labels(store) {
     ["Conflicting", count(now.conflict), "the first one counts"],
     ["Unknown patient", count(now.unknown), "dead letter"],
     ["Expired", count(now.expired), "no label in time"],
+    ...corrections(now),
+    ...comingAgain(now.repeated),
   ];
   const place = byId("labels");
   if (!place.firstChild) place.append(el("dl", { class: "pairs" }));
@@ -216,6 +217,24 @@ export function labels(store) {
       text(row.querySelector(".note"), note);
     },
   );
+}
+
+function corrections({ amended, withdrawn, unlearned }) {
+  if (!amended && !withdrawn) return [];
+  return [
+    ["Amended", count(amended), "recounted"],
+    ["Withdrawn", count(withdrawn), "recounted"],
+    ...(unlearned ? [["Not unlearned", count(unlearned), "rules that learn keep them as they were"]] : []),
+  ];
+}
+
+/** Patients whose id came before: the same words as in `hb status`. */
+function comingAgain({ duplicate, conflict, over }) {
+  const twice = duplicate + conflict;
+  return [
+    ...(twice ? [["Second predictions", count(twice), "are ids reused?"]] : []),
+    ...(over ? [["After their label", count(over), "was a learner late, or are ids reused?"]] : []),
+  ];
 }
 
 export function dead(store) {

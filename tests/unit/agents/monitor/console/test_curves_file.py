@@ -1,5 +1,6 @@
 """The curves outlive the worker that drew them, and nothing else does."""
 
+import orjson
 import pytest
 
 from agents.monitor.console.curves_file import CurvesFile
@@ -55,6 +56,32 @@ def test_learners_keep_their_curves_when_others_come_and_go(settings):
     CurvesFile(changed).load(after, 9)
     assert after.points[-1]["e"] == [None, None, 0.5]
     assert after.points[-1]["x"] == [None, None]
+
+
+def test_nobody_changes_colour_when_others_come_and_go(settings):
+    learner = settings.learners["right"]
+
+    def restarted(*names, experts=()):
+        learners = {"learners": dict.fromkeys(names, learner)}
+        file = CurvesFile(settings.model_copy(update=learners), experts)
+        file.load(History(), 9)
+        file.save(drawn(settings))
+        return file.colours
+
+    assert restarted("left", "right") == {"left": 0, "right": 1}
+    assert restarted("new", "right") == {"left": 0, "right": 1, "new": 2}
+    assert restarted("right", "left", experts=["stack"])["stack"] == 3
+    assert restarted("left", "right", "new")["left"] == 0
+
+
+def test_curves_without_colours_go_on_in_those_of_their_order(settings, tmp_path):
+    CurvesFile(settings).save(drawn(settings))
+    path = tmp_path / "console" / "curves.json"
+    content = orjson.loads(path.read_bytes())
+    path.write_bytes(orjson.dumps({key: content[key] for key in content if key != "colours"}))
+    changed = CurvesFile(settings, ["another"])
+    changed.load(History(), 9)
+    assert changed.colours == {"left": 0, "right": 1, "another": 2}
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"v": 1}', b'{"v": 2, "name": "toy"}'])
