@@ -13,7 +13,7 @@ from learners.arrays.types import Floats
 from learners.assessment.assessment import Assessed
 from learners.assessment.bins import MILLION
 from learners.ensemble import Outcome
-from learners.fusion.base import Verdict
+from learners.fusion.base import FusedPredictions
 from learners.join import Correct, Diagnose, Settle
 from learners.payloads import ContextPayload
 from schemas.records import REFER, Diagnosis, Feedback, Opinion, TrackRecord
@@ -49,7 +49,7 @@ class EnsembleOutputs:
 
     def send_diagnoses(self, outcome: Outcome, out: Outbox) -> None:
         """Send the diagnoses of a batch."""
-        cases, sure, verdict = outcome.diagnoses, outcome.assessed, outcome.verdict
+        cases, sure, fused = outcome.diagnoses, outcome.assessed, outcome.fused
         if not cases:
             return
         ids, times = [case.id for case in cases], [case.at for case in cases]
@@ -64,12 +64,12 @@ class EnsembleOutputs:
             [case.complete for case in cases],
             [self._named(case.missing) if case.missing else () for case in cases],
             repeat(self._mode),
-            _shared(verdict.parts / UNIT, self._weights),
+            _shared(fused.parts / UNIT, self._weights),
             self._opinions(cases),
             times,
             _cubes(cases),
-            self._votes(verdict),
-            repeat(None) if verdict.basis is None else verdict.basis.tolist(),
+            self._votes(fused),
+            repeat(None) if fused.basis is None else fused.basis.tolist(),
             answers,
             left,
             _shared(sure.chance, self._chance),
@@ -128,14 +128,14 @@ class EnsembleOutputs:
             {name: opinion for name, opinion in pairs if opinion is not None} for pairs in by_case
         ]
 
-    def _votes(self, verdict: Verdict) -> Iterable[dict[str, str] | None]:
+    def _votes(self, fused: FusedPredictions) -> Iterable[dict[str, str] | None]:
         """Return the votes of experts other than the learners, which are in the record anyway."""
         if self._experts == self._names:
             return repeat(None)
         labels, experts = self._labels, self._experts
         return [
             {expert: labels[i] for expert, i in zip(experts, row, strict=True) if i >= 0}
-            for row in verdict.votes.tolist()
+            for row in fused.votes.tolist()
         ]
 
     def send_feedback(

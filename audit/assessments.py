@@ -15,7 +15,7 @@ from audit.observed import Observed
 from learners.arrays.types import Ints
 from learners.assessment.bins import MILLION
 from learners.ensemble import learn_sureness
-from learners.fusion.base import Verdict
+from learners.fusion.base import FusedPredictions
 from learners.join import Settle
 from learners.payloads import Decisions
 from settings.building import assessment
@@ -66,8 +66,8 @@ class SurenessAudit:
         columns = self._columns
         label = columns["label"][at].astype(np.int64)
         none = np.zeros((len(at), 0), np.int64)
-        verdict = Verdict(label, none, none, columns["support"][at] / MILLION)
-        again = self._assessment.assess(verdict, self._now)
+        fused = FusedPredictions(label, none, none, columns["support"][at] / MILLION)
+        again = self._assessment.assess(fused, self._now)
         record = np.array(again.records)[again.track]
         answer = np.where(again.answered, again.labels, -1)
         bits = again.possible @ (1 << np.arange(self._assessment.classes))

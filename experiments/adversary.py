@@ -15,7 +15,7 @@ import numpy as np
 
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING, Bools, Floats, Ints
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.theory.promises import delays_table, regret_bound
 
 
@@ -67,7 +67,7 @@ class _Match:
         experts = len(fusion.experts([""] * fusion.learners))
         self.gain = np.zeros((runs, experts), np.int64)
         self.labelled: Ints = np.zeros(runs, np.int64)
-        self.waiting: list[tuple[int, int, Ballot, Verdict, Ints]] = []
+        self.waiting: list[tuple[int, int, Ballot, FusedPredictions, Ints]] = []
 
     def play(self) -> Outcome:
         """Play all rounds, then let all labels come."""
@@ -79,14 +79,14 @@ class _Match:
 
     def _round(self, t: int) -> None:
         ballot, fixed = self._ballot(self._weights())
-        verdict = self.fusion.decide(ballot)
+        fused = self.fusion.decide(ballot)
         costs = np.stack(
-            [verdict.expected_loss(np.full(self.runs, y)) for y in range(self.fusion.classes)]
+            [fused.expected_loss(np.full(self.runs, y)) for y in range(self.fusion.classes)]
         )
         truth = np.where(fixed, 0, costs.argmax(axis=0))
         if self.rng.random() < self.duel.never:
             return
-        heappush(self.waiting, (t + 1 + self._delay(), t, ballot, verdict, truth))
+        heappush(self.waiting, (t + 1 + self._delay(), t, ballot, fused, truth))
 
     def _delay(self) -> int:
         mean = self.duel.delay
@@ -124,12 +124,12 @@ class _Match:
 
     def _settle(self, now: int | None) -> None:
         while self.waiting and (now is None or self.waiting[0][0] <= now):
-            _, _, ballot, verdict, truth = heappop(self.waiting)
-            awake = self.fusion.awake(ballot, verdict)
-            lost = np.where(awake, UNIT * (verdict.votes != truth[:, None]), 0)
-            self.gain += awake * verdict.expected_loss(truth)[:, None] - lost
+            _, _, ballot, fused, truth = heappop(self.waiting)
+            awake = self.fusion.awake(ballot, fused)
+            lost = np.where(awake, UNIT * (fused.votes != truth[:, None]), 0)
+            self.gain += awake * fused.expected_loss(truth)[:, None] - lost
             self.labelled += 1
-            self.fusion.learn(ballot, verdict, truth)
+            self.fusion.learn(ballot, fused, truth)
 
     def _bounds(self) -> Floats | None:
         name = delays_table(self.fusion)

@@ -16,7 +16,7 @@ from experiments.report.result import Result, Row, Table
 from learners.arrays.shares import UNIT
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Floats, Ints
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.fusion.hedge import Hedge
 from learners.fusion.weighted import Use, WeightedFusion, falling_exp
 
@@ -41,10 +41,10 @@ class _Sleeping(WeightedFusion):
         logs = self._log_weights(self.regret[ballot.cells], self.size[ballot.cells])
         return falling_exp(logs, ballot.present)
 
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
-        lost = verdict.votes != truth[:, None]
-        ahead = verdict.expected_loss(truth)[:, None] / UNIT - lost
-        ahead = np.where(verdict.votes >= 0, ahead, 0.0)
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None:
+        lost = fused.votes != truth[:, None]
+        ahead = fused.expected_loss(truth)[:, None] / UNIT - lost
+        ahead = np.where(fused.votes >= 0, ahead, 0.0)
         np.add.at(self.regret, ballot.cells, ahead)
         np.add.at(self.size, ballot.cells, self._size(ahead))
 

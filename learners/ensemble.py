@@ -29,7 +29,7 @@ from learners.arrays.types import MISSING, Bools, Floats, Ints
 from learners.assessment.assessed_fusion import guessed
 from learners.assessment.assessment import Assessed, Assessment
 from learners.fusion.ballot_log_odds import log_odds_of_others
-from learners.fusion.base import UNKNOWN, Ballot, Fusion, Verdict
+from learners.fusion.base import UNKNOWN, Ballot, FusedPredictions, Fusion
 from learners.join import (
     Codec,
     Correct,
@@ -47,7 +47,7 @@ from learners.scores.error_rates import confusion
 from learners.scores.window import Window
 
 _Cases: TypeAlias = Sequence[Diagnose] | Sequence[Settle]
-_Decided: TypeAlias = tuple[Verdict, Assessed, Sequence[Sequence[Any]]]
+_Decided: TypeAlias = tuple[FusedPredictions, Assessed, Sequence[Sequence[Any]]]
 """What was decided on a batch; the last is what the ledger keeps: the fields of `Decision`s."""
 
 
@@ -55,7 +55,7 @@ _Decided: TypeAlias = tuple[Verdict, Assessed, Sequence[Sequence[Any]]]
 class Outcome:
     """What a batch of events led to.
 
-    diagnoses, verdict   the instances to diagnose, and row by row what was decided
+    diagnoses, fused   the instances to diagnose, and row by row what was decided
     assessed             and how sure that is
     settled              the instances whose label is known, with what was kept of them
     corrected            those whose label has changed since
@@ -63,7 +63,7 @@ class Outcome:
     """
 
     diagnoses: list[Diagnose]
-    verdict: Verdict
+    fused: FusedPredictions
     assessed: Assessed
     settled: list[Settle]
     corrected: list[Correct]
@@ -111,8 +111,8 @@ class EnsembleLearner:
         self.latest: CellTable = table_for(1, 1 + experts)
         self.window = Window(scopes, K)
         none = np.zeros((0, experts), np.int64)
-        verdict = Verdict(np.zeros(0, np.int64), none, none, np.zeros((0, K)))
-        self._nothing: _Decided = verdict, self.assessment.assess(verdict), []
+        fused = FusedPredictions(np.zeros(0, np.int64), none, none, np.zeros((0, K)))
+        self._nothing: _Decided = fused, self.assessment.assess(fused), []
 
     def take(
         self,
@@ -125,14 +125,14 @@ class EnsembleLearner:
         """Take in a batch of events, then move the clock to `now`; see `Ledger.apply`."""
         step = self.ledger.apply(events, now, live=live, awaited=awaited)
         decided = self._decide(step.diagnoses) if step.diagnoses else self._nothing
-        verdict, assessed, decisions = decided
+        fused, assessed, decisions = decided
         settled = self.ledger.settle(decisions)
         learned = self.learn(settled)
         if step.corrections:
             learned = np.union1d(learned, self.correct(step.corrections))
         return Outcome(
             step.diagnoses,
-            verdict,
+            fused,
             assessed,
             settled,
             step.corrections,
@@ -162,22 +162,22 @@ class EnsembleLearner:
         heard = _payloads(diagnoses)
         ballot = self._ballot(diagnoses, heard, cells, self.judge.hears)
         ballot = replace(ballot, waiting=self._waiting(len(cells)))
-        verdict = guessed(self.judge.decide(ballot), self.judge.prefer)
-        assessed = self.assessment.assess(verdict, *self.experience())
-        verdict = replace(verdict, labels=assessed.labels)
-        self._note(ballot, verdict, diagnoses[-1].at)
+        fused = guessed(self.judge.decide(ballot), self.judge.prefer)
+        assessed = self.assessment.assess(fused, *self.experience())
+        fused = replace(fused, labels=assessed.labels)
+        self._note(ballot, fused, diagnoses[-1].at)
         self.assessment.note(assessed.labels, assessed.answered)
         decisions = zip(
             cells.tolist(),
-            verdict.labels.tolist(),
-            verdict.parts.tolist(),
-            verdict.votes.tolist(),
-            [()] * len(cells) if verdict.basis is None else verdict.basis.tolist(),
+            fused.labels.tolist(),
+            fused.parts.tolist(),
+            fused.votes.tolist(),
+            [()] * len(cells) if fused.basis is None else fused.basis.tolist(),
             assessed.kept,
             self._of_history(heard),
             strict=True,
         )
-        return verdict, assessed, list(decisions)
+        return fused, assessed, list(decisions)
 
     def _of_history(self, heard: Sequence[PredictionPayload]) -> Iterable[bool]:
         """Tell which are past patients: at least one of their predictions says so."""
@@ -194,14 +194,14 @@ class EnsembleLearner:
         """
         return self.ledger.waiting + np.arange(count)
 
-    def _note(self, ballot: Ballot, verdict: Verdict, at: int) -> None:
+    def _note(self, ballot: Ballot, fused: FusedPredictions, at: int) -> None:
         """Count what can be counted without labels."""
         K, only = self.fusion.classes, np.zeros(1, np.int64)
         highest = ballot.labels.max(axis=1)
         lowest = np.where(ballot.present, ballot.labels, K).min(axis=1)
-        by_label = np.bincount(verdict.labels, minlength=K)
+        by_label = np.bincount(fused.labels, minlength=K)
         self.tally.add(only, np.r_[(lowest < highest).sum(), by_label][None])
-        self.latest.put(only, np.r_[at, verdict.parts[-1]][None])
+        self.latest.put(only, np.r_[at, fused.parts[-1]][None])
 
     def _ballot(
         self, cases: _Cases, heard: Sequence[PredictionPayload], cells: Ints, parts: Collection[str]
@@ -239,13 +239,13 @@ class EnsembleLearner:
         """Count what the labels say; return the context cubes that changed."""
         if not settled:
             return np.zeros(0, np.int64)
-        truth, kept, ballot, verdict = self._recall(settled)
-        self.fusion.learn(ballot, verdict, truth)
+        truth, kept, ballot, fused = self._recall(settled)
+        self.fusion.learn(ballot, fused, truth)
         past = np.array(kept.history, np.bool_)
-        predicted = self._count(ballot, verdict, truth, past)
+        predicted = self._count(ballot, fused, truth, past)
         at = np.array([case.at for case in settled])
         self.window.push(at, np.where(past, MISSING, truth), predicted)
-        learn_sureness(self.assessment, kept.sure, verdict.labels, truth)
+        learn_sureness(self.assessment, kept.sure, fused.labels, truth)
         return np.unique(ballot.cells)
 
     def correct(self, corrections: Sequence[Correct]) -> Ints:
@@ -268,13 +268,15 @@ class EnsembleLearner:
         cases = [case for case in cases if case.label != MISSING]
         if not cases:
             return np.zeros(0, np.int64)
-        truth, kept, ballot, verdict = self._recall(cases)
-        self.fusion.recount(ballot, verdict, truth, sign)
-        self._count(ballot, verdict, truth, np.array(kept.history, np.bool_), sign)
-        learn_sureness(self.assessment, kept.sure, verdict.labels, truth, sign)
+        truth, kept, ballot, fused = self._recall(cases)
+        self.fusion.recount(ballot, fused, truth, sign)
+        self._count(ballot, fused, truth, np.array(kept.history, np.bool_), sign)
+        learn_sureness(self.assessment, kept.sure, fused.labels, truth, sign)
         return np.unique(ballot.cells)
 
-    def _recall(self, settled: Sequence[Settle]) -> tuple[Ints, Decisions, Ballot, Verdict]:
+    def _recall(
+        self, settled: Sequence[Settle]
+    ) -> tuple[Ints, Decisions, Ballot, FusedPredictions]:
         """Return the labels of instances, and what was said and decided before they came."""
         truth = np.array([case.label for case in settled], np.int64)
         kept = Decisions.of([case.decision for case in settled])
@@ -283,26 +285,26 @@ class EnsembleLearner:
         hears = set(self.fusion.hears) - {"seeds"}
         heard = _payloads(settled) if hears else ()
         ballot = self._ballot(settled, heard, np.array(kept.cell, np.int64), hears)
-        verdict = Verdict.recalled(
+        fused = FusedPredictions.recalled(
             np.array(kept.label, np.int64),
             _table(kept.parts, experts),
             _table(kept.votes, experts),
             _bases(kept.basis),
         )
-        return truth, kept, ballot, verdict
+        return truth, kept, ballot, fused
 
     def _count(
-        self, ballot: Ballot, verdict: Verdict, truth: Ints, past: Bools, sign: int = 1
+        self, ballot: Ballot, fused: FusedPredictions, truth: Ints, past: Bools, sign: int = 1
     ) -> Ints:
         """Count errors and losses, or take them back; return what each scope predicted."""
-        predicted = np.concatenate([verdict.labels[:, None], ballot.labels], axis=1)
+        predicted = np.concatenate([fused.labels[:, None], ballot.labels], axis=1)
         for start, group in ((0, ~past), (predicted.shape[1], past)):
             if group.any():
                 counts = sign * confusion(truth[group], predicted[group].T, self.fusion.classes)
                 self.scores.add(start + np.arange(len(counts)), counts.reshape(len(counts), -1))
-        heard = self.fusion.awake(ballot, verdict)
-        wrong = (verdict.votes != truth[:, None]) & heard
-        expected = verdict.expected_loss(truth)[:, None]
+        heard = self.fusion.awake(ballot, fused)
+        wrong = (fused.votes != truth[:, None]) & heard
+        expected = fused.expected_loss(truth)[:, None]
         ones = np.ones_like(expected)
         sums = np.concatenate([ones, expected, wrong, heard * expected], axis=1)
         self.regret.add(ballot.cells, sign * sums)

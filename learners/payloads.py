@@ -78,7 +78,7 @@ class Decision(NamedTuple):
     label   the label of the diagnosis
     parts   each expert's share, in whole parts
     votes   each expert's label
-    basis   what the fusion rule had learned by then, in numbers of its own (`Verdict.basis`)
+    basis   what the fusion rule had learned by then (`FusedPredictions.basis`)
     sure    what `learners.assessment` learns from (`Assessed.kept`); empty if it was not kept
     history whether the patient is one of the past, whose errors are counted apart
     """

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from learners.arrays.types import MISSING, Ints
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ def random_stream(
     return Stream(ballot, truth)
 
 
-def run(fusion: Fusion, stream: Stream, edges: list[int]) -> list[Verdict]:
+def run(fusion: Fusion, stream: Stream, edges: list[int]) -> list[FusedPredictions]:
     """Decide batch by batch and learn each batch's labels after its decisions."""
-    verdicts = []
+    all_fused = []
     for start, stop in pairwise(edges):
         part = stream.take(np.arange(start, stop))
-        verdicts.append(fusion.decide(part.ballot))
-        fusion.learn(part.ballot, verdicts[-1], part.truth)
-    return verdicts
+        all_fused.append(fusion.decide(part.ballot))
+        fusion.learn(part.ballot, all_fused[-1], part.truth)
+    return all_fused
 
 
 def snapshot(fusion: Fusion) -> dict[str, tuple[list[int], bytes]]:

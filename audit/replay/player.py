@@ -209,12 +209,12 @@ class Player:
     def record(self, outcome: Outcome) -> None:
         """Note the diagnoses; a subclass may note more."""
         numbers = [self.number(case.id) for case in outcome.diagnoses]
-        self.diagnosed[numbers] = outcome.verdict.labels
+        self.diagnosed[numbers] = outcome.fused.labels
         self.rests_on.learned[numbers] = outcome.assessed.learned
         for number, case in zip(numbers, outcome.diagnoses, strict=True):
             self.rests_on.heard[number] = [label != MISSING for label in case.labels]
-        if outcome.verdict.basis is not None:
-            self.rests_on.basis[numbers] = outcome.verdict.basis
+        if outcome.fused.basis is not None:
+            self.rests_on.basis[numbers] = outcome.fused.basis
 
     def number(self, name: str) -> int:
         """Return the number of a patient in the stream."""

@@ -10,7 +10,7 @@ from audit.recording.columns import firsts
 from audit.recording.partition_logs import PartitionLogs
 from learners.arrays.tables import table_for
 from learners.arrays.types import MISSING, Bools, Ints
-from learners.fusion.base import UNKNOWN, Verdict
+from learners.fusion.base import UNKNOWN, FusedPredictions
 from learners.fusion.late_labels import LateLabels
 from learners.scores.error_rates import confusion, rates
 from learners.theory.promises import regret_bound
@@ -72,10 +72,10 @@ def live_score(recorded: Sequence[PartitionLogs]) -> Score:
     regret, late = table_for(None, 2 + 2 * experts), LateLabels(experts, None)
     for logs in recorded:
         settled = _settled(logs)
-        truth, verdict, heard, cells, _, past = settled
-        predicted = np.concatenate([verdict.labels[:, None], heard], axis=1)
+        truth, fused, heard, cells, _, past = settled
+        predicted = np.concatenate([fused.labels[:, None], heard], axis=1)
         total += confusion(truth[~past], predicted[~past].T, K)
-        regret.add(cells, _regrets(verdict, truth))
+        regret.add(cells, _regrets(fused, truth))
         _count_late(late, settled)
     visited, rows = regret.items()
     bound = None
@@ -91,19 +91,19 @@ def live_score(recorded: Sequence[PartitionLogs]) -> Score:
     return Score(dict(zip([ENSEMBLE, *names], total, strict=True)), rows, bound)
 
 
-def _regrets(verdict: Verdict, truth: Ints) -> Ints:
+def _regrets(fused: FusedPredictions, truth: Ints) -> Ints:
     """Return each patient's row of `EnsembleLearner.regret`."""
-    awake, expected = verdict.votes >= 0, verdict.expected_loss(truth)[:, None]
-    wrong = (verdict.votes != truth[:, None]) & awake
+    awake, expected = fused.votes >= 0, fused.expected_loss(truth)[:, None]
+    wrong = (fused.votes != truth[:, None]) & awake
     return np.concatenate([np.ones_like(expected), expected, wrong, awake * expected], axis=1)
 
 
 def _count_late(late: LateLabels, settled: "_Settled") -> None:
     """Count how late the labels came that were learned with what their decision rested on."""
-    assert settled.verdict.basis is not None  # noqa: S101 - recalled with it
-    with_basis = settled.verdict.basis[:, 0] != UNKNOWN
+    assert settled.fused.basis is not None  # noqa: S101 - recalled with it
+    with_basis = settled.fused.basis[:, 0] != UNKNOWN
     late.learn(
-        settled.cells[with_basis], settled.verdict.basis[with_basis], settled.behind[with_basis]
+        settled.cells[with_basis], settled.fused.basis[with_basis], settled.behind[with_basis]
     )
 
 
@@ -115,7 +115,7 @@ class _Settled(NamedTuple):
     """
 
     truth: Ints
-    verdict: Verdict
+    fused: FusedPredictions
     heard: Ints
     cells: Ints
     behind: Bools
@@ -140,7 +140,7 @@ def _settled(logs: PartitionLogs) -> _Settled:
     sent = columns["votes"][at].astype(np.int64)
     votes = predicted if sent.shape == predicted.shape and (sent == MISSING).all() else sent
     labels = columns["label"][at].astype(np.int64)
-    verdict = Verdict.recalled(labels, columns["parts"][at], votes, columns["basis"][at])
+    fused = FusedPredictions.recalled(labels, columns["parts"][at], votes, columns["basis"][at])
     behind = np.asarray(((heard >= 0) & (predicted < 0)).any(axis=1))
     cells = np.where(columns["cube"][at] < 0, _UNHEARD, columns["cube"][at])
-    return _Settled(label[ids], verdict, heard, cells, behind, columns["history"][at])
+    return _Settled(label[ids], fused, heard, cells, behind, columns["history"][at])

@@ -328,24 +328,24 @@ def _notes(f: Mapping[str, float], streams: Sequence[Found]) -> list[str]:
     return [
         (
             f"Track records: on the worst set the interval held throughout for"
-            f" {100 * f['coverage_worst']:.1f} % of them ({_verdict(f['coverage_worst'] >= LEVEL)}:"
+            f" {100 * f['coverage_worst']:.1f} % of them ({_outcome(f['coverage_worst'] >= LEVEL)}:"
             f" at least {100 * LEVEL:.0f})."
         ),
         (
             "Miss rates: the furthest label is"
             f" {f['miss_gap_worst_points']:.2f} points from its target of 5 %"
-            f" ({_verdict(f['miss_gap_worst_points'] <= 1.0)}: within one point)."
+            f" ({_outcome(f['miss_gap_worst_points'] <= 1.0)}: within one point)."
         ),
         (
             "Calibration: the error exceeds River's by"
             f" {f['calibration_error_over_river_worst']:+.3f} at worst"
-            f" ({_verdict(f['calibration_error_over_river_worst'] <= 0)}: no larger), with a"
+            f" ({_outcome(f['calibration_error_over_river_worst'] <= 0)}: no larger), with a"
             f" standard error of {f['calibration_error_over_river_worst_se']:.3f} over patients,"
             f" and by more than chance explains on {f['calibration_streams_behind']:.0f} of"
             f" {len(streams)} streams. Had our chances been true, it would be"
             f" {f['true_chances_over_river_worst']:+.3f} at worst. Over whole"
             f" streams it is {f['calibration_error_long_worst']:.3f} at worst"
-            f" ({_verdict(f['calibration_error_long_worst'] <= 0.03)}: at most 0.03). On average"
+            f" ({_outcome(f['calibration_error_long_worst'] <= 0.03)}: at most 0.03). On average"
             f" over the streams it is {f['calibration_error_over_river_mean']:+.3f} beside River's,"
             f" and {f['calibration_error_over_floor_mean']:+.3f} beside what true chances would"
             " have: with some fifty patients in a bin, that is far from zero."
@@ -357,7 +357,7 @@ def _notes(f: Mapping[str, float], streams: Sequence[Found]) -> list[str]:
         ),
         (
             f"Referring the least sure tenth halves the error on {len(halved)} of {len(low)}"
-            f" streams with an error below 10 % ({_verdict(len(halved) == len(low))}: on all);"
+            f" streams with an error below 10 % ({_outcome(len(halved) == len(low))}: on all);"
             f" River's best on {100 * f['halved_share_of_river']:.0f} % of its own. A logistic"
             " regression with all features, fitted to all these patients with their labels and told"
             f" of the change, halves its own on {sum(stream.told_halves for stream in low)} of them"
@@ -369,7 +369,7 @@ def _notes(f: Mapping[str, float], streams: Sequence[Found]) -> list[str]:
             f" {f['late_error_over_river_se']:.2f} over patients;"
             f" {f['late_error_over_river_worst_points']:+.2f} on the worst, and"
             f" {f['late_streams_behind']:.0f} streams on which the 95 % interval lies above zero"
-            f" ({_verdict(f['late_streams_behind'] == 0)}: none)."
+            f" ({_outcome(f['late_streams_behind'] == 0)}: none)."
         ),
         (
             f"Beside the one of River's classifiers that errs least on average over these streams,"
@@ -394,5 +394,5 @@ def _except(streams: Sequence[Found]) -> str:
     return f" (not on {'; '.join(named)})" if named else ""
 
 
-def _verdict(holds: bool) -> str:
+def _outcome(holds: bool) -> str:
     return "as promised" if holds else "missed"

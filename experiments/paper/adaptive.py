@@ -112,11 +112,11 @@ COLUMNS = [
 
 def _judged(runs: Runs, votes: Votes, tick: Tick) -> dict[str, float | None]:
     """Return WM's rates at h = 1, on first visits, and at the best h with FNR <= 3 %."""
-    fused = run_method(FUSIONS["WM"], runs, UNIFORM, votes, tick=tick).labels
-    *tried, plain = each_value(fused, runs)
+    wm = run_method(FUSIONS["WM"], runs, UNIFORM, votes, tick=tick).labels
+    *tried, plain = each_value(wm, runs)
     tuned = choose(dict(zip(FINE.tolist(), tried, strict=True)))
     per, fpr, fnr = plain.mean.tolist()
-    first = float(visits(fused[:, -1], runs)["first visits"].mean[0])
+    first = float(visits(wm[:, -1], runs)["first visits"].mean[0])
     limited = float(tuned.rates.mean[0]) if tuned.reached else None
     return {"PER": per, "se": float(plain.se[0]), "FPR": fpr, "FNR": fnr, "first": first,
             "limited": limited}  # fmt: skip
@@ -126,9 +126,9 @@ def _notes(f: dict[str, float]) -> list[str]:
     notes = []
     for protocol in ("paper's", "single pass"):
         cubes, cells = f[f"{protocol}.cubes.PER"], f[f"{protocol}.cells.PER"]
-        verdict = "helps" if cells < cubes else "does not help"
+        fused = "helps" if cells < cubes else "does not help"
         notes.append(
-            f"{protocol.capitalize()} protocol: it {verdict}: {cells:.2f} against {cubes:.2f} with"
+            f"{protocol.capitalize()} protocol: it {fused}: {cells:.2f} against {cubes:.2f} with"
             f" cubes; on first visits {f[f'{protocol}.cells.first']:.1f} against"
             f" {f[f'{protocol}.cubes.first']:.1f}."
         )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from experiments.paper.protocol import Runs
 from learners.arrays.types import Bools, Floats, Ints, Seeds
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.local.iup import Feedback, Iup, IupConfig
 from learners.local.partition import Partition, cuts_for, unit_cube
 from learners.local.phases import Horizon
@@ -214,15 +214,15 @@ def simulate_fusion(
     desk = _Desk(runs, votes, np.arange(parallel).reshape(values, count) * cubes, contexts)
     labels = np.empty((steps, values, count), np.int8)
     expected = np.empty((steps, values, count), np.int64) if losses else None
-    waiting: list[tuple[Ballot, Verdict]] = []
+    waiting: list[tuple[Ballot, FusedPredictions]] = []
     for t in range(steps):
         ballot = desk.ballot(t)
-        verdict = fusion.decide(ballot)
-        labels[t] = verdict.labels.reshape(values, count)
+        fused = fusion.decide(ballot)
+        labels[t] = fused.labels.reshape(values, count)
         if expected is not None:
             truth = np.tile(runs.data.truth[runs.draws[:, t]], values)
-            expected[t] = verdict.expected_loss(truth).reshape(values, count)
-        waiting.append((ballot, verdict))
+            expected[t] = fused.expected_loss(truth).reshape(values, count)
+        waiting.append((ballot, fused))
         if t >= delay:
             desk.settle(fusion, *waiting.pop(0), t - delay)
         if t % TICK_EVERY == 0:
@@ -257,14 +257,14 @@ class _Desk:
         seeds, patients = self.runs.seeds[:, t], self.runs.draws[:, t]
         return self._ballot(self.votes.labels[t], self.votes.exploring[t], seeds, patients)
 
-    def settle(self, fusion: Fusion, ballot: Ballot, verdict: Verdict, t: int) -> None:
+    def settle(self, fusion: Fusion, ballot: Ballot, fused: FusedPredictions, t: int) -> None:
         """Pass on the labels of step t to the fusion rule, where they arrived."""
         labels = np.tile(self.runs.told[:, t], self.values)
         silent = np.tile(self.runs.silent[:, t], self.values)
         if silent.any():
             arrived = np.flatnonzero(~silent)
-            ballot, verdict, labels = ballot.take(arrived), verdict.take(arrived), labels[arrived]
-        fusion.learn(ballot, verdict, labels)
+            ballot, fused, labels = ballot.take(arrived), fused.take(arrived), labels[arrived]
+        fusion.learn(ballot, fused, labels)
 
     def probe(self, fusion: Fusion) -> NDArray[np.int8]:
         """Ask the EL about every test patient."""
@@ -274,6 +274,6 @@ class _Desk:
         labels = np.empty(probes.shape[:3], np.int8)
         for k in range(len(probes)):
             seeds, patients = probe_seeds(self.runs, k), self.runs.test[:, k]
-            verdict = fusion.decide(self._ballot(probes[k], exploring[k], seeds, patients))
-            labels[k] = verdict.labels.reshape(self.values, self.count)
+            fused = fusion.decide(self._ballot(probes[k], exploring[k], seeds, patients))
+            labels[k] = fused.labels.reshape(self.values, self.count)
         return labels

@@ -13,7 +13,7 @@ import numpy as np
 from experiments.paper.parallel_runs import LocalSettings, simulate_fusion, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
 from learners.arrays.types import Bools, Ints
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.fusion.registry import make_fusion
 from learners.local.learner import Labelled, LocalLearner, Predictions
 from learners.rules.constant import Constant
@@ -57,7 +57,7 @@ def simulate_scalar(
         loop.settle(t - delay, *steps[t - delay])
     labels = np.array([ballot.labels[0] for _, ballot, _ in steps])
     exploring = np.array([ballot.exploring[0] for _, ballot, _ in steps])
-    return ScalarRun(labels, exploring, np.array([verdict.labels[0] for *_, verdict in steps]))
+    return ScalarRun(labels, exploring, np.array([fused.labels[0] for *_, fused in steps]))
 
 
 class _Loop:
@@ -75,7 +75,7 @@ class _Loop:
         self.learners = local_learners(runs, run, settings, h)
         self.columns = [columns[run] for columns in runs.columns(settings.learners)]
 
-    def step(self, t: int) -> tuple[list[Predictions], Ballot, Verdict]:
+    def step(self, t: int) -> tuple[list[Predictions], Ballot, FusedPredictions]:
         patient = self.runs.draws[self.run, t]
         row, seeds = self.runs.data.rows[patient], self.runs.seeds[self.run, t : t + 1]
         predictions = [
@@ -93,14 +93,14 @@ class _Loop:
         return predictions, ballot, self.fusion.decide(ballot)
 
     def settle(
-        self, t: int, predictions: list[Predictions], ballot: Ballot, verdict: Verdict
+        self, t: int, predictions: list[Predictions], ballot: Ballot, fused: FusedPredictions
     ) -> None:
         if self.runs.silent[self.run, t]:
             return
         label = self.runs.told[self.run, t : t + 1]
         for learner, prediction in zip(self.learners, predictions, strict=True):
             learner.learn(Labelled.of(prediction, label))
-        self.fusion.learn(ballot, verdict, label)
+        self.fusion.learn(ballot, fused, label)
 
 
 def race(count: int = 50, steps: int = 300, seed: int = 1) -> dict[str, float]:

@@ -20,8 +20,8 @@ def claim(text: str, expected: str, measured: str, holds: bool | None, why: str 
 
     `why` is only shown where the claim does not hold.
     """
-    verdict = "not decided" if holds is None else "yes" if holds else "no"
-    return [text, expected, measured, verdict, why if holds is False else ""]
+    outcome = "not decided" if holds is None else "yes" if holds else "no"
+    return [text, expected, measured, outcome, why if holds is False else ""]
 
 
 def below(f: Figures, a: str, b: str) -> bool | None:

@@ -10,7 +10,7 @@ from experiments.paper.rates import Rates, rates
 from experiments.single_pass.local_passes import Heard
 from experiments.single_pass.orders import Order
 from learners.arrays.types import Floats, Ints
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 
 LIMIT = 3.0
 
@@ -37,7 +37,7 @@ def fuse(
     seeds = np.stack([order.seeds for order in orders], axis=1)
     told_labels = np.stack([order.told for order in orders], axis=1)
     issued, score = np.empty((steps, len(heard)), np.int64), np.zeros((steps, len(heard)))
-    waiting: deque[tuple[Ballot, Verdict]] = deque()
+    waiting: deque[tuple[Ballot, FusedPredictions]] = deque()
     for t in range(steps):
         ballot = Ballot.of(
             labels[t],
@@ -48,11 +48,11 @@ def fuse(
             accuracy=accuracy[t],
             log_odds=odds[t],
         )
-        verdict = fusion.decide(ballot)
-        issued[t] = np.where(ballot.heard, verdict.labels, fusion.prefer)
+        fused = fusion.decide(ballot)
+        issued[t] = np.where(ballot.heard, fused.labels, fusion.prefer)
         if positive is not None:
-            score[t] = np.where(ballot.heard, log_odds_of(verdict.support[:, positive]), 0.0)
-        waiting.append((ballot, verdict))
+            score[t] = np.where(ballot.heard, log_odds_of(fused.support[:, positive]), 0.0)
+        waiting.append((ballot, fused))
         if t >= late:
             fusion.learn(*waiting.popleft(), told_labels[t - late])
     return Pass(issued, score)

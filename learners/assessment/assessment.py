@@ -1,4 +1,4 @@
-"""From a verdict to a diagnosis that can be weighed: chance, answer, track record.
+"""From a fused prediction to a diagnosis that can be weighed: chance, answer, track record.
 
 One layer after any fusion rule. All it knows is counted in integers, one row per label, so that the
 order of labels does not matter, partitions add up, and an audit recomputes every number:
@@ -18,7 +18,7 @@ chances too. Without any opinion all labels have the same chance, and nothing is
 
 Answer: the labels with a miss target that cannot be excluded (`referral.py`). One: it is the
 answer. Several, or none: `refer`. Labels without a target come in where no label with one is
-possible: then the best of them is the answer. Without targets the verdict is the answer. An
+possible: then the best of them is the answer. Without targets the fused label is the answer. An
 ensemble that has learned fewer than `min_labels` labels refers every patient, and excludes nothing.
 """
 
@@ -42,7 +42,7 @@ from learners.assessment.bins import (
 from learners.assessment.calibration import calibrated, shift_of
 from learners.assessment.referral import possible, ranks
 from learners.errors import LearnerError
-from learners.fusion.base import Verdict
+from learners.fusion.base import FusedPredictions
 from learners.theory.running_mean import running_mean_interval
 
 _DIGITS = 4
@@ -162,25 +162,25 @@ class Assessment:
         return not np.isnan(self.targets).all()
 
     def assess(
-        self, verdict: Verdict, learned: int | None = None, rows: Ints | None = None
+        self, fused: FusedPredictions, learned: int | None = None, rows: Ints | None = None
     ) -> Assessed:
-        """Say how sure a verdict is.
+        """Say how sure each diagnosis of a batch is.
 
         `rows` stand in for what was counted here, where several partitions add up; `learned` is how
         many labels the ensemble has learned, those counted here unless told otherwise.
         """
         counts = counts_of(self.rows if rows is None else rows)
         labelled = int(counts.cases.sum()) if learned is None else learned
-        support = millionths(verdict.support)
+        support = millionths(fused.support)
         heard: Bools = np.asarray(support.any(axis=1))
         odds = support_odds(support)
         bins, along = odds_bins(odds)
         chance = self._chance(counts, odds, heard)
-        labels, stays = self._answer(counts, bins, along, chance, verdict.labels)
+        labels, stays = self._answer(counts, bins, along, chance, fused.labels)
         untaught = labelled < self.min_labels
         stays[~heard | untaught] = True
         answered = heard & (stays.sum(axis=1) == 1) & (not untaught)
-        chosen = np.where(answered, labels, verdict.labels)
+        chosen = np.where(answered, labels, fused.labels)
         cells = chosen * CHANCE_BINS + chance_bins(chance[np.arange(len(chosen)), chosen])
         track, records = self._records(counts, cells)
         return Assessed(
@@ -200,12 +200,12 @@ class Assessment:
         return self._drawn[1]
 
     def _answer(
-        self, counts: Counts, bins: Ints, along: Floats, chance: Floats, verdict: Ints
+        self, counts: Counts, bins: Ints, along: Floats, chance: Floats, fused: Ints
     ) -> tuple[Ints, Bools]:
         """Return the answer where there is one, and the labels that cannot be excluded."""
         label = np.arange(self.classes)
         if not self.controlled:
-            return verdict, verdict[:, None] == label
+            return fused, fused[:, None] == label
         targets = np.array(self.targets)
         rank = ranks(counts.support_hits, bins, along)
         # Patients without any opinion cannot be missed. Counted, they would be made up for by as

@@ -1,9 +1,10 @@
 """The bins by which supports and chances are counted.
 
-A support is what a fusion rule finds in favour of a label, between 0 and 1 (`Verdict.support`). It
-is rounded to whole millionths first: a diagnosis carries it that way, so an audit finds the same
-bin. Bins of support are equally wide in log-odds, since certainty grows there; votes, which take
-only a few values, use the outermost bins too. Bins of chance follow the way people read a chance.
+A support is what a fusion rule finds in favour of a label, between 0 and 1
+(`FusedPredictions.support`). It is rounded to whole millionths first: a diagnosis carries it that
+way, so an audit finds the same bin. Bins of support are equally wide in log-odds, since certainty
+grows there; votes, which take only a few values, use the outermost bins too. Bins of chance follow
+the way people read a chance.
 """
 
 import numpy as np

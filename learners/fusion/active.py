@@ -16,7 +16,7 @@ import numpy as np
 from learners.arrays.tables import CellTable, Rows
 from learners.arrays.types import MISSING, Bools, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import UNKNOWN, Ballot, Fusion, Verdict
+from learners.fusion.base import UNKNOWN, Ballot, FusedPredictions, Fusion
 from learners.fusion.weighted import weigh
 
 _SALT = 2
@@ -31,15 +31,15 @@ class Active(Fusion):
             raise LearnerError("a committee cannot be active; make its members active instead")
         self.inner = inner
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
-        verdict = self.inner.decide(ballot.without(ballot.exploring))
-        idle = np.flatnonzero((verdict.labels < 0) & ballot.heard)
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
+        fused = self.inner.decide(ballot.without(ballot.exploring))
+        idle = np.flatnonzero((fused.labels < 0) & ballot.heard)
         if idle.size:
-            self._follow_anyone(ballot.take(idle), verdict, idle)
-        return replace(verdict, votes=ballot.labels)
+            self._follow_anyone(ballot.take(idle), fused, idle)
+        return replace(fused, votes=ballot.labels)
 
-    def _follow_anyone(self, ballot: Ballot, verdict: Verdict, idle: Ints) -> None:
-        """Fill in the verdict on those instances for which every LL that spoke explores."""
+    def _follow_anyone(self, ballot: Ballot, fused: FusedPredictions, idle: Ints) -> None:
+        """Fill in the instances for which every LL that spoke explores."""
         drawn = weigh(
             ballot.labels,
             np.ones(ballot.labels.shape),
@@ -49,23 +49,23 @@ class Active(Fusion):
             salt=_SALT,
             prefer=self.prefer,
         )
-        verdict.labels[idle] = drawn.labels
-        verdict.parts[idle] = drawn.parts
-        verdict.support[idle] = drawn.support
+        fused.labels[idle] = drawn.labels
+        fused.parts[idle] = drawn.parts
+        fused.support[idle] = drawn.support
 
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None:
         unheard = ballot.exploring
         heard = replace(
-            verdict,
-            votes=np.where(unheard, MISSING, verdict.votes),
-            parts=np.where(unheard, 0, verdict.parts),
+            fused,
+            votes=np.where(unheard, MISSING, fused.votes),
+            parts=np.where(unheard, 0, fused.parts),
         )
         self.inner.learn(ballot.without(unheard), heard, truth)
 
-    def awake(self, ballot: Ballot, verdict: Verdict, /) -> Bools:
+    def awake(self, ballot: Ballot, fused: FusedPredictions, /) -> Bools:
         """(n, E): the LL exploited; for a decision without a basis, it spoke."""
-        with_basis = False if verdict.basis is None else verdict.basis[:, :1] != UNKNOWN
-        return np.asarray((verdict.votes >= 0) & ~(ballot.exploring & with_basis))
+        with_basis = False if fused.basis is None else fused.basis[:, :1] != UNKNOWN
+        return np.asarray((fused.votes >= 0) & ~(ballot.exploring & with_basis))
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the state of the wrapped rule."""

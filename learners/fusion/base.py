@@ -1,8 +1,8 @@
 """What every fusion rule of the ensemble learner (EL) has in common.
 
-A `Ballot` holds what the local learners (LLs) sent about a batch of instances, a `Verdict` what the
-EL decided. A fusion rule decides from its state without changing it, and changes its state only
-when labels come: so decisions may run ahead of labels, and an instance whose label never comes
+A `Ballot` holds what the local learners (LLs) sent about a batch of instances, `FusedPredictions`
+what the EL decided. A fusion rule decides from its state without changing it, and changes its state
+only when labels come: so decisions may run ahead of labels, and an instance whose label never comes
 leaves no trace (the paper: "when the label is missing, the EL does not update"). Time, where a rule
 needs it, is the number of labelled instances.
 
@@ -160,7 +160,7 @@ def _unless(asleep: Bools, values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FusedPredictions:
     """What the EL decided for a batch of n instances.
 
     labels    (n,)   the diagnosis, as a label index; MISSING only if no LL was present
@@ -183,7 +183,7 @@ class Verdict:
     @classmethod
     def recalled(
         cls, labels: Ints, parts: Ints, votes: Ints, basis: Ints | None = None
-    ) -> "Verdict":
+    ) -> "FusedPredictions":
         """Rebuild what was decided earlier from what was kept of it."""
         return cls(labels, parts, votes, np.zeros((len(labels), 0)), basis)
 
@@ -200,9 +200,9 @@ class Verdict:
         """
         return np.asarray(np.where(self.votes != truth[:, None], self.parts, 0).sum(axis=1))
 
-    def take(self, rows: Ints) -> "Verdict":
-        """Return the verdict on some of the instances."""
-        return Verdict(
+    def take(self, rows: Ints) -> "FusedPredictions":
+        """Return those of some of the instances."""
+        return FusedPredictions(
             self.labels[rows],
             self.parts[rows],
             self.votes[rows],
@@ -220,7 +220,7 @@ class Fusion(ABC):
     """
 
     own_experts: ClassVar[bool] = False
-    """Whether a verdict's experts are other than the LLs."""
+    """Whether its experts are others than the LLs."""
     hears: Collection[str] = frozenset({"seeds", "exploring", "accuracy", "log_odds"})
     """What it reads of a ballot beside labels, cells and waiting; the rest may be left unknown."""
 
@@ -235,26 +235,26 @@ class Fusion(ABC):
         self.classes = classes
         self.prefer = prefer
 
-    def decide(self, ballot: Ballot) -> Verdict:
+    def decide(self, ballot: Ballot) -> FusedPredictions:
         """Fuse a batch. Reads the state, never changes it."""
         self._check(ballot)
         return self._decide(ballot)
 
-    def learn(self, ballot: Ballot, verdict: Verdict, truth: Ints) -> None:
-        """Take in the labels of instances decided earlier: `verdict` is what was decided then.
+    def learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints) -> None:
+        """Take in the labels of instances decided earlier: `fused` is what was decided then.
 
         The ballot may hold predictions that came after the decision; they count as well.
         """
         self._check(ballot)
-        if truth.shape != (len(ballot),) or verdict.labels.shape != truth.shape:
+        if truth.shape != (len(ballot),) or fused.labels.shape != truth.shape:
             raise LearnerError(f"learn: expected {len(ballot)} labels and as many decisions")
         if not len(truth):
             return
         if truth.min() < 0 or truth.max() >= self.classes:
             raise LearnerError(f"learn: labels must lie in 0..{self.classes - 1}")
-        self._learn(ballot, verdict, truth)
+        self._learn(ballot, fused, truth)
 
-    def recount(self, ballot: Ballot, verdict: Verdict, truth: Ints, sign: int) -> None:
+    def recount(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, sign: int) -> None:
         """Take back what `learn` counted of these labels (`sign` -1), or count it again (+1).
 
         Integers are sums of what each label adds, whatever else was learned, so this is exact. Real
@@ -262,7 +262,7 @@ class Fusion(ABC):
         """
         cells = np.unique(ballot.cells)
         before = {name: table.rows(cells) for name, table in self.tables().items()}
-        self.learn(ballot, verdict, truth)
+        self.learn(ballot, fused, truth)
         for name, table in self.tables().items():
             rows = before[name]
             if table.dtype.kind == "i":
@@ -283,10 +283,10 @@ class Fusion(ABC):
             )
 
     @abstractmethod
-    def _decide(self, ballot: Ballot, /) -> Verdict: ...
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions: ...
 
     @abstractmethod
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None: ...
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None: ...
 
     @abstractmethod
     def tables(self) -> Mapping[str, CellTable]:
@@ -296,10 +296,10 @@ class Fusion(ABC):
         """Return what P partitions learned, (P, n, width) rows of a table, as one: their sum."""
         return np.asarray(rows.sum(axis=0))
 
-    def awake(self, _ballot: Ballot, verdict: Verdict, /) -> Bools:
+    def awake(self, _ballot: Ballot, fused: FusedPredictions, /) -> Bools:
         """(n, E): the expert took part in the decision."""
-        return np.asarray(verdict.votes >= 0)
+        return np.asarray(fused.votes >= 0)
 
     def experts(self, learners: Sequence[str]) -> list[str]:
-        """Return the names of a verdict's experts, given those of the LLs."""
+        """Return the names of the rule's experts, given those of the LLs."""
         return list(learners)

@@ -20,7 +20,7 @@ import numpy as np
 from learners.arrays.tables import CellTable, Rows
 from learners.arrays.types import Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.fusion.hedge import HedgeWeights, Rate, pooled_weights
 from learners.fusion.weighted import Use, check_use, weigh
 
@@ -63,10 +63,10 @@ class Committee(Fusion):
         experts = len(members) + learners * with_learners
         self.weights = HedgeWeights(experts, cubes, eta_scale=eta_scale, rate=rate)
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         labels = [member.decide(ballot).labels[:, None] for member in self.members.values()]
         votes = np.concatenate([*labels, ballot.labels] if self.with_learners else labels, axis=1)
-        verdict = weigh(
+        fused = weigh(
             votes,
             self.weights.of(ballot.cells, votes >= 0),
             ballot.seeds,
@@ -75,17 +75,17 @@ class Committee(Fusion):
             salt=_SALT,
             prefer=self.prefer,
         )
-        return replace(verdict, basis=self.weights.basis(ballot))
+        return replace(fused, basis=self.weights.basis(ballot))
 
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
-        members = verdict.votes[:, : len(self.members)]
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None:
+        members = fused.votes[:, : len(self.members)]
         nothing = np.zeros(ballot.labels.shape, np.int64)
         for member, labels in zip(self.members.values(), members.T, strict=True):
-            decided = Verdict.recalled(labels, nothing, ballot.labels, verdict.basis)
+            decided = FusedPredictions.recalled(labels, nothing, ballot.labels, fused.basis)
             member.learn(ballot, decided, truth)
         # An LL that spoke after the decision takes its loss all the same.
         votes = np.concatenate([members, ballot.labels], axis=1) if self.with_learners else members
-        self.weights.learn(ballot.cells, votes, truth, verdict)
+        self.weights.learn(ballot.cells, votes, truth, fused)
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the committee's losses, and each member's tables as `member.table`."""

@@ -26,7 +26,7 @@ from learners.fusion.ballot_log_odds import (
     check_clip,
     label_chances,
 )
-from learners.fusion.base import Ballot, Verdict, unsent
+from learners.fusion.base import Ballot, FusedPredictions, unsent
 from learners.fusion.error_counts import ErrorCounts
 from learners.fusion.hedge import Hedge, Rate
 from learners.fusion.peers.fixed import SignedVote
@@ -65,7 +65,7 @@ class ConfidenceVote(SignedVote):
         chances = falling_exp(scores, np.ones(scores.shape, np.bool_))
         return proportions(chances, ballot.heard)
 
-    def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, _fused: FusedPredictions, truth: Ints, /) -> None:
         self._errors.learn(ballot, truth)
 
     def tables(self) -> Mapping[str, CellTable]:
@@ -99,12 +99,12 @@ class HedgeOdds(Hedge):
         check_clip(clip)
         self._clip = clip
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         present = ballot.present
         parts = completed(rounded(self._weights(ballot), present))
         heard = ballot_log_odds(ballot, self._clip)
         # Rounded, so that what should cancel out does, whatever the order of addition.
-        fused = np.rint((parts[:, :, None] * heard).sum(axis=1)).astype(np.int64)
-        support = label_chances(fused / 1e9) * ballot.heard[:, None]
-        labels = winner(fused, present, self.prefer)
-        return Verdict(labels, parts, ballot.labels, support, self.weights.basis(ballot))
+        total = np.rint((parts[:, :, None] * heard).sum(axis=1)).astype(np.int64)
+        support = label_chances(total / 1e9) * ballot.heard[:, None]
+        labels = winner(total, present, self.prefer)
+        return FusedPredictions(labels, parts, ballot.labels, support, self.weights.basis(ballot))

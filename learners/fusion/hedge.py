@@ -4,7 +4,7 @@ The paper's symbols, per context cube `p` (one cube: AH and WM; many: CH):
 
     N_p      labelled instances so far, plus the present one      `count + 1`
     L_{i,p}  errors of LL `i` on them                             `losses`
-    q_i(t)   exp(-eta L_i) / sum_j exp(-eta L_j)                  a verdict's shares
+    q_i(t)   exp(-eta L_i) / sum_j exp(-eta L_j)                  the shares of a fused prediction
     eta(t)   sqrt(ln M / t), here with t = N_p                    rate "anytime"
 
 `use="sample"` follows one LL drawn from `q` (AH), `use="vote"` takes the label with most of `q`
@@ -40,7 +40,7 @@ from learners.arrays.shares import UNIT
 from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import UNKNOWN, Ballot, Verdict
+from learners.fusion.base import UNKNOWN, Ballot, FusedPredictions
 from learners.fusion.late_labels import Basis, LateLabels, pooled_counts
 from learners.fusion.weighted import Use, WeightedFusion, check_use
 
@@ -82,7 +82,7 @@ class HedgeWeights:
         return self.rate == "anytime" and self._eta_scale == 1.0
 
     def basis(self, ballot: Ballot) -> Ints:
-        """Return what decisions on these instances are based on, as `Verdict.basis`."""
+        """Return what decisions on these instances are based on, as `FusedPredictions.basis`."""
         labelled = self.table.rows(ballot.cells)[:, 0]
         return Basis(labelled, self.late.pace(ballot.cells, labelled), ballot.waiting).rows()
 
@@ -105,27 +105,27 @@ class HedgeWeights:
         ahead = np.where(present, losses - least, 0.0)
         return np.exp(ahead * -self._eta(cells, rows, losses)[:, None])
 
-    def learn(self, cells: Ints, votes: Ints, truth: Ints, verdict: Verdict) -> None:
+    def learn(self, cells: Ints, votes: Ints, truth: Ints, fused: FusedPredictions) -> None:
         """Count one more instance, and an error for each expert that was wrong.
 
-        votes    (n, E) as they are now; in `verdict`, as they were when it was decided
+        votes    (n, E) as they are now; in `fused`, as they were when it was decided
         """
         heard = votes >= 0
         deltas = np.empty((len(cells), self.table.width), np.int64)
         deltas[:, 0] = 1
         deltas[:, 1:] = (votes != truth[:, None]) & heard
         self.table.add(cells, deltas)
-        if verdict.basis is None:
+        if fused.basis is None:
             return
         # Decisions that were kept without a basis count neither silence nor delay.
-        with_basis = verdict.basis[:, 0] != UNKNOWN
+        with_basis = fused.basis[:, 0] != UNKNOWN
         silent = ~heard & with_basis[:, None]
         missed = silent.any(axis=1)
         if missed.any():
-            losses = np.where(silent, _own_loss(verdict, truth)[:, None], 0)
+            losses = np.where(silent, _own_loss(fused, truth)[:, None], 0)
             self.absences.add(cells[missed], losses[missed])
-        late = np.asarray((heard & (verdict.votes < 0)).any(axis=1))
-        self.late.learn(cells[with_basis], verdict.basis[with_basis], late[with_basis])
+        late = np.asarray((heard & (fused.votes < 0)).any(axis=1))
+        self.late.learn(cells[with_basis], fused.basis[with_basis], late[with_basis])
 
     def tables(self) -> dict[str, CellTable]:
         """Return the state, by the names of its parts."""
@@ -137,11 +137,11 @@ def pooled_weights(part: str, rows: Rows) -> Rows:
     return pooled_counts(rows) if part == "delays" else np.asarray(rows.sum(axis=0))
 
 
-def _own_loss(verdict: Verdict, truth: Ints) -> Ints:
+def _own_loss(fused: FusedPredictions, truth: Ints) -> Ints:
     """Return the expected loss of each decision in parts; of a label without shares, its loss."""
-    drawn = verdict.parts.any(axis=1)
-    label_loss = np.where((verdict.labels != truth) & (verdict.labels >= 0), UNIT, 0)
-    return np.where(drawn, verdict.expected_loss(truth), label_loss)
+    drawn = fused.parts.any(axis=1)
+    label_loss = np.where((fused.labels != truth) & (fused.labels >= 0), UNIT, 0)
+    return np.where(drawn, fused.expected_loss(truth), label_loss)
 
 
 class Hedge(WeightedFusion):
@@ -157,10 +157,10 @@ class Hedge(WeightedFusion):
         >>> from learners.arrays.seeds import seeds_of
         >>> hedge = Hedge(learners=3, classes=2, use="vote")
         >>> ballot = Ballot.of(np.array([[0, 1, 1]]), seeds_of(["a"]), classes=2)
-        >>> verdict = hedge.decide(ballot)
-        >>> verdict.labels.tolist(), verdict.parts.tolist()
+        >>> fused = hedge.decide(ballot)
+        >>> fused.labels.tolist(), fused.parts.tolist()
         ([1], [[333333334, 333333333, 333333333]])
-        >>> hedge.learn(ballot, verdict, truth=np.array([0]))
+        >>> hedge.learn(ballot, fused, truth=np.array([0]))
         >>> hedge.decide(ballot).parts.tolist()
         [[511998876, 244000562, 244000562]]
     """
@@ -184,14 +184,14 @@ class Hedge(WeightedFusion):
         self.hears = frozenset({"seeds"} if use == "sample" else ())
         self.weights = HedgeWeights(learners, cubes, eta_scale=eta_scale, rate=rate)
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         return replace(super()._decide(ballot), basis=self.weights.basis(ballot))
 
     def _weights(self, ballot: Ballot) -> Floats:
         return self.weights.of(ballot.cells, ballot.present)
 
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
-        self.weights.learn(ballot.cells, ballot.labels, truth, verdict)
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None:
+        self.weights.learn(ballot.cells, ballot.labels, truth, fused)
 
     def tables(self) -> Mapping[str, CellTable]:
         """Return the losses [N, L_1 … L_M] per cube, those of silent LLs, and what came late."""

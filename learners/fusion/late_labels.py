@@ -43,7 +43,7 @@ RECORDED, SEEN, RATES, DRIFT, LATE, PEAK = range(WIDTH)
 
 
 class Basis(NamedTuple):
-    """What a decision was based on: the columns of `Verdict.basis`.
+    """What a decision was based on: the columns of `FusedPredictions.basis`.
 
     seen      labels that had been learned in its cube
     pace      the time that its learning rate was for
@@ -56,11 +56,11 @@ class Basis(NamedTuple):
 
     @classmethod
     def of(cls, rows: Ints) -> "Basis":
-        """Return the columns of a verdict's basis."""
+        """Return the columns of a basis."""
         return cls(*rows.T)
 
     def rows(self) -> Ints:
-        """Return the basis as a verdict has it."""
+        """Return the basis as fused predictions have it."""
         return np.stack(self, axis=1)
 
 

@@ -30,7 +30,7 @@ from learners.arrays.shares import UNIT, completed, rounded, winner
 from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.fusion.ballot_log_odds import ballot_log_odds, label_chances
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.fusion.weighted import falling_exp
 
 FLOOR = 0.01
@@ -74,9 +74,9 @@ class Mixture(Fusion):
         self._table = table_for(cubes, 1 + self.expert_count, np.float64)
 
     def _listen(self, ballot: Ballot) -> _Said:
-        verdicts = [member.decide(ballot) for member in self.members.values()]
-        votes = [verdict.labels[:, None] for verdict in verdicts]
-        chances = [verdict.support[:, None] for verdict in verdicts]
+        all_fused = [member.decide(ballot) for member in self.members.values()]
+        votes = [fused.labels[:, None] for fused in all_fused]
+        chances = [fused.support[:, None] for fused in all_fused]
         if self.with_learners:
             odds = ballot_log_odds(ballot).reshape(-1, self.classes)
             votes.append(ballot.labels)
@@ -90,15 +90,15 @@ class Mixture(Fusion):
         total = np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return weights, np.asarray((weights[:, :, None] * opinions.chances).sum(axis=1) / total)
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         opinions = self._listen(ballot)
         weights, chances = self._mix(ballot.cells, opinions)
         # Rounded, so that a batch's make-up, which can move the last bits, does not break ties.
         labels = winner(np.rint(chances * UNIT), opinions.present, self.prefer)
         parts = completed(rounded(weights, opinions.present))
-        return Verdict(labels, parts, opinions.votes, chances * ballot.heard[:, None])
+        return FusedPredictions(labels, parts, opinions.votes, chances * ballot.heard[:, None])
 
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None:
         nothing = np.zeros((1, self.learners), np.int64)
         # One by one: a member's chance is the one it gives after learning all earlier labels.
         for t, label in enumerate(truth.tolist()):
@@ -107,7 +107,7 @@ class Mixture(Fusion):
             if instance.heard[0]:
                 self._count(instance, label)
             for i, member in enumerate(self.members.values()):
-                decided = Verdict.recalled(verdict.votes[at, i], nothing, instance.labels)
+                decided = FusedPredictions.recalled(fused.votes[at, i], nothing, instance.labels)
                 member.learn(instance, decided, truth[at])
 
     def _count(self, instance: Ballot, label: int) -> None:

@@ -37,7 +37,7 @@ from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.errors import LearnerError
 from learners.fusion.ballot_log_odds import CLIP, ballot_log_odds, check_clip, label_chances
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 
 _CHUNK_NUMBERS = 1 << 20
 """How many numbers of state are gathered at once for a decision."""
@@ -92,7 +92,7 @@ class Stack(Fusion):
         x[:, :, :-1] = heard.transpose(0, 2, 1)[:, -self._stacks :]
         return x
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         x = self._read(ballot)
         m, v, worth = self._project(ballot.cells, x)
         fused = m / np.sqrt(1.0 + pi / 8.0 * np.maximum(v, 0.0))
@@ -105,7 +105,7 @@ class Stack(Fusion):
         labels = winner(np.rint(scores * UNIT), ballot.present, self.prefer)
         parts = completed(rounded(np.maximum(worth, 0.0), ballot.present))
         chances = label_chances(scores) if self._stacks == 1 else _softmax(scores)
-        return Verdict(labels, parts, ballot.labels, chances * ballot.heard[:, None])
+        return FusedPredictions(labels, parts, ballot.labels, chances * ballot.heard[:, None])
 
     def _project(self, cells: Ints, x: Floats) -> tuple[Floats, Floats, Floats]:
         """Return m and v, (n, stacks), and each LL's weight in the mean over the stacks, (n, M)."""
@@ -126,7 +126,7 @@ class Stack(Fusion):
             worth = beliefs[:, :, -1, :-1].mean(axis=1)[which]
         return image[:, :, -1], (x * image[:, :, :-1]).sum(axis=2), worth
 
-    def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, _fused: FusedPredictions, truth: Ints, /) -> None:
         x = self._read(ballot)
         telling = np.flatnonzero(~_silent(x))
         if not telling.size:

@@ -8,7 +8,7 @@ import numpy as np
 from learners.arrays.shares import completed, draw, proportions, rounded, tally, winner
 from learners.arrays.types import Bools, Floats, Ints, Seeds
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 
 Use: TypeAlias = Literal["vote", "sample"]
 """How weights become a decision: the label with most weight behind it, or one expert's label."""
@@ -22,8 +22,8 @@ def check_use(use: str) -> None:
 
 def weigh(
     votes: Ints, weights: Floats, seeds: Seeds, *, classes: int, use: Use, salt: int, prefer: int
-) -> Verdict:
-    """Turn weights >= 0 of experts and their votes into a verdict.
+) -> FusedPredictions:
+    """Turn weights >= 0 of experts and their votes into fused predictions.
 
     The vote counts rounded weights before the rounding's remainder is given away, so that equally
     heavy experts stay equal and a tie is a tie.
@@ -33,7 +33,9 @@ def weigh(
     mass = tally(votes, rough, classes)
     parts = completed(rough)
     labels = winner(mass, present, prefer) if use == "vote" else draw(parts, votes, seeds, salt)
-    return Verdict(labels, parts, votes, proportions(mass, np.asarray(present.any(axis=1))))
+    return FusedPredictions(
+        labels, parts, votes, proportions(mass, np.asarray(present.any(axis=1)))
+    )
 
 
 def falling_exp(log_weights: Floats, present: Bools) -> Floats:
@@ -49,7 +51,7 @@ class WeightedFusion(Fusion):
     use: Use = "vote"
     salt = 0
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         return weigh(
             ballot.labels,
             self._weights(ballot),

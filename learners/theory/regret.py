@@ -1,8 +1,8 @@
 """How much was lost against benchmarks that are known only in hindsight (section III of the paper).
 
     paper               here
-    q(t)                a verdict's shares, in whole parts: UNIT parts make one
-    E[sum of losses]    `expected`: the sum of `Verdict.expected_loss` over labelled instances
+    q(t)                the shares of a fused prediction, in whole parts: UNIT parts make one
+    E[sum of losses]    `expected`: `FusedPredictions.expected_loss` summed over labelled instances
     L_i, L_{p,i}        `losses`: errors of LL i, in context cube p
 
 The paper sums rewards, this module losses: as a loss is 1 - reward, the differences are the same.

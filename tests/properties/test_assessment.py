@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from learners.assessment.assessment import Assessment, counts_of
 from learners.assessment.bins import MILLION, SUPPORT_BINS, millionths, support_bins
 from learners.assessment.referral import furthest
-from learners.fusion.base import Verdict
+from learners.fusion.base import FusedPredictions
 from tests.strategies import cuts, generators
 
 shares = st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.5, 1.0]))
 targets = st.sampled_from([0.01, 0.05, 0.3, 0.9])
 
 
-def verdict(support):
+def fused(support):
     none = np.zeros((len(support), 0), np.int64)
-    return Verdict(support.argmax(axis=1), none, none, support)
+    return FusedPredictions(support.argmax(axis=1), none, none, support)
 
 
 def run(assessment, supports, truth, late=0):
@@ -26,7 +26,7 @@ def run(assessment, supports, truth, late=0):
     decisions = []
     for t in range(len(truth) + late):
         if t < len(truth):
-            assessed = assessment.assess(verdict(supports[t : t + 1]))
+            assessed = assessment.assess(fused(supports[t : t + 1]))
             decisions.append((assessed.labels, assessed.kept))
         if t >= late:
             labels, sure = decisions[t - late]
@@ -50,7 +50,7 @@ def test_patients_without_an_opinion_are_not_counted_by_support():
     counts = counts_of(assessment.rows)
     assert counts.cases.tolist() == [50, 50]
     assert counts.support_cases.sum() == counts.support_hits.sum() == 0
-    assessed = assessment.assess(verdict(np.array([[1e-6, 1.0 - 1e-6], [0.0, 0.0]])))
+    assessed = assessment.assess(fused(np.array([[1e-6, 1.0 - 1e-6], [0.0, 0.0]])))
     assert assessed.chance[0, 1] > 0.98, "what is known of them says nothing about the sure"
     assert assessed.chance[1].tolist() == [0.5, 0.5]
 
@@ -77,7 +77,7 @@ def test_no_interval_is_forgotten_while_it_is_needed(monkeypatch):
     supports = np.array([[0.9, 0.1], [0.4, 0.6], [0.1, 0.9], [0.02, 0.98]])
     run(assessment, np.repeat(supports, 3, axis=0), np.tile([0, 1, 1], 4))
     for _ in range(3):  # the first are known by then, and oldest
-        records = assessment.assess(verdict(supports)).records
+        records = assessment.assess(fused(supports)).records
     assert all(low <= right / max(cases, 1) <= high for cases, right, low, high in records)
 
 
@@ -106,7 +106,7 @@ def test_the_bounds_hold_against_an_adversary_and_with_late_labels(target, rng, 
 def test_what_is_counted_does_not_depend_on_order_or_cut(rng, classes, data):
     n = 40
     support = rng.dirichlet(np.ones(classes), n)
-    assessed = Assessment(classes, (0.1,) * classes).assess(verdict(support))
+    assessed = Assessment(classes, (0.1,) * classes).assess(fused(support))
     truth = rng.integers(0, classes, n)
     columns = [assessed.labels, truth, np.array(assessed.kept, object)]
     whole, pieces = Assessment(classes), [Assessment(classes), Assessment(classes)]
@@ -123,10 +123,10 @@ def test_labels_have_their_chances_in_the_order_of_their_supports(rng, classes, 
     support = rng.dirichlet(np.full(classes, 0.5), 60)
     assessment = Assessment(classes)
     taught = support[rng.integers(0, 60, labelled)]
-    assessed = assessment.assess(verdict(taught))
+    assessed = assessment.assess(fused(taught))
     # Labels at random: whatever was counted is noise, or contradicts the support.
     assessment.learn(assessed.labels, rng.integers(0, classes, labelled), assessed.kept)
-    chance = assessment.assess(verdict(support)).chance
+    chance = assessment.assess(fused(support)).chance
     order = support.argsort(axis=1)
     assert (np.diff(np.take_along_axis(chance, order, axis=1), axis=1) >= 0.0).all()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.registry import MODES, make_fusion
 from tests.ballots import random_stream, run, snapshot
 from tests.strategies import cuts, generators
@@ -38,7 +38,7 @@ def taught(mode: str, active: bool, rng: np.random.Generator, learners: int, cla
     return fusion, random_stream(rng, LENGTH, learners, classes, cubes=CUBES)
 
 
-def same(left: Verdict, right: Verdict) -> bool:
+def same(left: FusedPredictions, right: FusedPredictions) -> bool:
     pairs = (left.labels, right.labels), (left.parts, right.parts), (left.votes, right.votes)
     return all((a == b).all() for a, b in pairs) and np.allclose(left.support, right.support)
 
@@ -47,22 +47,22 @@ def same(left: Verdict, right: Verdict) -> bool:
 @hear
 @examples
 @given(generators, learner_counts, class_counts)
-def test_a_verdict_has_its_shape_and_sums(mode, active, rng, learners, classes):
+def test_fused_predictions_have_their_shape_and_sums(mode, active, rng, learners, classes):
     fusion, stream = taught(mode, active, rng, learners, classes)
-    verdict = fusion.decide(stream.ballot)
+    fused = fusion.decide(stream.ballot)
     experts = len(fusion.experts([f"ll{i}" for i in range(learners)]))
     heard = stream.ballot.heard
-    assert verdict.labels.shape == (LENGTH,)
-    assert verdict.parts.shape == verdict.votes.shape == (LENGTH, experts)
-    assert verdict.support.shape == (LENGTH, classes)
-    assert verdict.parts.dtype == np.int64
-    assert (verdict.parts >= 0).all()
-    assert (verdict.parts.sum(axis=1) == np.where(heard, UNIT, 0)).all()
-    assert (verdict.parts[verdict.votes == MISSING] == 0).all()
-    assert np.allclose(verdict.support.sum(axis=1), heard)
-    assert ((verdict.labels == MISSING) == ~heard).all()
-    assert ((verdict.labels >= MISSING) & (verdict.labels < classes)).all()
-    assert (verdict.expected_loss(stream.truth) <= UNIT).all()
+    assert fused.labels.shape == (LENGTH,)
+    assert fused.parts.shape == fused.votes.shape == (LENGTH, experts)
+    assert fused.support.shape == (LENGTH, classes)
+    assert fused.parts.dtype == np.int64
+    assert (fused.parts >= 0).all()
+    assert (fused.parts.sum(axis=1) == np.where(heard, UNIT, 0)).all()
+    assert (fused.parts[fused.votes == MISSING] == 0).all()
+    assert np.allclose(fused.support.sum(axis=1), heard)
+    assert ((fused.labels == MISSING) == ~heard).all()
+    assert ((fused.labels >= MISSING) & (fused.labels < classes)).all()
+    assert (fused.expected_loss(stream.truth) <= UNIT).all()
 
 
 @every_mode
@@ -84,13 +84,13 @@ def test_deciding_changes_nothing_and_repeats(mode, active, rng):
 def test_batches_may_be_cut_anywhere(mode, active, rng, edges, learners, classes):
     stream = random_stream(rng, LENGTH, learners, classes, cubes=CUBES)
     whole, pieces = (build(mode, learners, classes, active) for _ in range(2))
-    verdict = whole.decide(stream.ballot)
+    fused = whole.decide(stream.ballot)
     parts = [np.arange(a, b) for a, b in pairwise(edges)]
     for rows in parts:
-        assert same(verdict.take(rows), pieces.decide(stream.ballot.take(rows)))
-    whole.learn(stream.ballot, verdict, stream.truth)
+        assert same(fused.take(rows), pieces.decide(stream.ballot.take(rows)))
+    whole.learn(stream.ballot, fused, stream.truth)
     for rows in parts:
-        pieces.learn(stream.ballot.take(rows), verdict.take(rows), stream.truth[rows])
+        pieces.learn(stream.ballot.take(rows), fused.take(rows), stream.truth[rows])
     assert snapshot(whole) == snapshot(pieces)
 
 
@@ -115,12 +115,12 @@ def test_state_written_out_and_put_back_goes_on_alike(mode, active, rng, cubes):
 @hear
 @examples
 @given(generators)
-def test_what_was_kept_of_a_verdict_is_enough_to_learn(mode, active, rng):
+def test_what_was_kept_of_fused_predictions_is_enough_to_learn(mode, active, rng):
     stream = random_stream(rng, LENGTH, 3, 3, cubes=CUBES)
     whole, recalled = (build(mode, 3, 3, active) for _ in range(2))
-    verdict = whole.decide(stream.ballot)
-    whole.learn(stream.ballot, verdict, stream.truth)
-    remnant = Verdict.recalled(verdict.labels, verdict.parts, verdict.votes, verdict.basis)
+    fused = whole.decide(stream.ballot)
+    whole.learn(stream.ballot, fused, stream.truth)
+    remnant = FusedPredictions.recalled(fused.labels, fused.parts, fused.votes, fused.basis)
     recalled.learn(stream.ballot, remnant, stream.truth)
     assert snapshot(whole) == snapshot(recalled)
 
@@ -134,9 +134,9 @@ def test_an_absent_learner_has_no_share_and_no_say(mode, active, rng):
     gone = np.zeros((LENGTH, 4), np.bool_)
     gone[:, 2] = True
     ballot = stream.ballot.without(gone)
-    verdict = fusion.decide(ballot)
+    fused = fusion.decide(ballot)
     if not fusion.own_experts:
-        assert not verdict.parts[:, 2].any()
+        assert not fused.parts[:, 2].any()
     # Whatever it would have claimed makes no difference.
     louder = Ballot.of(
         ballot.labels,
@@ -147,7 +147,7 @@ def test_an_absent_learner_has_no_share_and_no_say(mode, active, rng):
         accuracy=np.where(gone, 0.99, ballot.accuracy),
         log_odds=np.where(gone[:, :, None], 4.0, ballot.log_odds),
     )
-    assert same(verdict, fusion.decide(louder))
+    assert same(fused, fusion.decide(louder))
 
 
 @every_mode
@@ -156,11 +156,11 @@ def test_when_nobody_speaks_nothing_is_said_and_no_weight_moves(mode, active):
     fusion, stream = taught(mode, active, np.random.default_rng(3), 3, 2)
     silent = stream.ballot.without(np.ones((LENGTH, 3), np.bool_))
     before = fusion.decide(stream.ballot)
-    verdict = fusion.decide(silent)
-    assert (verdict.labels == MISSING).all()
-    assert not verdict.parts.any()
-    assert not verdict.expected_loss(stream.truth).any()
-    fusion.learn(silent, verdict, stream.truth)
+    fused = fusion.decide(silent)
+    assert (fused.labels == MISSING).all()
+    assert not fused.parts.any()
+    assert not fused.expected_loss(stream.truth).any()
+    fusion.learn(silent, fused, stream.truth)
     after = fusion.decide(stream.ballot)
     if mode in TIMED:
         # Time goes on: eta falls, or weight is shared. The order of weights stays, up to the
@@ -181,11 +181,11 @@ def test_a_single_learner_that_is_right_is_followed(mode, active):
     fusion = build(mode, 1, 3, active)
     for start in range(0, 200, 20):
         rows = np.arange(start, start + 20)
-        verdict = fusion.decide(ballot.take(rows))
+        fused = fusion.decide(ballot.take(rows))
         # A perceptron whose weights are zero follows nobody yet.
         if mode != "pwm" or start > 100:
-            assert (verdict.labels == truth[rows]).all()
-        fusion.learn(ballot.take(rows), verdict, truth[rows])
+            assert (fused.labels == truth[rows]).all()
+        fusion.learn(ballot.take(rows), fused, truth[rows])
 
 
 @every_mode
@@ -197,10 +197,10 @@ def test_a_late_prediction_still_counts(mode, active):
     late = np.zeros((LENGTH, 3), np.bool_)
     late[:, 1] = True
     fusion = build(mode, 3, 2, active)
-    verdict = fusion.decide(stream.ballot.without(late))
-    fusion.learn(stream.ballot, verdict, stream.truth)
+    fused = fusion.decide(stream.ballot.without(late))
+    fusion.learn(stream.ballot, fused, stream.truth)
     without = build(mode, 3, 2, active)
-    without.learn(stream.ballot.without(late), verdict, stream.truth)
+    without.learn(stream.ballot.without(late), fused, stream.truth)
     assert (snapshot(fusion) == snapshot(without)) == (mode in STATELESS)
 
 
@@ -210,9 +210,9 @@ def test_an_empty_batch_is_nothing(mode, active):
     fusion, stream = taught(mode, active, np.random.default_rng(7), 3, 2)
     before = snapshot(fusion)
     nobody = stream.take(np.arange(0))
-    verdict = fusion.decide(nobody.ballot)
-    assert verdict.labels.shape == (0,)
-    fusion.learn(nobody.ballot, verdict, nobody.truth)
+    fused = fusion.decide(nobody.ballot)
+    assert fused.labels.shape == (0,)
+    fusion.learn(nobody.ballot, fused, nobody.truth)
     assert snapshot(fusion) == before
 
 
@@ -240,15 +240,15 @@ def test_partitions_pool_into_rows_that_can_decide(mode, active):
 @hear
 def test_wrong_shapes_and_labels_are_refused(mode, active):
     fusion, stream = taught(mode, active, np.random.default_rng(9), 3, 2)
-    verdict = fusion.decide(stream.ballot)
+    fused = fusion.decide(stream.ballot)
     narrow = random_stream(np.random.default_rng(9), LENGTH, 2, 2)
     with pytest.raises(ValueError, match="2 learners and 2 labels"):
         fusion.decide(narrow.ballot)
     with pytest.raises(ValueError, match="as many decisions"):
-        fusion.learn(stream.ballot, verdict, stream.truth[:-1])
+        fusion.learn(stream.ballot, fused, stream.truth[:-1])
     for label in (-1, 2):
         with pytest.raises(ValueError, match=r"labels must lie in 0\.\.1"):
-            fusion.learn(stream.ballot, verdict, np.full(LENGTH, label))
+            fusion.learn(stream.ballot, fused, np.full(LENGTH, label))
 
 
 @every_mode

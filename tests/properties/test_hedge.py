@@ -11,7 +11,7 @@ from learners.arrays.seeds import uniform
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING
 from learners.fusion.active import Active
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.hedge import Hedge
 from tests.ballots import Stream, random_stream, run, snapshot
 from tests.reference.hedge import LateHedge, PaperActive, PaperHedge
@@ -69,10 +69,10 @@ def test_with_prompt_labels_and_nobody_silent_every_decision_is_the_papers(
     fusion = Hedge(learners, shape["classes"], cubes=cubes, use=use)
     paper = PaperHedge(learners, vote)
     labels, weights = paper_run(PaperActive(paper) if active else paper, stream)
-    verdicts = run(Active(fusion) if active else fusion, stream, list(range(LENGTH + 1)))
-    assert np.concatenate([verdict.labels for verdict in verdicts]).tolist() == labels
+    all_fused = run(Active(fusion) if active else fusion, stream, list(range(LENGTH + 1)))
+    assert np.concatenate([fused.labels for fused in all_fused]).tolist() == labels
     # The two ways to the exponential may differ in the last bit, and so in one part of 10^9.
-    assert np.abs(np.concatenate([verdict.parts for verdict in verdicts]) - weights).max() <= 2
+    assert np.abs(np.concatenate([fused.parts for fused in all_fused]) - weights).max() <= 2
     counted = dict(zip(*(part.tolist() for part in fusion.tables()["losses"].items()), strict=True))
     assert counted == {p: [paper.N[p], *paper.L[p]] for p in paper.N}
 
@@ -87,19 +87,19 @@ def test_with_late_labels_and_silence_it_is_the_reference(rng, shape, vote, edge
     )
     reference = LateHedge(learners, vote)
     draws = uniform(ballot.seeds, HEDGE_SALT).tolist()
-    waiting: list[tuple[int, Verdict]] = []
+    waiting: list[tuple[int, FusedPredictions]] = []
     for start, stop in pairwise(edges):
         rows = np.arange(start, stop)
-        verdict = fusion.decide(ballot.take(rows))
+        fused = fusion.decide(ballot.take(rows))
         for t in rows.tolist():
             votes = spoken(ballot.labels[t])
             label, q = reference.predict(int(ballot.cells[t]), votes, draws[t])
-            assert verdict.labels[t - start] == (MISSING if label is None else label)
-            assert np.abs(verdict.parts[t - start] - q).max() <= 2
-            waiting.append((t, verdict.take(np.array([t - start]))))
+            assert fused.labels[t - start] == (MISSING if label is None else label)
+            assert np.abs(fused.parts[t - start] - q).max() <= 2
+            waiting.append((t, fused.take(np.array([t - start]))))
         for _ in range(int(rng.integers(0, len(waiting) + 1))):
-            t, late_verdict = waiting.pop(int(rng.integers(len(waiting))))
-            fusion.learn(ballot.take(np.array([t])), late_verdict, stream.truth[t : t + 1])
+            t, late_fused = waiting.pop(int(rng.integers(len(waiting))))
+            fusion.learn(ballot.take(np.array([t])), late_fused, stream.truth[t : t + 1])
             reference.settle(t, int(stream.truth[t]))
 
 
@@ -121,12 +121,12 @@ def everybody(learners: int, n: int = 1) -> Ballot:
 @given(any_losses, st.integers(0, 2**62), st.floats(0, 1e6), rates)
 def test_weights_are_finite_and_sum_to_one_after_any_losses(losses, count, scale, rate):
     hedge = hedge_with(losses, count, eta_scale=scale, rate=rate)
-    verdict = hedge.decide(everybody(len(losses)))
-    assert verdict.parts.sum(axis=1).tolist() == [UNIT]
-    assert (verdict.parts >= 0).all()
-    assert np.isfinite(verdict.weights).all()
+    fused = hedge.decide(everybody(len(losses)))
+    assert fused.parts.sum(axis=1).tolist() == [UNIT]
+    assert (fused.parts >= 0).all()
+    assert np.isfinite(fused.weights).all()
     # Among equals the first also carries the remainder of rounding, a few parts.
-    assert verdict.parts[0, int(np.argmin(losses))] >= verdict.parts.max() - len(losses)
+    assert fused.parts[0, int(np.argmin(losses))] >= fused.parts.max() - len(losses)
 
 
 @given(any_losses, st.integers(0, 10**9), st.integers(0, 2**61))
@@ -159,11 +159,11 @@ def test_without_its_rate_hedge_is_the_plain_majority(rng, learners, rate):
 def test_the_order_of_labels_does_not_matter(rng, learners):
     stream = random_stream(rng, LENGTH, learners, 2, cubes=3)
     whole, shuffled = (Hedge(learners, 2, cubes=3) for _ in range(2))
-    verdict = whole.decide(stream.ballot)
-    whole.learn(stream.ballot, verdict, stream.truth)
+    fused = whole.decide(stream.ballot)
+    whole.learn(stream.ballot, fused, stream.truth)
     order = rng.permutation(LENGTH)
     for rows in np.split(order, [7, 20]):
-        shuffled.learn(stream.ballot.take(rows), verdict.take(rows), stream.truth[rows])
+        shuffled.learn(stream.ballot.take(rows), fused.take(rows), stream.truth[rows])
     assert snapshot(whole) == snapshot(shuffled)
 
 
@@ -171,12 +171,12 @@ def test_the_order_of_labels_does_not_matter(rng, learners):
 def test_what_two_partitions_counted_adds_up(rng, learners):
     stream = random_stream(rng, LENGTH, learners, 2, cubes=3)
     whole, left, right = (Hedge(learners, 2, cubes=3) for _ in range(3))
-    verdict = whole.decide(stream.ballot)
-    whole.learn(stream.ballot, verdict, stream.truth)
+    fused = whole.decide(stream.ballot)
+    whole.learn(stream.ballot, fused, stream.truth)
     side = rng.random(LENGTH) < 0.5
     for fusion, mask in (left, side), (right, ~side):
         rows = np.flatnonzero(mask)
-        fusion.learn(stream.ballot.take(rows), verdict.take(rows), stream.truth[rows])
+        fusion.learn(stream.ballot.take(rows), fused.take(rows), stream.truth[rows])
     cells = np.arange(3)
     for name, table in whole.tables().items():
         parts = np.stack([fusion.tables()[name].rows(cells) for fusion in (left, right)])
@@ -190,7 +190,7 @@ def test_the_followed_learner_is_drawn_by_its_weight():
     seeds = np.random.default_rng(5).integers(0, 2**63, n).astype(np.uint64)
     wide = Hedge(3, 3)
     wide.tables()["losses"].put(*hedge.tables()["losses"].items())
-    verdict = wide.decide(Ballot.of(labels, seeds, classes=3))
-    shares = np.bincount(verdict.labels, minlength=3) / n
+    fused = wide.decide(Ballot.of(labels, seeds, classes=3))
+    shares = np.bincount(fused.labels, minlength=3) / n
     # Five standard deviations of a share.
-    assert np.abs(shares - verdict.weights[0]).max() < 5 * np.sqrt(0.25 / n)
+    assert np.abs(shares - fused.weights[0]).max() < 5 * np.sqrt(0.25 / n)

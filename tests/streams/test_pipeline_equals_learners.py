@@ -50,13 +50,13 @@ class PureEnsemble:
             accuracy=np.array([[p.choices.accuracy[0] for p in predictions.values()]]),
             log_odds=np.array([[p.log_odds[0] for p in predictions.values()]]),
         )
-        verdict = self.fusion.decide(ballot)
+        fused = self.fusion.decide(ballot)
         y = np.array([labels.index(truth)])
         for name, learner in self.learners.items():
             learner.learn(Labelled.of(predictions[name], y), Lessons(rows[name], y))
-        self.fusion.learn(ballot, verdict, y)
+        self.fusion.learn(ballot, fused, y)
         votes = {name: labels[p.labels[0]] for name, p in predictions.items()}
-        return votes, verdict.weights[0].tolist(), labels[verdict.labels[0]]
+        return votes, fused.weights[0].tolist(), labels[fused.labels[0]]
 
 
 def took_in(app, name):

@@ -120,13 +120,13 @@ def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
 
     def settle(now):
         while waiting and (now is None or waiting[0][0] <= now):
-            _, at, ballot, verdict, truth = waiting.pop(0)
+            _, at, ballot, fused, truth = waiting.pop(0)
             cube = int(ballot.cells[0])
-            awake = verdict.votes[0] >= 0
-            lost = UNIT * (verdict.votes[0] != truth[0])
-            gain[cube] += awake * (verdict.expected_loss(truth)[0] - lost)
+            awake = fused.votes[0] >= 0
+            lost = UNIT * (fused.votes[0] != truth[0])
+            gain[cube] += awake * (fused.expected_loss(truth)[0] - lost)
             labelled[cube] += 1
-            own[at].learn(ballot, verdict, truth)
+            own[at].learn(ballot, fused, truth)
 
     for t in range(rounds):
         settle(t)
@@ -142,13 +142,13 @@ def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
         votes = np.where(heaviest, rng.integers(1, classes), 0)
         votes[rng.random((1, 3)) < 0.5] = MISSING
         asked = ballot_of(votes, classes, cube, len(waiting))
-        verdict = decider.decide(asked)
-        costs = [int(verdict.expected_loss(np.array([y]))[0]) for y in range(classes)]
+        fused = decider.decide(asked)
+        costs = [int(fused.expected_loss(np.array([y]))[0]) for y in range(classes)]
         if rng.random() < 0.05:
             continue  # its label never comes
         later = np.where((votes < 0) & (rng.random((1, 3)) < 0.02), 0, votes)
         late_ballot = ballot_of(later, classes, cube, len(waiting))
-        waiting.append((t + 1 + delay, at, late_ballot, verdict, np.array([np.argmax(costs)])))
+        waiting.append((t + 1 + delay, at, late_ballot, fused, np.array([np.argmax(costs)])))
     settle(None)
     table = np.stack([hedge.tables()["delays"].rows(np.arange(cubes)) for hedge in own])
     delays = own[0].pooled("delays", table)

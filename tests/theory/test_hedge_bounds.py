@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learners.arrays.shares import UNIT
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.committee import Committee
 from learners.fusion.hedge import Hedge, small_loss_regret
 from learners.fusion.peers.single import SingleLearner
@@ -87,13 +87,13 @@ def play(hedge: Hedge, adversaries: list[Adversary], experts: int, seed: int = 1
     spent = np.zeros(runs, np.int64)
     asked = ballot_of(np.zeros((runs, experts), np.int64), cells)
     for t in range(T):
-        verdict = hedge.decide(asked)
-        blocks = np.split(verdict.parts, len(adversaries))
+        fused = hedge.decide(asked)
+        blocks = np.split(fused.parts, len(adversaries))
         losses = [move(rng, t, parts) for move, parts in zip(adversaries, blocks, strict=True)]
         ballot = ballot_of(np.concatenate(losses).astype(np.int64), cells)
-        verdict = Verdict.recalled(verdict.labels, verdict.parts, ballot.labels)
-        spent += verdict.expected_loss(truth)
-        hedge.learn(ballot, verdict, truth)
+        fused = FusedPredictions.recalled(fused.labels, fused.parts, ballot.labels)
+        spent += fused.expected_loss(truth)
+        hedge.learn(ballot, fused, truth)
         best = hedge.tables()["losses"].rows(cells)[:, 1:].min(axis=1)
         yield t + 1, spent / UNIT - best, best
 
@@ -159,9 +159,9 @@ def test_theorem_4_holds_in_every_context_partition(rng, adversary, shape, exper
         asked = ballot_of(np.zeros((1, experts), np.int64), cells)
         losses = adversary(rng, t, hedge.decide(asked).parts).astype(np.int64)
         ballot = ballot_of(losses, cells)
-        verdict = hedge.decide(ballot)
-        spent += int(verdict.expected_loss(truth)[0])
-        hedge.learn(ballot, verdict, truth)
+        fused = hedge.decide(ballot)
+        spent += int(fused.expected_loss(truth)[0])
+        hedge.learn(ballot, fused, truth)
     rows = hedge.tables()["losses"].items()[1]
     assert rows[:, 0].sum() == steps
     regret = spent / UNIT - rows[:, 1:].min(axis=1).sum()
@@ -207,9 +207,9 @@ def test_a_committee_keeps_theorem_2_over_its_members():
             rng.integers(0, 2**63, 1).astype(np.uint64),
             classes=2,
         )
-        verdict = committee.decide(ballot)
-        spent += int(verdict.expected_loss(truth)[0])
-        committee.learn(ballot, verdict, truth)
+        fused = committee.decide(ballot)
+        spent += int(fused.expected_loss(truth)[0])
+        committee.learn(ballot, fused, truth)
     losses = committee.tables()["committee"].rows(np.array([0]))[0, 1:]
     assert spent / UNIT - losses.min() <= hedge_regret(steps, 6)
     # It follows the one that fits: every LL on its own errs far more than the committee.

@@ -4,7 +4,7 @@ Boosting trains its hypotheses; here the LLs train themselves, so all that is le
 their votes are weighted. With e_m the weighted error of LL m, its vote weighs ln((1 - e_m)/e_m) +
 ln(K - 1): the second term, zero for two labels, is that of SAMME, so that an LL better than
 guessing among K labels counts as good. A negative weight is a vote against; its share in the
-verdict shows as zero.
+fused shows as zero.
 
 Online (`OnlineAdaBoost`) after Oza and Russell: an instance comes with importance lambda = 1 and
 visits the LLs in order. If LL m is right, lambda is added to its sum `right` and then scaled by
@@ -33,7 +33,7 @@ import numpy as np
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import MISSING, Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.peers.fixed import SignedVote
 
 _HALF = 0.5
@@ -53,7 +53,7 @@ class OnlineAdaBoost(SignedVote):
         right, wrong = rows[:, : self.learners], rows[:, self.learners :]
         return np.asarray(np.log((right + _HALF) / (wrong + _HALF)) + log(self.classes - 1))
 
-    def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, _fused: FusedPredictions, truth: Ints, /) -> None:
         cells, which = np.unique(ballot.cells, return_inverse=True)
         sums = self._table.rows(cells).tolist()
         # A handful of additions per LL, each needing the one before: plain floats are faster than

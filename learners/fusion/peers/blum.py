@@ -7,8 +7,8 @@ multiplied by 3/2. Promotions can never add more weight than the halvings of the
 away, because the wrong label had at least as much weight as the right one.
 
 State: how often each LL was promoted and demoted, `[P_1 … P_M, D_1 … D_M]` per cube; the weight is
-(3/2)^P (1/2)^D, in the log domain. Whether the EL was wrong is known from its verdict, so the order
-of labels does not matter.
+(3/2)^P (1/2)^D, in the log domain. Whether the EL was wrong is known from its fused label, so the
+order of labels does not matter.
 
 The update was not checked against its primary text, of which only the abstract could be reached.
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Floats, Ints
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.weighted import WeightedFusion, falling_exp
 
 _PROMOTION = log(3 / 2)
@@ -44,9 +44,9 @@ class Blum(WeightedFusion):
         promoted, demoted = rows[:, : self.learners], rows[:, self.learners :]
         return falling_exp(_PROMOTION * promoted - _DEMOTION * demoted, ballot.present)
 
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None:
         right = ballot.labels == truth[:, None]
-        erred = verdict.labels != truth
+        erred = fused.labels != truth
         steps = np.concatenate([right & erred[:, None], ballot.present & ~right], axis=1)
         self._table.add(ballot.cells, steps.astype(np.int64))
 

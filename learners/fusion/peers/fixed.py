@@ -9,17 +9,17 @@ from learners.arrays.shares import UNIT, completed, proportions, rounded, tally,
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 
 
 class SignedVote(Fusion):
     """A fusion rule whose weights may be negative: such an LL votes against the label it says.
 
-    Where no LL has any weight they all count the same. In the verdict a negative weight shows as no
-    share.
+    Where no LL has any weight they all count the same. Among the shares a negative weight shows as
+    no share.
     """
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         present = ballot.present
         strengths = np.where(present, self._strengths(ballot), 0.0)
         size = np.abs(strengths).max(axis=1, keepdims=True)
@@ -28,7 +28,7 @@ class SignedVote(Fusion):
         mass = tally(ballot.labels, votes.astype(np.int64), self.classes)
         parts = completed(rounded(np.maximum(strengths, 0.0), present))
         support = self._support(mass * (size / UNIT), ballot)
-        return Verdict(winner(mass, present, self.prefer), parts, ballot.labels, support)
+        return FusedPredictions(winner(mass, present, self.prefer), parts, ballot.labels, support)
 
     def _support(self, scores: Floats, ballot: Ballot) -> Floats:
         """Return (n, K): how much speaks for each label, given the summed weights of its voters."""
@@ -61,7 +61,7 @@ class FixedVote(SignedVote):
     def _strengths(self, ballot: Ballot, /) -> Floats:
         return np.broadcast_to(self._fixed, ballot.labels.shape)
 
-    def _learn(self, _ballot: Ballot, _verdict: Verdict, _truth: Ints, /) -> None:
+    def _learn(self, _ballot: Ballot, _fused: FusedPredictions, _truth: Ints, /) -> None:
         """Learn nothing: the weights are fixed."""
 
     def tables(self) -> Mapping[str, CellTable]:

@@ -11,10 +11,10 @@ difference of the scores is twice w_0 + sum_i w_i s_i, so this is PWM itself.
 
 Equal scores, as at the start, go to the preferred label whatever the LLs voted: sgn(0) is a fixed
 label, as in any perceptron. A weight may become negative: that LL's vote counts against its label;
-its share in the verdict is then shown as zero.
+its share is then shown as zero.
 
-State: `[b_1 … b_K, w_1 … w_M]` per cube, integers. The mistake is known from the verdict, so the
-order of labels does not matter.
+State: `[b_1 … b_K, w_1 … w_M]` per cube, integers. The mistake is known from the fused label, so
+the order of labels does not matter.
 
 The update was not checked against its primary text, of which only the abstract could be reached; it
 is the perceptron's, by which the authors name the method.
@@ -31,7 +31,7 @@ import numpy as np
 from learners.arrays.shares import completed, proportions, rounded, tally, winner
 from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Ints
-from learners.fusion.base import Ballot, Fusion, Verdict
+from learners.fusion.base import Ballot, FusedPredictions, Fusion
 
 
 class PerceptronMajority(Fusion):
@@ -43,17 +43,17 @@ class PerceptronMajority(Fusion):
         super().__init__(learners, classes, prefer=prefer)
         self._table = table_for(cubes, classes + learners)
 
-    def _decide(self, ballot: Ballot, /) -> Verdict:
+    def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         rows = self._table.rows(ballot.cells)
         bias, weights = rows[:, : self.classes], rows[:, self.classes :]
         score = bias + 2 * tally(ballot.labels, weights, self.classes)
         parts = completed(rounded(np.maximum(weights, 0.0), ballot.present))
         labels = winner(score, ballot.present, self.prefer)
-        return Verdict(labels, parts, ballot.labels, proportions(score, ballot.heard))
+        return FusedPredictions(labels, parts, ballot.labels, proportions(score, ballot.heard))
 
-    def _learn(self, ballot: Ballot, verdict: Verdict, truth: Ints, /) -> None:
-        wrong = np.flatnonzero((verdict.labels != truth) & ballot.heard)
-        issued, true = verdict.labels[wrong], truth[wrong]
+    def _learn(self, ballot: Ballot, fused: FusedPredictions, truth: Ints, /) -> None:
+        wrong = np.flatnonzero((fused.labels != truth) & ballot.heard)
+        issued, true = fused.labels[wrong], truth[wrong]
         votes, rows = ballot.labels[wrong], np.arange(len(wrong))
         steps = np.zeros((len(wrong), self._table.width), np.int64)
         steps[rows, true] += 1

@@ -19,7 +19,7 @@ import numpy as np
 from learners.arrays.tables import CellTable
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.error_counts import ErrorCounts
 from learners.fusion.weighted import WeightedFusion
 
@@ -55,7 +55,7 @@ class SingleLearner(WeightedFusion):
         leader = np.where(ballot.present, rates, np.inf).argmin(axis=1)
         return np.asarray(leader[:, None] == np.arange(self.learners), np.float64)
 
-    def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, _fused: FusedPredictions, truth: Ints, /) -> None:
         self._errors.learn(ballot, truth)
 
     def tables(self) -> Mapping[str, CellTable]:

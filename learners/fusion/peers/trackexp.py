@@ -27,7 +27,7 @@ from learners.arrays.rounds import Rounds, mean_by_count
 from learners.arrays.tables import CellTable, Rows, table_for
 from learners.arrays.types import Floats, Ints
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.weighted import WeightedFusion
 
 
@@ -63,7 +63,7 @@ class TrackExp(WeightedFusion):
     def _weights(self, ballot: Ballot, /) -> Floats:
         return np.asarray(self._table.rows(ballot.cells)[:, 1:])
 
-    def _learn(self, ballot: Ballot, _verdict: Verdict, truth: Ints, /) -> None:
+    def _learn(self, ballot: Ballot, _fused: FusedPredictions, truth: Ints, /) -> None:
         plan = Rounds.of(ballot.cells)
         wrong = (ballot.labels != truth[:, None]) & ballot.present
         factors = np.where(wrong, self._penalty, 1.0)[plan.order]

@@ -87,11 +87,11 @@ def test_passes_in_one_batch_equal_passes_alone():
                     accuracy=opinions.accuracy[at],
                     log_odds=opinions.log_odds[at],
                 )
-                verdict = fusion.decide(ballot)
+                fused = fusion.decide(ballot)
                 # Of the first patient nobody has an opinion: the preferred label is the guess.
-                label = verdict.labels[0] if ballot.heard[0] else fusion.prefer
+                label = fused.labels[0] if ballot.heard[0] else fusion.prefer
                 assert label == together.labels[t, r]
-                fusion.learn(ballot, verdict, order.told[at])
+                fusion.learn(ballot, fused, order.told[at])
 
 
 def test_work_on_two_cores_is_the_same_and_in_order():

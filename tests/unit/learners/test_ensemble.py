@@ -34,7 +34,7 @@ def test_disagreement_and_the_mix_of_labels_need_no_truth(learner):
     assert len(outcome.diagnoses) == 4
     disagreed, *by_label = learner.tally.rows(ONLY)[0].tolist()
     assert disagreed == 1, "a silent learner disagrees with nobody"
-    assert by_label == np.bincount(outcome.verdict.labels, minlength=2).tolist()
+    assert by_label == np.bincount(outcome.fused.labels, minlength=2).tolist()
     learner.take(said("e", 0, 1, None, at=600), now=900)
     assert learner.tally.rows(ONLY)[0, 0] == 2
 

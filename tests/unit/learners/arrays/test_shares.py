@@ -48,11 +48,11 @@ def test_a_tie_goes_to_the_preferred_label_else_to_the_first():
 def test_equal_weights_tie_though_the_remainder_goes_to_one():
     """Six equal LLs, three against three: the parts left by rounding must not decide."""
     votes = np.array([[1, 1, 1, 0, 0, 0]])
-    verdict = weigh(
+    fused = weigh(
         votes, np.ones((1, 6)), np.zeros(1, np.uint64), classes=2, use="vote", salt=0, prefer=0
     )
-    assert verdict.parts[0, 0] != verdict.parts[0, 1]
-    assert verdict.labels.tolist() == [0]
+    assert fused.parts[0, 0] != fused.parts[0, 1]
+    assert fused.labels.tolist() == [0]
 
 
 def test_a_draw_never_lands_on_an_expert_without_parts():

@@ -1,4 +1,4 @@
-"""What a verdict becomes: chances that add up, an answer or a referral, and a track record."""
+"""From a fused prediction to chances that add up, an answer or a referral, and a track record."""
 
 import numpy as np
 import pytest
@@ -7,17 +7,17 @@ from learners.arrays.seeds import seeds_of
 from learners.assessment.assessed_fusion import AssessedFusion
 from learners.assessment.assessment import Assessment, counts_of
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Verdict
+from learners.fusion.base import Ballot, FusedPredictions
 from learners.fusion.registry import MODES, make_fusion
 
 BOTH = (0.05, 0.05)
 
 
-def verdict(*positive):
-    """Return a verdict on two labels from the supports of the second."""
+def fused(*positive):
+    """Return fused predictions on two labels from the supports of the second."""
     support = np.array([[1.0 - p, p] for p in positive]).reshape(-1, 2)
     none = np.zeros((len(positive), 0), np.int64)
-    return Verdict(support.argmax(axis=1), none, none, support)
+    return FusedPredictions(support.argmax(axis=1), none, none, support)
 
 
 def learn(assessment, decision, truth):
@@ -32,7 +32,7 @@ def stream(assessment, n, rng, sharpness=2.0):
     truth = rng.integers(0, 2, n)
     odds = 6.0 * ((2 * truth - 1) * sharpness / 2 + rng.normal(size=n))
     assessments = [
-        learn(assessment, verdict(p), [label])
+        learn(assessment, fused(p), [label])
         for p, label in zip(1.0 / (1.0 + np.exp(-odds)), truth, strict=True)
     ]
     return assessments, truth
@@ -41,7 +41,7 @@ def stream(assessment, n, rng, sharpness=2.0):
 def test_untaught_it_refers_and_says_so():
     assessment = Assessment(2, min_labels=2)
     for learned in range(3):
-        assessed = learn(assessment, verdict(0.9), [1])
+        assessed = learn(assessment, fused(0.9), [1])
         assert assessed.learned == learned
         assert assessed.answered.tolist() == [learned >= 2]
         assert assessed.untaught == (learned < 2)
@@ -50,7 +50,7 @@ def test_untaught_it_refers_and_says_so():
 
 def test_without_any_opinion_all_labels_have_the_same_chance():
     assessed = Assessment(3).assess(
-        Verdict(np.array([2]), np.zeros((1, 0)), np.zeros((1, 0)), np.zeros((1, 3)))
+        FusedPredictions(np.array([2]), np.zeros((1, 0)), np.zeros((1, 0)), np.zeros((1, 3)))
     )
     assert assessed.chance.tolist() == [[0.3333] * 3]
     assert not assessed.answered.any()
@@ -58,7 +58,7 @@ def test_without_any_opinion_all_labels_have_the_same_chance():
 
 
 def test_before_any_label_the_chance_is_the_support_but_never_certain():
-    chance = Assessment(2).assess(verdict(0.5, 0.9, 1.0)).chance
+    chance = Assessment(2).assess(fused(0.5, 0.9, 1.0)).chance
     assert chance[:, 1].tolist() == [0.5, 0.896, 0.9947]
 
 
@@ -80,10 +80,10 @@ def test_overconfident_support_becomes_a_chance():
 def test_the_track_record_counts_diagnoses_like_it():
     assessment = Assessment(2)
     for truth in ([1] * 9 + [0]) * 10:
-        learn(assessment, verdict(0.97), [truth])
+        learn(assessment, fused(0.97), [truth])
     counts = counts_of(assessment.rows)
     assert (counts.track_cases.sum(), counts.track_right.sum()) == (100, 90)
-    again = assessment.assess(verdict(0.97))
+    again = assessment.assess(fused(0.97))
     cases, right, low, high = again.records[again.track[0]]
     assert cases > 0
     assert low <= right / cases <= high

@@ -17,11 +17,11 @@ def ballot_of(labels, exploring) -> Ballot:
 def test_only_exploiting_learners_are_heard_and_charged():
     ballot = ballot_of([[0, 1, 1]], [[False, True, True]])
     active = Active(Hedge(3, 3, use="vote"))
-    verdict = active.decide(ballot)
-    assert verdict.labels.tolist() == [0]
-    assert verdict.parts.tolist() == [[UNIT, 0, 0]]
-    assert verdict.votes.tolist() == [[0, 1, 1]]
-    active.learn(ballot, verdict, np.array([2]))
+    fused = active.decide(ballot)
+    assert fused.labels.tolist() == [0]
+    assert fused.parts.tolist() == [[UNIT, 0, 0]]
+    assert fused.votes.tolist() == [[0, 1, 1]]
+    active.learn(ballot, fused, np.array([2]))
     assert active.tables()["losses"].rows(np.array([0])).tolist() == [[1, 1, 0, 0]]
 
 
@@ -30,9 +30,9 @@ def test_when_all_explore_anyone_is_followed_with_equal_chance_and_nobody_is_cha
     ballot = ballot_of([[0, 1, 2]] * n, [[True] * 3] * n)
     for use in "vote", "sample":
         active = Active(Hedge(3, 3, use=use))
-        verdict = active.decide(ballot)
-        shares = np.bincount(verdict.labels, minlength=3) / n
+        fused = active.decide(ballot)
+        shares = np.bincount(fused.labels, minlength=3) / n
         assert np.abs(shares - 1 / 3).max() < 5 * np.sqrt(0.25 / n)
-        assert np.abs(verdict.parts - UNIT / 3).max() <= 1
-        active.learn(ballot, verdict, np.zeros(n, np.int64))
+        assert np.abs(fused.parts - UNIT / 3).max() <= 1
+        active.learn(ballot, fused, np.zeros(n, np.int64))
         assert active.tables()["losses"].rows(np.array([0])).tolist() == [[n, 0, 0, 0]]

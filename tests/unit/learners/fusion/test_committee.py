@@ -23,10 +23,10 @@ def test_members_decide_and_learn_as_they_would_alone():
     stream = random_stream(np.random.default_rng(0), 200, 3, 2, silent=0.0)
     edges = list(range(0, 201, 10))
     committee, alone = Committee(members()), members()
-    verdicts = run(committee, stream, edges)
+    all_fused = run(committee, stream, edges)
     for place, (name, fusion) in enumerate(alone.items()):
         apart = run(fusion, stream, edges)
-        for whole, part in zip(verdicts, apart, strict=True):
+        for whole, part in zip(all_fused, apart, strict=True):
             assert (whole.votes[:, place] == part.labels).all()
         for table, content in snapshot(fusion).items():
             assert snapshot(committee)[f"{name}.{table}"] == content
@@ -35,11 +35,11 @@ def test_members_decide_and_learn_as_they_would_alone():
 def test_it_counts_the_errors_of_each_expert():
     stream = random_stream(np.random.default_rng(1), 100, 3, 2, silent=0.0)
     committee = Committee(members(), with_learners=True)
-    (verdict,) = run(committee, stream, [0, 100])
+    (fused,) = run(committee, stream, [0, 100])
     row = committee.tables()["committee"].rows(np.array([0]))[0]
-    wrong = verdict.votes != stream.truth[:, None]
+    wrong = fused.votes != stream.truth[:, None]
     assert row.tolist() == [100, *wrong.sum(axis=0).tolist()]
-    assert (verdict.votes[:, 3:] == stream.ballot.labels).all()
+    assert (fused.votes[:, 3:] == stream.ballot.labels).all()
     assert committee.experts(["a", "b", "c"]) == ["majority", "stack", "wm", "a", "b", "c"]
 
 
@@ -55,12 +55,12 @@ def test_it_comes_to_follow_its_best_member():
     wrong = 0
     for start in range(0, n, 30):
         part = ballot.take(np.arange(start, start + 30))
-        verdict = committee.decide(part)
-        committee.learn(part, verdict, truth[start : start + 30])
+        fused = committee.decide(part)
+        committee.learn(part, fused, truth[start : start + 30])
         if start >= n // 2:
-            wrong += int((verdict.labels != truth[start : start + 30]).sum())
+            wrong += int((fused.labels != truth[start : start + 30]).sum())
     assert wrong == 0
-    assert verdict.weights[-1, 1] > 0.99
+    assert fused.weights[-1, 1] > 0.99
 
 
 def test_an_active_committee_has_active_members():

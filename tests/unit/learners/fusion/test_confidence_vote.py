@@ -63,20 +63,20 @@ def test_a_claim_below_one_half_speaks_against_its_label():
 
 def test_among_three_labels_an_accuracy_of_one_half_still_counts_for_its_label():
     ballot = ballot_of([[2]], 3, accuracy=np.array([[0.5]]))
-    verdict = ConfidenceVote(1, 3).decide(ballot)
-    assert verdict.labels.tolist() == [2]
-    assert np.allclose(verdict.support, [[0.25, 0.25, 0.5]])
+    fused = ConfidenceVote(1, 3).decide(ballot)
+    assert fused.labels.tolist() == [2]
+    assert np.allclose(fused.support, [[0.25, 0.25, 0.5]])
 
 
 @given(st.lists(st.floats(0.05, 0.95), min_size=3, max_size=3))
 def test_the_support_is_the_naive_bayes_posterior(accuracy):
     labels = [1, 0, 1]
-    verdict = ConfidenceVote(3, 2).decide(ballot_of([labels], accuracy=np.array([accuracy])))
+    fused = ConfidenceVote(3, 2).decide(ballot_of([labels], accuracy=np.array([accuracy])))
     chances = [
         np.prod([a if vote == y else 1 - a for vote, a in zip(labels, accuracy, strict=True)])
         for y in range(2)
     ]
-    assert np.allclose(verdict.support, np.array([chances]) / sum(chances), atol=1e-6)
+    assert np.allclose(fused.support, np.array([chances]) / sum(chances), atol=1e-6)
 
 
 def test_without_claims_the_ensemble_weighs_by_what_it_saw():
@@ -95,11 +95,11 @@ def test_hedge_odds_is_the_weighted_sum_of_log_odds(rng):
     stream = random_stream(rng, 40, 3, 3)
     fusion = HedgeOdds(3, 3)
     run(fusion, stream, [0, 40])
-    verdict = fusion.decide(stream.ballot)
-    summed = (verdict.weights[:, :, None] * ballot_log_odds(stream.ballot)).sum(axis=1)
+    fused = fusion.decide(stream.ballot)
+    summed = (fused.weights[:, :, None] * ballot_log_odds(stream.ballot)).sum(axis=1)
     heard = stream.ballot.heard
     clear = heard & (np.diff(np.sort(summed, axis=1), axis=1)[:, -1] > 1e-6)
-    assert (verdict.labels[clear] == summed.argmax(axis=1)[clear]).all()
+    assert (fused.labels[clear] == summed.argmax(axis=1)[clear]).all()
 
 
 @pytest.mark.parametrize("clip", [0.0, -1.0, np.nan, np.inf, 31.0])

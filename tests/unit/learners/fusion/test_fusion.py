@@ -1,4 +1,4 @@
-"""Ballots and verdicts."""
+"""Ballots, and what becomes of them."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING
 from learners.errors import LearnerError
-from learners.fusion.base import Ballot, Verdict, unsent
+from learners.fusion.base import Ballot, FusedPredictions, unsent
 from learners.fusion.hedge import Hedge
 
 LABELS = np.array([[0, 1], [1, MISSING], [MISSING, MISSING]])
@@ -64,14 +64,14 @@ def test_an_accuracy_that_is_the_same_for_all_is_not_taken_for_unsent():
 
 
 def test_the_expected_loss_is_exact_in_parts():
-    verdict = Verdict.recalled(
+    fused = FusedPredictions.recalled(
         labels=np.array([0, 1]),
         parts=np.array([[1, UNIT - 1], [UNIT // 4, UNIT - UNIT // 4]]),
         votes=np.array([[0, 1], [1, 1]]),
     )
-    assert verdict.expected_loss(np.array([0, 0])).tolist() == [UNIT - 1, UNIT]
-    assert verdict.expected_loss(np.array([1, 1])).tolist() == [1, 0]
-    assert verdict.weights.tolist() == [[1e-9, 1 - 1e-9], [0.25, 0.75]]
+    assert fused.expected_loss(np.array([0, 0])).tolist() == [UNIT - 1, UNIT]
+    assert fused.expected_loss(np.array([1, 1])).tolist() == [1, 0]
+    assert fused.weights.tolist() == [[1e-9, 1 - 1e-9], [0.25, 0.75]]
 
 
 @pytest.mark.parametrize(

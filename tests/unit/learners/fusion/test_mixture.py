@@ -22,10 +22,10 @@ def losses(mixture, stream):
     own = []
     for t, label in enumerate(stream.truth.tolist()):
         row = stream.take(np.array([t]))
-        verdict = mixture.decide(row.ballot)
+        fused = mixture.decide(row.ballot)
         if row.ballot.heard[0]:
-            own.append(-log(verdict.support[0, label]))
-        mixture.learn(row.ballot, verdict, row.truth)
+            own.append(-log(fused.support[0, label]))
+        mixture.learn(row.ballot, fused, row.truth)
     return np.array(own), mixture.tables()["mixture"].rows(np.zeros(1, np.int64))[0]
 
 

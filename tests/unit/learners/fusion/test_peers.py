@@ -30,8 +30,8 @@ def answers(stream):
     return zip(stream.ballot.labels.tolist(), stream.truth.tolist(), strict=True)
 
 
-def decided(verdicts):
-    return np.concatenate([verdict.labels for verdict in verdicts])
+def decided(all_fused):
+    return np.concatenate([fused.labels for fused in all_fused])
 
 
 def state(fusion):
@@ -144,9 +144,9 @@ def test_trackexp_turns_to_the_new_best_learner_where_hedge_lingers():
         wrong = 0
         for t in range(600):
             part = ballot.take(np.array([t]))
-            verdict = fusion.decide(part)
-            wrong += int(verdict.labels[0] != truth[t])
-            fusion.learn(part, verdict, truth[t : t + 1])
+            fused = fusion.decide(part)
+            wrong += int(fused.labels[0] != truth[t])
+            fusion.learn(part, fused, truth[t : t + 1])
         errors[name] = wrong
     assert errors["track"] < 15
     assert errors["hedge"] > 250
@@ -188,9 +188,9 @@ def test_adaboost_votes_against_a_learner_that_is_mostly_wrong():
     ballot = Ballot.of(labels, np.zeros(300, np.uint64), classes=2)
     boost = OnlineAdaBoost(3, 2)
     boost.learn(ballot, boost.decide(ballot), truth)
-    verdict = boost.decide(ballot)
-    assert (verdict.labels == truth).mean() > 0.85
-    assert not verdict.parts[:, 0].any()
+    fused = boost.decide(ballot)
+    assert (fused.labels == truth).mean() > 0.85
+    assert not fused.parts[:, 0].any()
 
 
 @given(generators, st.integers(1, 5), st.integers(2, 4))
@@ -261,8 +261,8 @@ def test_the_leader_is_found_by_its_rate_of_errors():
 
 def test_the_average_learner_errs_as_often_as_learners_do_on_average():
     stream = random_stream(np.random.default_rng(2), 20_000, 3, 2, silent=0.0)
-    verdict = SingleLearner(3, 2, which="average").decide(stream.ballot)
+    fused = SingleLearner(3, 2, which="average").decide(stream.ballot)
     errors = (stream.ballot.labels != stream.truth[:, None]).mean()
-    assert abs((verdict.labels != stream.truth).mean() - errors) < 5 * np.sqrt(0.25 / 20_000)
+    assert abs((fused.labels != stream.truth).mean() - errors) < 5 * np.sqrt(0.25 / 20_000)
     with pytest.raises(LearnerError, match="best, average or worst"):
         SingleLearner(3, 2, which="median")

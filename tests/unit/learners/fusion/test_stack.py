@@ -61,15 +61,15 @@ def test_the_stack_equals_its_definition(rng, learners, classes):
     log_odds = ballot_log_odds(stream.ballot, 1.5)
     for t in range(40):
         part = stream.take(np.array([t]))
-        verdict = stack.decide(part.ballot)
+        fused = stack.decide(part.ballot)
         own = [np.append(log_odds[t, :, 1 if classes == 2 else y], 1.0) for y in range(len(plain))]
         if not np.any([x[:-1] for x in own]):
             continue
         scores = [model.fused(x) for model, x in zip(plain, own, strict=True)]
         scores = [-scores[0], scores[0]] if classes == 2 else scores
         if np.diff(np.sort(scores))[-1] > 1e-6:
-            assert verdict.labels[0] == np.argmax(scores)
-        stack.learn(part.ballot, verdict, part.truth)
+            assert fused.labels[0] == np.argmax(scores)
+        stack.learn(part.ballot, fused, part.truth)
         truth = part.truth[0] == (np.array([1]) if classes == 2 else np.arange(classes))
         posterior = modes(plain, own, truth.astype(float))
         for model, x, y, p in zip(plain, own, truth.tolist(), posterior, strict=True):
@@ -104,11 +104,11 @@ def test_labels_share_one_likelihood():
     odds = np.array([[[4.5, -4.5, -4.5]] * 3])
     ballot = Ballot.of(np.zeros((1, 3), np.int64), np.zeros(1, np.uint64), classes=3, log_odds=odds)
     stack = Stack(3, 3, prior_mean=1.0, prior_variance=0.05)
-    verdict = stack.decide(ballot)
-    assert verdict.support[0, 0] > 0.99
-    assert abs(verdict.support.sum() - 1.0) < 1e-12
+    fused = stack.decide(ballot)
+    assert fused.support[0, 0] > 0.99
+    assert abs(fused.support.sum() - 1.0) < 1e-12
     before = stack.tables()["stack"].rows(np.zeros(1, np.int64))[0, 1:]
-    stack.learn(ballot, verdict, np.array([0]))
+    stack.learn(ballot, fused, np.array([0]))
     after = stack.tables()["stack"].rows(np.zeros(1, np.int64))[0, 1:]
     assert np.allclose(before, after, atol=1e-4)
 
@@ -138,9 +138,9 @@ def test_an_instance_that_says_nothing_is_decided_by_majority_and_teaches_nothin
         np.array([[1, 1, 0]]), np.zeros(1, np.uint64), classes=2, log_odds=np.zeros((1, 3, 2))
     )
     stack = Stack(3, 2)
-    verdict = stack.decide(ballot)
-    assert verdict.labels.tolist() == [1]
-    stack.learn(ballot, verdict, np.array([0]))
+    fused = stack.decide(ballot)
+    assert fused.labels.tolist() == [1]
+    stack.learn(ballot, fused, np.array([0]))
     assert len(stack.tables()["stack"]) == 0
 
 

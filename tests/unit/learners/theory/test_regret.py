@@ -55,11 +55,11 @@ def run_hedge(silent=0.0):
         wrong = rng.random((1, 3)) < (0.1, 0.3, 0.5)
         labels = np.where(rng.random((1, 3)) < silent, MISSING, truth[:, None] ^ wrong)
         ballot = Ballot.of(labels, seeds_of([f"p{t}"]), classes=2)
-        verdict = hedge.decide(ballot)
-        loss = verdict.expected_loss(truth)
+        fused = hedge.decide(ballot)
+        loss = fused.expected_loss(truth)
         expected += loss.sum()
         while_heard += (loss[:, None] * ballot.present).sum(axis=0)
-        hedge.learn(ballot, verdict, truth)
+        hedge.learn(ballot, fused, truth)
     losses = hedge.tables()["losses"].rows(np.array([0]))[0, 1:]
     return expected, while_heard, losses
 
