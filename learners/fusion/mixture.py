@@ -5,23 +5,30 @@ label comes, each weight is multiplied by the chance that its member gave that l
 
     w_i ~ exp(-L_i),   L_i = sum of -ln p_i(label),   p = sum of w_i p_i
 
-So the mixture's own log loss exceeds that of the best of its E experts by at most ln E, at all
-times and on any stream: exp(-sum of -ln p) is the mean of exp(-L_i), hence at least exp(-min L)/E
-(J. Rissanen, "Universal coding, information, prediction, and estimation", IEEE Trans. Information
-Theory 30, 1984). No rate has to be chosen, and the answer is a chance. It does not bound errors; a
-committee, which counts errors, does.
+So with these chances the mixture's own log loss exceeds that of the best of its E experts by at
+most ln E, at all times and on any stream: exp(-sum of -ln p) is the mean of exp(-L_i), hence at
+least exp(-min L)/E (J. Rissanen, "Universal coding, information, prediction, and estimation", IEEE
+Trans. Information Theory 30, 1984). No rate has to be chosen, and the answer is a chance. It does
+not bound errors; a committee, which counts errors, does.
 
 A member's chance is the one it gives when the label comes, having learned all labels before it: so
-the bound holds however late labels are, for the chances given then. Chances are kept above
-FLOOR / K, so that a member that was sure of a wrong label is not lost for ever. An LL that is an
-expert and sent nothing takes the mixture's loss (Y. Freund and others, "Using and combining
-predictors that specialize", STOC 1997).
+the bound holds however late labels are, for the chances given then. They are the mixture's own,
+not those that a diagnosis shows, which are calibrated. The chances p that are mixed are an expert's
+own, kept above FLOOR / K, so that one that was sure of a wrong label is not lost for ever:
+
+    p = FLOOR / K + (1 - FLOOR) own  >=  (1 - FLOOR (1 - 1/K)) own
+
+Against what an expert would lose by its own chances (an LL's: those of its log-odds, cut off), each
+label may therefore cost `floor_cost` more: 0.005 nats for two labels. An LL that is an expert and
+sent nothing takes the mixture's loss (Y. Freund and others, "Using and combining predictors that
+specialize", STOC 1997).
 
 State: the members' tables, and per cube the labelled instances and each expert's log loss in nats:
 a fold over labels in order.
 """
 
 from collections.abc import Mapping, Sequence
+from math import log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +43,15 @@ from learners.fusion.weighted import falling_exp
 FLOOR = 0.01
 """The share of a chance that is spread evenly over all labels."""
 _OWN = "mixture"
+
+
+def floor_cost(classes: int) -> float:
+    """Return how many nats per label an expert may lose by being kept off 0 and 1.
+
+    >>> round(floor_cost(2), 4)
+    0.005
+    """
+    return -log1p(-FLOOR * (1.0 - 1.0 / classes))
 
 
 class _Said(NamedTuple):

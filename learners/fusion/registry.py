@@ -79,7 +79,7 @@ _HEDGE = ("eta_scale", "rate")
 
 MODES: dict[str, Mode] = {
     "ah": Mode(
-        "Anytime Hedge: follow one learner, drawn by weight; regret bound of Theorem 2",
+        "Anytime Hedge: follow one learner, drawn by weight; regret bound, also with late labels",
         _HEDGE,
         partial(Hedge, use="sample"),
     ),
@@ -89,7 +89,7 @@ MODES: dict[str, Mode] = {
         partial(Hedge, use="vote"),
     ),
     "ch": Mode(
-        "Contextual Hedge: Anytime Hedge per context cube; regret bound of Theorem 4",
+        "Contextual Hedge: Anytime Hedge per context cube; regret bound, also with late labels",
         _HEDGE,
         partial(Hedge, use="sample"),
     ),
@@ -132,7 +132,8 @@ MODES: dict[str, Mode] = {
         partial(_committee, Committee),
     ),
     "mixture": Mode(
-        "Bayes mixture of fusion rules by their log loss: at most ln E nats above the best of E",
+        "Bayes mixture of fusion rules by their log loss: at most ln E nats above the best of E"
+        " whose chances are kept off 0 and 1",
         ("members", "with_learners"),
         partial(_committee, Mixture),
     ),

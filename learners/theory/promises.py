@@ -29,7 +29,7 @@ from learners.fusion.committee import Committee
 from learners.fusion.confidence_vote import HedgeOdds
 from learners.fusion.hedge import Hedge, HedgeWeights
 from learners.fusion.late_labels import blind_pairs, bound_at_delay, regret_bounds
-from learners.fusion.mixture import Mixture
+from learners.fusion.mixture import Mixture, floor_cost
 from learners.local.iup import Choices
 from learners.local.learner import Confidence, LocalLearner
 from learners.local.partition import Partition, cuts_for
@@ -53,11 +53,12 @@ def why_no_regret_bound(fusion: Fusion) -> list[str]:
     """Say why theory does not bound the EL's regret; nothing if it does."""
     rule = followed(fusion)
     if isinstance(rule, Mixture):
-        nats = log_loss_bound(fusion)
+        nats, each = log_loss_bound(fusion), floor_cost(rule.classes)
         return [
             (
-                f"errors are not bounded; log loss is, at {nats:.2f} nats above that of the best"
-                " expert in each partition and context cube, for the chances when labels come"
+                f"errors are not bounded; log loss is, at {nats:.2f} nats in each partition and"
+                f" context cube plus {each:.3g} a label above that of the best expert, for its and"
+                " the mixture's own chances when labels come"
             )
         ]
     if isinstance(rule, HedgeOdds) or not isinstance(rule, Hedge | Committee):
@@ -117,13 +118,17 @@ def error_bound(
     return (2.0 if voted else 1.0) * (comparator + bound) + guesses
 
 
-def log_loss_bound(fusion: Fusion, cubes: int = 1) -> float | None:
+def log_loss_bound(fusion: Fusion, cubes: int = 1, labels: int = 0) -> float | None:
     """Bound the EL's log loss above that of the best expert in each visited cube, in nats.
 
-    None where no theorem does. It is about the chances when the label comes, however late that is.
+    None where no theorem does. It is about the mixture's own chances when the label comes, however
+    late that is, and after so many labels about an expert's own chances as well. Without `labels`
+    it is about experts' chances as they are mixed, kept off 0 and 1.
     """
     rule = followed(fusion)
-    return cubes * log(rule.expert_count) if isinstance(rule, Mixture) else None
+    if not isinstance(rule, Mixture):
+        return None
+    return cubes * log(rule.expert_count) + labels * floor_cost(rule.classes)
 
 
 def planned_regret_bound(
