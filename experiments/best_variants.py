@@ -1,8 +1,8 @@
 """The best variant for each protocol, tuned on different seeds and orders from those reported.
 
 Paper's protocol: cells that split instead of IUP's cubes, a contextual vote over six features, and
-h = 1, so that no threshold is tuned. Hedge's bound per context cube (Theorem 4) holds for its
-weights; Theorem 1 does not cover cells that depend on the labels.
+h = 1, so that no threshold is tuned. Hedge's bound per context cube (Theorem 4, labels on time)
+holds for its weights; Theorem 1 does not cover cells that depend on the labels.
 
 Single pass: each of three LLs averages three rules that learn jointly with the other LLs, and the
 EL stacks their log-odds: preset `additive`, `mode = "stack"`. This has no regret bound of its own;

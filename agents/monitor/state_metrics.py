@@ -73,8 +73,8 @@ REGRET = Spec(
 REGRET_BOUND = Spec(
     "hb_regret_bound",
     "gauge",
-    "Upper bound by theory on the expectation of hb_regret, where there is one: Theorem 2 or 4 for"
-    f" Hedge's weights; {_COMPARED}.",
+    "Upper bound by theory on the expectation of hb_regret, where there is one: for Hedge's"
+    f" weights, labels late or not; {_COMPARED}.",
     ("comparator", "learner"),
 )
 WEIGHT = Spec("hb_weight", "gauge", "Each expert's share in the latest diagnosis.", ("expert",))

@@ -76,7 +76,7 @@ PROPOSED = "additive, stack"
 """What `hb init` proposes."""
 
 BOUNDED = "additive, committee of fusions, drawn"
-"""What `hb init --bound` proposes: Theorem 2 is about following one expert drawn by its weight."""
+"""What `hb init --bound` proposes: its bound is about following one expert drawn by its weight."""
 
 OURS = {
     PROPOSED: Ours("additive", "stack", FIRM),

@@ -4,8 +4,9 @@ No fusion rule is best on every stream. A committee runs several side by side, c
 each, and weighs their decisions as AH or WM weighs LLs: its experts are the fusion rules and, if
 wanted, the LLs themselves. Theorem 2 knows nothing of its experts but their losses, so it holds
 here: with `use="sample"` expected errors exceed those of the best member by at most
-2 sqrt(T ln E), E being the number of experts (Theorem 4 with contexts). That is the safety net for
-rules without a bound of their own, such as the stack.
+2 sqrt(T ln E) with labels on time, E being the number of experts (Theorem 4 with contexts); late
+labels make it larger (`late_labels.py`). That is the safety net for rules without a bound of their
+own, such as the stack.
 
 Members decide and learn as they would alone, but for one thing: their shares are not kept, so for
 a silent LL a Hedge among them counts the loss of the label it decided on, not its expected loss.

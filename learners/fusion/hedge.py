@@ -11,10 +11,11 @@ The paper's symbols, per context cube `p` (one cube: AH and WM; many: CH):
 behind it (WM, the footnote to Section V). Only differences of losses matter; the smallest is taken
 off before the exponential, so nothing overflows, and a constant added to all losses cancels.
 
-Theorem 2: with `sample`, at every T, expected errors exceed those of the best LL by at most
-2 sqrt(T ln M); Theorem 4: with m^d cubes, those of the best LL per cube by 2 sqrt(T m^d ln M).
-The paper supposes that every LL speaks on every instance and that each label comes before the next
-decision. Where that is so, this is the paper's algorithm. Two things extend it:
+Theorem 2: with `sample` and labels on time, at every T, expected errors exceed those of the best
+LL by at most 2 sqrt(T ln M); Theorem 4: with m^d cubes, those of the best LL per cube by
+2 sqrt(T m^d ln M). The paper supposes that every LL speaks on every instance and that each label
+comes before the next decision. Where that is so, this is the paper's algorithm. Two things extend
+it:
 
 - Late labels: `t` grows by half of the earlier labels that a decision had to do without, and so
   does the bound (`late_labels`).

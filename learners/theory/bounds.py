@@ -137,12 +137,14 @@ def patients_needed(
 
 
 def hedge_regret(T: float, M: int) -> float:
-    """Theorem 2: pseudo-regret of Anytime Hedge against the best LL, `2 sqrt(T ln M)`."""
+    """Theorem 2: pseudo-regret of Anytime Hedge, labels on time: `2 sqrt(T ln M)`."""
     return 2.0 * sqrt(T * log(M))
 
 
 def ensemble_regret(local: Sequence[float], ensemble: float) -> float:
-    """Theorem 3: the EL against the best local oracle, Theorem 1 of that LL + `2 sqrt(T ln M)`.
+    """Theorem 3: the EL against the best local oracle, Theorem 1 of that LL + the EL's own.
+
+    The EL's own is `2 sqrt(T ln M)`. Labels must be on time, and every LL heard.
 
     Which LL has the best oracle is not known, so that the largest of their bounds counts. With
     contexts the EL's own part is that of Theorem 4.
@@ -151,7 +153,10 @@ def ensemble_regret(local: Sequence[float], ensemble: float) -> float:
 
 
 def contextual_hedge_regret(T: float, M: int, cubes: float) -> float:
-    """Theorem 4: contextual pseudo-regret of Contextual Hedge, `2 sqrt(T m_EL^d_EL ln M)`."""
+    """Theorem 4: contextual pseudo-regret of Contextual Hedge with labels on time.
+
+    `2 sqrt(T m_EL^d_EL ln M)`; late labels make it larger.
+    """
     return 2.0 * sqrt(T * cubes * log(M))
 
 

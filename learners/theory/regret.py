@@ -21,8 +21,8 @@ def ensemble_regret(expected: Ints, losses: Ints) -> Floats:
     """Return the EL's pseudo-regret Reg_EL(T) against the best LL in hindsight.
 
     `sum_t v_{I_b}(t) - E[sum_t R_EL(t)]`, in losses `E[sum_t l_EL(t)] - min_i L_i(T)`, the
-    expectation being over the EL's draw. Theorem 2 bounds it for AH by 2 sqrt(T ln M). Shapes:
-    (…) expected, (…, M) losses.
+    expectation being over the EL's draw. Theorem 2 bounds it for AH by 2 sqrt(T ln M)
+    with labels on time. Shapes: (…) expected, (…, M) losses.
 
     It supposes, as the paper does, that every LL was heard on every instance. A silent LL takes no
     losses and would look like the best; `awake_regret` holds then too.
@@ -38,7 +38,8 @@ def contextual_regret(expected: Ints, losses: Ints) -> Floats:
 
     `sum_t v_{i*_p(t)}(t) - E[sum_t R_EL(t)]`: the pseudo-regret of each cube, summed. The expected
     losses of all cubes go in as one sum, since nothing else of them matters. Theorem 4 bounds it
-    for CH by 2 sqrt(T m^d ln M). Shapes: (…) expected, (…, P, M) losses of the P cubes visited.
+    for CH by 2 sqrt(T m^d ln M) with labels on time. Shapes: (…) expected, (…, P, M) losses of the
+    P cubes visited.
     """
     return np.asarray((expected - UNIT * losses.min(axis=-1).sum(axis=-1)) / UNIT)
 

@@ -184,8 +184,10 @@ options = { prior_mean = 1.0, prior_variance = 0.05 }"""
 _BOUNDED = """\
 # Four ways of fusing run side by side, and each diagnosis follows one of them, drawn by weights
 # that fall with its errors (Hedge). After T labels the expected errors exceed those of the best of
-# the four by at most 2 sqrt(T ln 4), whatever the stream does (Theorem 2). Without --bound,
-# `hb init` proposes "stack", which errs a little less on most streams and promises nothing.
+# the four by at most 2 sqrt(T ln 4), whatever the stream does, if each label comes before the next
+# patient (Theorem 2). With late labels the bound is larger: `hb plan` shows it. It is not about
+# answers that miss targets change, nor about labels that are corrected. Without --bound, `hb init`
+# proposes "stack", which errs a little less on most streams and promises nothing.
 mode = "committee"
 options = { use = "sample" }"""
 
