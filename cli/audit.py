@@ -99,8 +99,8 @@ def _print(report: "Report") -> None:
         )
     for note in report.findings.notes:
         out.print(note, style="yellow", highlight=False)
-    counts = ", ".join(f"{figures[name]:,} {name}" for name in ("lost", "double", "differing"))
-    out.print(counts, style="green" if report.findings.clean else "bold red", highlight=False)
+    outcome = ", ".join(f"{figures[name]:,} {name}" for name in ("lost", "double", "differing"))
+    out.print(outcome, style="green" if report.findings.clean else "bold red", highlight=False)
 
 
 def _print_cuts(report: "Report") -> None:
