@@ -73,7 +73,7 @@ def sums(settings: Settings, parts: Sequence[PartitionTables]) -> Sums:
     window = merged(windows) if windows else None
     width = EnsembleTotals.width(settings)
     return Sums(
-        scores=_added(part.tables["scores"] for part in parts),
+        confusion=_added(part.tables["scores"] for part in parts),
         regret=_added(part.tables["regret"] for part in parts),
         totals={
             name: summed([part.totals[name] for part in parts], local_width(settings))

@@ -48,9 +48,9 @@ def line_of_each(
     for name, (standing, overview) in ensembles.items():
         row = ["-"] * len(numbers)
         if overview is not None:
-            board = overview.board
-            rates = board.rates.get(ENSEMBLE, {})
-            counts = board.labelled, sum(t.behind for t in overview.tasks)
+            scores = overview.scores
+            rates = scores.rates.get(ENSEMBLE, {})
+            counts = scores.labelled, sum(t.behind for t in overview.tasks)
             row = [percent(rates.get(rate)) for rate in RATES]
             row += [f"{count:,}" for count in (*counts, len(overview.members))]
         shown.add_row(name, str(standing.state), *row, style=_STYLES[str(standing.colour)])
@@ -64,7 +64,7 @@ def line_of_each(
 
 def report(settings: "Settings", overview: "Overview") -> dict[str, Any]:
     """Return everything as JSON-ready data."""
-    board = overview.board
+    scores = overview.scores
     return {
         "topics": [
             {"name": f"{settings.topics.prefix}{name}", "records": records, "behind": behind}
@@ -87,26 +87,26 @@ def report(settings: "Settings", overview: "Overview") -> dict[str, Any]:
         "waiting": overview.waiting,
         "parked": overview.parked,
         "max_pending": overview.limit,
-        "labelled": board.labelled,
+        "labelled": scores.labelled,
         "corrections": {
             "amended": overview.counts["amendment_taken"] + overview.counts["label_again"],
             "withdrawn": overview.counts["withdrawal_taken"],
             "unlearned": overview.counts["unlearned"],
             "amendable": overview.amendable[0],
         },
-        "taught": board.taught,
-        "rates": board.rates,
-        "rates_of_last_1000": board.recent,
-        "rates_of_history": board.history,
-        "error_rate_rise": board.risen,
-        "disagreements": board.disagreements,
-        "weights": board.weights,
-        "exploration": board.exploration,
-        "regret": board.regret,
-        "regret_bound": board.bound,
-        "answers": board.answers,
-        "missed": board.missed,
-        "miss_targets": board.miss_targets,
+        "taught": scores.taught,
+        "rates": scores.rates,
+        "rates_of_last_1000": scores.recent,
+        "rates_of_history": scores.history,
+        "error_rate_rise": scores.risen,
+        "disagreements": scores.disagreements,
+        "weights": scores.weights,
+        "exploration": scores.exploration,
+        "regret": scores.regret,
+        "regret_bound": scores.bound,
+        "answers": scores.answers,
+        "missed": scores.missed,
+        "miss_targets": scores.miss_targets,
         "counts": dict(overview.counts),
     }
 
@@ -124,28 +124,28 @@ def screen(settings: "Settings", overview: "Overview") -> "RenderableType":
     )
     return Group(
         head,
-        score_table(overview.board),
+        score_table(overview.scores),
         *_sentences(overview),
         Columns([_tasks(overview.tasks), _topics(settings, overview)], padding=(0, 3)),
     )
 
 
-def score_table(board: "Scores") -> "Table":
+def score_table(scores: "Scores") -> "Table":
     """Return error rates, weights and exploration, the ensemble first."""
     from agents.monitor.scores import ENSEMBLE
 
     rate, *others = RATES.values()
     numbers = (rate, "last 1,000", *others, "weight", "exploring", "learned")
     shown = _plain("", *numbers, right=numbers)
-    for name, rates in board.rates.items():
-        recent = board.recent.get(name, {})
+    for name, rates in scores.rates.items():
+        recent = scores.recent.get(name, {})
         row = [percent(rates["per"]), percent(recent.get("per"))]
         row += [percent(rates["fnr"]), percent(rates["fpr"])]
         if name == ENSEMBLE:
-            row += ["", "", f"{board.labelled + board.taught:,}"]
+            row += ["", "", f"{scores.labelled + scores.taught:,}"]
         else:
-            row += [_number(board.weights.get(name)), percent(board.exploration.get(name))]
-            row += [f"{board.learned.get(name, 0):,}"]
+            row += [_number(scores.weights.get(name)), percent(scores.exploration.get(name))]
+            row += [f"{scores.learned.get(name, 0):,}"]
         shown.add_row(name, *row, style="bold" if name == ENSEMBLE else None)
     return shown
 
@@ -170,7 +170,7 @@ def _corrections(counts: "Mapping[str, int]") -> list[str]:
 def _sentences(overview: "Overview") -> list["RenderableType"]:
     from rich.text import Text
 
-    counts, board = overview.counts, overview.board
+    counts, scores = overview.counts, overview.scores
     diagnosed = counts["diagnosed_complete"] + counts["diagnosed_incomplete"]
     expired = counts["expired"] + counts["evicted"]
     so_far = (
@@ -180,10 +180,10 @@ def _sentences(overview: "Overview") -> list["RenderableType"]:
     )
     early = f"; {overview.parked:,} labels came before their patient" if overview.parked else ""
     lines = [so_far + early]
-    if board.taught:
-        rate = percent(board.history["ensemble"]["per"])
+    if scores.taught:
+        rate = percent(scores.history["ensemble"]["per"])
         lines.append(
-            f"{board.taught:,} of these labels were history (error rate {rate}), counted apart"
+            f"{scores.taught:,} of these labels were history (error rate {rate}), counted apart"
         )
     lines += _corrections(counts)
     repeated = overview.repeated
@@ -194,19 +194,19 @@ def _sentences(overview: "Overview") -> list["RenderableType"]:
             f"{repeated['over']:,} predictions came when their patient's label had been learned, or"
             " was no longer waited for: was a learner late, or are ids reused?"
         )
-    if asked := sum(board.answers.values()):
-        referred = board.answers["referred"]
+    if asked := sum(scores.answers.values()):
+        referred = scores.answers["referred"]
         missed = [
-            f"{label} {percent(board.missed.get(label))} (target {percent(target)})"
-            for label, target in board.miss_targets.items()
+            f"{label} {percent(scores.missed.get(label))} (target {percent(target)})"
+            for label, target in scores.miss_targets.items()
         ]
         control = f"; wrongly excluded: {', '.join(missed)}" if missed else ""
         lines.append(f"{referred:,} referred ({percent(referred / asked)}){control}")
-    if board.regret is not None:
-        bound = "" if board.bound is None else f", at most {board.bound:.1f} by theory"
-        lines.append(f"regret against the best learner: {board.regret:.1f}{bound}")
-    lines += _changes(board, diagnosed)
-    experts = {name: w for name, w in board.weights.items() if name not in board.rates}
+    if scores.regret is not None:
+        bound = "" if scores.bound is None else f", at most {scores.bound:.1f} by theory"
+        lines.append(f"regret against the best learner: {scores.regret:.1f}{bound}")
+    lines += _changes(scores, diagnosed)
+    experts = {name: w for name, w in scores.weights.items() if name not in scores.rates}
     if experts:
         weights = ", ".join(f"{name} {weight:.3f}" for name, weight in experts.items())
         lines.append(f"weights of the fusion's experts: {weights}")
@@ -215,7 +215,7 @@ def _sentences(overview: "Overview") -> list["RenderableType"]:
     return [Text(line) for line in lines]
 
 
-def _changes(board: "Scores", diagnosed: int) -> list[str]:
+def _changes(scores: "Scores", diagnosed: int) -> list[str]:
     """Say whether errors have become more frequent, and how often learners disagree.
 
     >>> from agents.monitor.scores import Scores
@@ -225,13 +225,13 @@ def _changes(board: "Scores", diagnosed: int) -> list[str]:
     ['learners disagreed about 15.0 % of the patients']
     """
     lines = []
-    if board.risen:
+    if scores.risen:
         lines.append(
-            f"the error rate has risen by {percent(board.risen)} within the last 1,000 labels,"
+            f"the error rate has risen by {percent(scores.risen)} within the last 1,000 labels,"
             " more than chance explains"
         )
     if diagnosed:
-        share = percent(board.disagreements / diagnosed)
+        share = percent(scores.disagreements / diagnosed)
         lines.append(f"learners disagreed about {share} of the patients")
     return lines
 

@@ -79,7 +79,9 @@ def teach(
     production = Production(loaded, source, trial, notice=pace.note, gate=pace.wait, room=pace.room)
     refuse_bad(source.name, production.check(), skip_bad)
     lesson = Lesson(loaded, source, production, pace, command_again(context))
-    publish(production.done, lesson.give, lambda ended, board: _report(lesson, json, ended, board))
+    publish(
+        production.done, lesson.give, lambda ended, scores: _report(lesson, json, ended, scores)
+    )
 
 
 class Lesson(NamedTuple):
@@ -100,7 +102,7 @@ class Lesson(NamedTuple):
             self.source.known = await learned_before(self.settings)
             await self.production.run(tick)
             await self.pace.finish()
-        return (await look(self.settings)).board
+        return (await look(self.settings)).scores
 
 
 def _source(file: Path | None, other: Path | None, settings: "Settings") -> "PastPatients":
@@ -114,10 +116,10 @@ def _source(file: Path | None, other: Path | None, settings: "Settings") -> "Pas
     return PastPatients(asyncio.run(past), "")
 
 
-def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> None:
+def _report(lesson: Lesson, json: bool, ended: str, scores: "Scores | None") -> None:
     published, left, pace = lesson.production.done, lesson.source.left_out, lesson.pace
     command = lesson.command if ended else None
-    rates = {} if board is None else board.history.get("ensemble", {})
+    rates = {} if scores is None else scores.history.get("ensemble", {})
     if json:
         report: dict[str, Any] = {
             "patients": published.patients, "labels": published.labels, "learned": pace.learned,
@@ -125,7 +127,7 @@ def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> N
             "repeated": left.repeated, "not_waited_for": pace.overtaken,
             "skipped": dict(published.skipped), "seconds": round(published.seconds, 3),
             "interrupted": bool(ended), "resume": command,
-            "history": None if board is None else {"labelled": board.taught, **rates},
+            "history": None if scores is None else {"labelled": scores.taught, **rates},
         }  # fmt: skip
         print_json(report)
         return
@@ -136,8 +138,8 @@ def _report(lesson: Lesson, json: bool, ended: str, board: "Scores | None") -> N
         "labels were not learned in time, and not waited for": pace.overtaken,
     }
     extra = []
-    if board is not None and board.taught:
+    if scores is not None and scores.taught:
         wrong = percent(rates.get("per"))
-        extra = [f"of all {board.taught:,} patients of history {wrong} were diagnosed wrongly"]
+        extra = [f"of all {scores.taught:,} patients of history {wrong} were diagnosed wrongly"]
     first = f"{ended or 'taught'}: {published.patients:,} patients, {pace.learned:,} labels learned"
     print_summary(first, published, notes, *extra, go_on=command and f"to continue: {command}")

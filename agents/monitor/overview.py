@@ -81,7 +81,7 @@ class Overview:
     members: list[str]
     tasks: list[TaskView]
     counts: Mapping[str, int]
-    board: Scores
+    scores: Scores
     limit: int
     pending: int = 0
     """Patients in the join: without a diagnosis yet, or diagnosed and without a label."""
@@ -145,7 +145,7 @@ def figures(settings: Settings, scorer: Scorer, sums: Sums) -> Overview:
         members=[],
         tasks=[],
         counts=totals.counts | amended.counts,
-        board=scorer.board(sums),
+        scores=scorer.score(sums),
         limit=settings.ensemble.max_pending * settings.topics.partitions,
         pending=sum(totals.waiting.values()),
         amendable=(amended.amendable, amended.size),
@@ -225,7 +225,7 @@ def sums(settings: Settings, view: StateView) -> Sums:
     shared, width = names.shared(ENSEMBLE), local_width(settings)
     window = _window(settings, view, shared)
     return Sums(
-        scores=view.sums(shared, "scores"),
+        confusion=view.sums(shared, "scores"),
         regret=view.sums(shared, "regret"),
         totals={
             name: summed(view.sums(names.shared(local(name)), "totals").values(), width)

@@ -50,10 +50,10 @@ class Recent:
         }
 
 
-def recent(settings: Settings, board: Scores) -> Recent:
+def recent(settings: Settings, scores: Scores) -> Recent:
     """Return the figures of the last labels."""
     K = len(settings.labels)
-    counts = np.zeros((K, K), np.int64) if board.window is None else board.window
+    counts = np.zeros((K, K), np.int64) if scores.window is None else scores.window
     positive = list(settings.labels).index(settings.positive)
     totals, right = counts.sum(axis=1), np.diagonal(counts)
     negative = np.arange(K) != positive

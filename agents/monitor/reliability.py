@@ -112,10 +112,10 @@ def standing(
     also    what the caller knows from watching for a while, as one look does not show it
     """
     system = system_verdict(overview, error, own)
-    board = Scores() if overview is None else overview.board
+    scores = Scores() if overview is None else overview.scores
     concerns = [*_broken(system), *also, *_operation(overview)]
-    if _known(board):
-        concerns += _quality(settings, board)
+    if _known(scores):
+        concerns += _quality(settings, scores)
     concerns.sort(
         key=lambda concern: concern.colour is not Colour.RED
     )  # stable: the order above stays
@@ -126,12 +126,12 @@ def standing(
     if system.level is Level.STARTING or overview is None:
         sentence = f"Starting: {system.text or 'the system is being read'}."
         return Standing(State.STARTING, Colour.GREY, sentence)
-    return _taught(settings, board)
+    return _taught(settings, scores)
 
 
-def _taught(settings: Settings, board: Scores) -> Standing:
+def _taught(settings: Settings, scores: Scores) -> Standing:
     """Return the state of an ensemble that nothing is wrong with."""
-    labels, least = board.labelled + board.taught, settings.ensemble.min_labels
+    labels, least = scores.labelled + scores.taught, settings.ensemble.min_labels
     if labels == 0:
         consequence = "every patient is referred" if least else "answers are guesses"
         sentence = f"Untaught: no label has been learned yet, so {consequence}."
@@ -141,37 +141,37 @@ def _taught(settings: Settings, board: Scores) -> Standing:
             f"Untaught: {labels} of {least} labels learned; until then, patients are referred."
         )
         return Standing(State.UNTAUGHT, Colour.GREY, sentence)
-    if _known(board):
-        latest = recent(settings, board)
+    if _known(scores):
+        latest = recent(settings, scores)
         wrong = percent(latest.error.value)
         sentence = f"Healthy: the error rate of the last {latest.labels:,} labels is {wrong}."
         return Standing(State.HEALTHY, Colour.GREEN, sentence)
-    if _known_from_history(board):
-        wrong = percent(board.history[ENSEMBLE]["per"])
-        past = f"the error rate of {board.taught:,} labels of history was {wrong}"
-        since = {0: "no label has", 1: "1 label has"}.get(board.labelled)
-        sentence = f"Healthy: {past}; {since or f'{board.labelled:,} labels have'} come since."
+    if _known_from_history(scores):
+        wrong = percent(scores.history[ENSEMBLE]["per"])
+        past = f"the error rate of {scores.taught:,} labels of history was {wrong}"
+        since = {0: "no label has", 1: "1 label has"}.get(scores.labelled)
+        sentence = f"Healthy: {past}; {since or f'{scores.labelled:,} labels have'} come since."
         return Standing(State.HEALTHY, Colour.GREEN, sentence)
     counted = "1 label" if labels == 1 else f"{labels:,} labels"
     sentence = f"Learning ({counted}: do not rely on it yet)."
     return Standing(State.LEARNING, Colour.AMBER, sentence)
 
 
-def _known(board: Scores) -> bool:
+def _known(scores: Scores) -> bool:
     """Tell whether the error rate is known well enough to judge it."""
-    accuracy = board.accuracy.get(ENSEMBLE)
+    accuracy = scores.accuracy.get(ENSEMBLE)
     if accuracy is None:
         return False
     return max(accuracy.value - accuracy.low, accuracy.high - accuracy.value) <= KNOWN_WITHIN
 
 
-def _known_from_history(board: Scores) -> bool:
+def _known_from_history(scores: Scores) -> bool:
     """Tell whether it was known as well when history had been taught."""
-    share = board.history.get(ENSEMBLE, {}).get("per")
+    share = scores.history.get(ENSEMBLE, {}).get("per")
     if share is None:
         return False
-    right = round((1.0 - share) * board.taught)
-    low, high = share_interval(np.array([board.taught]), np.array([right]))
+    right = round((1.0 - share) * scores.taught)
+    low, high = share_interval(np.array([scores.taught]), np.array([right]))
     return max(1.0 - share - float(low[0]), float(high[0]) - 1.0 + share) <= KNOWN_WITHIN
 
 
@@ -201,15 +201,15 @@ def _operation(overview: Overview | None) -> Iterator[Concern]:
         yield Concern(Colour.AMBER, "join_filling", f"{text} {overview.limit:,}")
 
 
-def _quality(settings: Settings, board: Scores) -> Iterator[Concern]:
+def _quality(settings: Settings, scores: Scores) -> Iterator[Concern]:
     """Yield what is wrong with the answers themselves."""
-    latest = recent(settings, board)
-    yield from _targets(board, latest)
-    yield from _excluded(board)
+    latest = recent(settings, scores)
+    yield from _targets(scores, latest)
+    yield from _excluded(scores)
     if _guesses(latest):
         text = f"the miss rate of the last {latest.labels:,} labels is {percent(latest.miss.value)}"
         yield Concern(Colour.RED, "guessing", f"{text}, no better than guessing")
-    if settings.ensemble.miss_target is None and _beaten(board, latest):
+    if settings.ensemble.miss_target is None and _beaten(scores, latest):
         text = (
             f"the error rate of the last {latest.labels:,} labels is {percent(latest.error.value)}"
         )
@@ -217,27 +217,27 @@ def _quality(settings: Settings, board: Scores) -> Iterator[Concern]:
         text += f", and always answering {latest.usual} would give {percent(usual)}"
         text += "" if _surely_beaten(latest) else ", perhaps by chance"
         yield Concern(Colour.AMBER, "below_baseline", text)
-    if board.risen:
-        text = f"the error rate has risen by {percent(board.risen)} within the last 1,000 labels"
+    if scores.risen:
+        text = f"the error rate has risen by {percent(scores.risen)} within the last 1,000 labels"
         yield Concern(
             Colour.AMBER, "error_risen", f"{text}: are labels wrong, or are patients different?"
         )
 
 
-def _targets(board: Scores, latest: Recent) -> Iterator[Concern]:
+def _targets(scores: Scores, latest: Recent) -> Iterator[Concern]:
     for key, name, rate in (("per", "error rate", latest.error), ("fnr", "miss rate", latest.miss)):
-        target = board.targets.get(key)
+        target = scores.targets.get(key)
         if target is None or rate.value is None or rate.value <= target:
             continue
         text = f"the {name} of the last {latest.labels:,} labels is {percent(rate.value)}"
         yield _over(f"{key}_target", text, rate, target)
 
 
-def _excluded(board: Scores) -> Iterator[Concern]:
+def _excluded(scores: Scores) -> Iterator[Concern]:
     """Yield the labels that are excluded wrongly more often than the settings allow."""
-    for label, target in board.miss_targets.items():
-        cases = int(board.confusion[ENSEMBLE][board.labels.index(label)].sum())
-        share = board.missed.get(label)
+    for label, target in scores.miss_targets.items():
+        cases = int(scores.confusion[ENSEMBLE][scores.labels.index(label)].sum())
+        share = scores.missed.get(label)
         if share is None or share <= target:
             continue
         right = round((1.0 - share) * cases)
@@ -267,7 +267,7 @@ def _guesses(latest: Recent) -> bool:
     return miss is not None and alarm is not None and miss + alarm >= 1.0
 
 
-def _beaten(board: Scores, latest: Recent) -> bool:
+def _beaten(scores: Scores, latest: Recent) -> bool:
     """Tell whether the most frequent label does better.
 
     Chance is excluded by an interval that holds however often one looks, which takes many hundred
@@ -277,7 +277,7 @@ def _beaten(board: Scores, latest: Recent) -> bool:
         return False
     won, lost = latest.baseline.won, latest.baseline.lost
     doubtful = lost - won > _STANDARD_ERRORS * float(np.sqrt(won + lost))
-    return _surely_beaten(latest) or (doubtful and _known(board))
+    return _surely_beaten(latest) or (doubtful and _known(scores))
 
 
 def _surely_beaten(latest: Recent) -> bool:

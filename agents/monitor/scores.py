@@ -138,19 +138,19 @@ class Scores:
 class Sums:
     """Rows of the state's tables, each the sum over all partitions.
 
-    scores   confusion counts by scope: the ensemble, then each learner
-    regret   by context cube, as `EnsembleLearner.regret`
-    delays   by context cube, what Hedge's labels came too late for, if Hedge's weights decide
-    totals   the totals of each learner
-    ensemble the totals of the ensemble
-    amended  what it counted of corrected labels
-    recent   (scopes, K, K) confusion counts of the last labelled instances
-    weights  each expert's share of the latest diagnosis, in parts
-    assessed what was counted of each label, as `learners.assessment`
-    risen    by how much the ensemble's error rate has risen in `recent` (`learners.scores.change`)
+    confusion truths by labels, for each scope: the ensemble, then each learner
+    regret    by context cube, as `EnsembleLearner.regret`
+    delays    by context cube, what Hedge's labels came too late for, if Hedge's weights decide
+    totals    the totals of each learner
+    ensemble  the totals of the ensemble
+    amended   what it counted of corrected labels
+    recent    (scopes, K, K) confusion counts of the last labelled instances
+    weights   each expert's share of the latest diagnosis, in parts
+    assessed  what was counted of each label, as `learners.assessment`
+    risen     by how much the ensemble's error rate has risen in `recent` (`learners.scores.change`)
     """
 
-    scores: Mapping[int, Ints] = field(default_factory=dict)
+    confusion: Mapping[int, Ints] = field(default_factory=dict)
     regret: Mapping[int, Ints] = field(default_factory=dict)
     totals: Mapping[str, Ints] = field(default_factory=dict)
     ensemble: EnsembleTotals | None = None
@@ -173,11 +173,11 @@ class Scorer:
         self._fusion = fusion(settings)
         self._experts = self._fusion.experts(list(settings.learners))
 
-    def board(self, sums: Sums) -> Scores:
+    def score(self, sums: Sums) -> Scores:
         """Return the scores of a state."""
         K = len(self._labels)
         empty = np.zeros(K * K, np.int64)
-        rows = [sums.scores.get(i, empty) for i in range(2 * len(self._names))]
+        rows = [sums.confusion.get(i, empty) for i in range(2 * len(self._names))]
         counts, past = np.array(rows).reshape(2, -1, K, K)
         totals = {name: sums.totals.get(name, self._nothing) for name in self._settings.learners}
         regrets = self._regrets(sums)
@@ -294,7 +294,7 @@ class Scorer:
         """Return the most labelled instances on which no learner had spoken when it was decided."""
         scopes = len(self._names)
         heard = [
-            sum(int(sums.scores[i].sum()) for i in (k, k + scopes) if i in sums.scores)
+            sum(int(sums.confusion[i].sum()) for i in (k, k + scopes) if i in sums.confusion)
             for k in range(1, scopes)
         ]
         late = int(_delays(sums)[:, LATE].sum())
@@ -328,7 +328,7 @@ class Scorer:
 
 def score(settings: Settings, sums: Sums) -> Scores:
     """Compute the scores once."""
-    return Scorer(settings).board(sums)
+    return Scorer(settings).score(sums)
 
 
 def _oracles(totals: Mapping[str, Ints]) -> list[Regret]:

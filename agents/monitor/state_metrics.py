@@ -242,7 +242,7 @@ class StateCollector(Collector):
 
 def state_metrics(overview: Overview) -> Iterator[Metric]:
     """Return every metric computed from the state."""
-    samples = {**_errors(overview.board), **_learning(overview.board), **_join(overview)}
+    samples = {**_errors(overview.scores), **_learning(overview.scores), **_join(overview)}
     for spec in STATE:
         yield filled(spec, samples[spec])
 
@@ -251,8 +251,8 @@ def _who(name: str) -> Labels:
     return (ENSEMBLE, "") if name == ENSEMBLE else ("learner", name)
 
 
-def _errors(board: Scores) -> dict[Spec, Samples]:
-    windows = {"all": board.rates, "1000": board.recent, "history": board.history}
+def _errors(scores: Scores) -> dict[Spec, Samples]:
+    windows = {"all": scores.rates, "1000": scores.recent, "history": scores.history}
     rates = {
         spec: [
             ((*_who(name), window), value)
@@ -264,45 +264,45 @@ def _errors(board: Scores) -> dict[Spec, Samples]:
     }
     return {
         **rates,
-        ERROR_BOUND: [((name,), value) for name, value in board.error_bounds.items()],
+        ERROR_BOUND: [((name,), value) for name, value in scores.error_bounds.items()],
         CONFUSION: [
-            ((*_who(name), board.labels[truth], board.labels[predicted]), float(count))
-            for name, matrix in board.confusion.items()
+            ((*_who(name), scores.labels[truth], scores.labels[predicted]), float(count))
+            for name, matrix in scores.confusion.items()
             for truth, row in enumerate(matrix.tolist())
             for predicted, count in enumerate(row)
         ],
-        ACCURACY: [(_who(name), share.value) for name, share in board.accuracy.items()],
-        ACCURACY_LOW: [(_who(name), share.low) for name, share in board.accuracy.items()],
-        ACCURACY_HIGH: [(_who(name), share.high) for name, share in board.accuracy.items()],
-        RISEN: [((), board.risen)],
-        TARGET: [((rate,), target) for rate, target in board.targets.items()],
-        ANSWERS: [((outcome,), float(count)) for outcome, count in board.answers.items()],
-        MISSED: [((label,), share) for label, share in board.missed.items()],
-        MISS_TARGET: [((label,), target) for label, target in board.miss_targets.items()],
+        ACCURACY: [(_who(name), share.value) for name, share in scores.accuracy.items()],
+        ACCURACY_LOW: [(_who(name), share.low) for name, share in scores.accuracy.items()],
+        ACCURACY_HIGH: [(_who(name), share.high) for name, share in scores.accuracy.items()],
+        RISEN: [((), scores.risen)],
+        TARGET: [((rate,), target) for rate, target in scores.targets.items()],
+        ANSWERS: [((outcome,), float(count)) for outcome, count in scores.answers.items()],
+        MISSED: [((label,), share) for label, share in scores.missed.items()],
+        MISS_TARGET: [((label,), target) for label, target in scores.miss_targets.items()],
     }
 
 
-def _learning(board: Scores) -> dict[Spec, Samples]:
+def _learning(scores: Scores) -> dict[Spec, Samples]:
     return {
-        REGRET: [((regret.comparator, regret.learner), regret.value) for regret in board.regrets],
+        REGRET: [((regret.comparator, regret.learner), regret.value) for regret in scores.regrets],
         REGRET_BOUND: [
             ((regret.comparator, regret.learner), regret.bound)
-            for regret in board.regrets
+            for regret in scores.regrets
             if regret.bound is not None
         ],
-        WEIGHT: [((expert,), weight) for expert, weight in board.weights.items()],
+        WEIGHT: [((expert,), weight) for expert, weight in scores.weights.items()],
         EXPLORATION: [
-            ((name,), share) for name, share in board.exploration.items() if share is not None
+            ((name,), share) for name, share in scores.exploration.items() if share is not None
         ],
-        CUBES: _by_learner(board.cubes),
-        THIN: _by_learner(board.thin),
-        DECISIONS: _by_learner(board.instances),
+        CUBES: _by_learner(scores.cubes),
+        THIN: _by_learner(scores.thin),
+        DECISIONS: _by_learner(scores.instances),
         PREDICTED: [
             ((*_who(name), label), float(count))
-            for name, counts in board.predicted.items()
+            for name, counts in scores.predicted.items()
             for label, count in counts.items()
         ],
-        DISAGREEMENTS: [((), float(board.disagreements))],
+        DISAGREEMENTS: [((), float(scores.disagreements))],
     }
 
 
@@ -312,10 +312,10 @@ def _by_learner(counts: dict[str, int]) -> Samples:
 
 def _join(overview: Overview) -> dict[Spec, Samples]:
     counts = overview.counts
-    learned = {ENSEMBLE: overview.board.labelled, **overview.board.learned}
+    learned = {ENSEMBLE: overview.scores.labelled, **overview.scores.learned}
     return {
         LABELLED: [(_who(name), float(count)) for name, count in learned.items()],
-        TAUGHT: [((), float(overview.board.taught))],
+        TAUGHT: [((), float(overview.scores.taught))],
         LABELS: [
             ((outcome,), float(sum(counts[name] for name in names)))
             for outcome, names in OUTCOMES.items()

@@ -98,7 +98,7 @@ class _Run:
             production = self._production(seed, sum(seconds(event, self._plan) for event in events))
             async with asyncio.TaskGroup() as group:
                 group.create_task(production.run())
-                first = lambda overview: bool(overview.board.labelled)  # noqa: E731
+                first = lambda overview: bool(overview.scores.labelled)  # noqa: E731
                 await _until(self._operator, first, _FIRST_WITHIN, self._injection)
                 fed = lambda: f"{production.done.patients} patients published"  # noqa: E731
                 await self._injection.strike_all(events, fed)
@@ -136,7 +136,7 @@ async def until_learned(settings: Settings, labels: int, injection: FaultInjecti
     """Wait until so many labels are learned by everybody and everything is read."""
 
     def is_done(overview: Overview) -> bool:
-        learned = [overview.board.labelled, *overview.board.learned.values()]
+        learned = [overview.scores.labelled, *overview.scores.learned.values()]
         return all(count >= labels for count in learned) and not any(
             t.behind for t in overview.tasks
         )
@@ -159,7 +159,7 @@ async def _until(
 
 
 def _state(overview: Overview) -> str:
-    learned = {"ensemble": overview.board.labelled, **overview.board.learned}
+    learned = {"ensemble": overview.scores.labelled, **overview.scores.learned}
     behind = {f"{task.agent}/{task.partition}": task.lag for task in overview.tasks if task.behind}
     counts = {name: count for name, count in overview.counts.items() if count}
     return f"labels learned {learned}, behind {behind}, counted {counts}"

@@ -223,7 +223,7 @@ async def _settled(
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and programs.processes[0].poll() is None:
         overview = await look(settings)
-        learned = overview.board.labelled
+        learned = overview.scores.labelled
         if not any(task.behind for task in overview.tasks) and learned >= good:
             break
         await asyncio.sleep(_PAUSE)

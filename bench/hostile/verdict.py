@@ -102,7 +102,7 @@ async def misused(
         "contexts": (join["context"], usable(topics.contexts, good)),
         **{
             f"feedback to {name}": (
-                overview.board.learned[name],
+                overview.scores.learned[name],
                 usable(topics.feedback(name), own),
             )
             for name, own in ours.items()

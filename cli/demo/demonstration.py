@@ -77,7 +77,7 @@ class Progress:
     diagnoses: list[Diagnosis] = field(default_factory=list)
     wrong: dict[str, list[bool]] = field(default_factory=dict)
     explored: dict[str, int] = field(default_factory=dict)
-    board: Scores = field(default_factory=Scores)
+    scores: Scores = field(default_factory=Scores)
     seconds: float = 0.0
     told: list[str] = field(default_factory=list)
     """What has happened, in sentences for those who watch."""
@@ -228,7 +228,7 @@ class Demo:
         progress = self.progress
 
         def too_far() -> bool:
-            learned = progress.board.labelled
+            learned = progress.scores.labelled
             return progress.published.patients - learned > _AHEAD + learned // _MORE
 
         while too_far() or not self.may_begin():  # noqa: ASYNC110 - the state is on the broker
@@ -294,19 +294,19 @@ class Demo:
         async with TopicReader(settings, topics, "start") as topic:
             while True:
                 if view.take(await topic.read()):
-                    self.progress.board = scorer.board(sums(settings, view))
+                    self.progress.scores = scorer.score(sums(settings, view))
 
     async def _amend(self, settings: Settings) -> None:
         """Correct the label that was wrong, and wait until it is recounted."""
         progress, patient = self.progress, self.progress.mislabelled
-        progress.step, progress.before = "amending a label", progress.board
+        progress.step, progress.before = "amending a label", progress.scores
         progress.told.append("one label was wrong: it is amended and recounted")
         async with Publisher(settings) as publisher:
             await publisher.label(patient, progress.truth[patient], amends=True)
 
         async def counted() -> bool:
             overview = await look(settings)
-            progress.board = overview.board
+            progress.scores = overview.scores
             return overview.counts["amendment_taken"] > 0
 
         await self._until(counted, _LEARNED_WITHIN, "the amended label is not counted")
@@ -354,12 +354,12 @@ class Demo:
         progress = self.progress
 
         async def settled() -> bool:
-            counts = len(progress.diagnoses), progress.board.labelled
+            counts = len(progress.diagnoses), progress.scores.labelled
             return counts == (self._patients, self._patients)
 
         async def learned() -> bool:
-            progress.board = (await look(settings)).board
-            return all(count == self._patients for count in progress.board.learned.values())
+            progress.scores = (await look(settings)).scores
+            return all(count == self._patients for count in progress.scores.learned.values())
 
         async def whole() -> bool:
             return not self._crash or progress.away is not None

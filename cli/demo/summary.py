@@ -23,19 +23,19 @@ WDBC = 569
 
 def figures(progress: Progress) -> dict[str, Any]:
     """Return the figures; rates are in percent."""
-    board = progress.board
-    ours = board.rates[ENSEMBLE]
-    best = board.best
+    scores = progress.scores
+    ours = scores.rates[ENSEMBLE]
+    best = scores.best
     return {
         "patients": len(progress.diagnoses),
         "PER": _percent(ours["per"]),
         "FPR": _percent(ours["fpr"]),
         "FNR": _percent(ours["fnr"]),
-        "best_learner_PER": _percent(board.rates[best]["per"]) if best else None,
-        "learner_PER": {name: _percent(board.rates[name]["per"]) for name in board.learners},
-        "weights": board.weights,
-        "exploration": {name: _percent(share) for name, share in board.exploration.items()},
-        "regret": board.regret,
+        "best_learner_PER": _percent(scores.rates[best]["per"]) if best else None,
+        "learner_PER": {name: _percent(scores.rates[name]["per"]) for name in scores.learners},
+        "weights": scores.weights,
+        "exploration": {name: _percent(share) for name, share in scores.exploration.items()},
+        "regret": scores.regret,
         "bound": _bound(progress),
         "amended_labels": int(progress.before is not None),
         "seconds": round(progress.seconds, 2),
@@ -51,19 +51,19 @@ def _percent(share: float | None) -> float | None:
 
 def recount(settings: Settings, progress: Progress) -> None:
     """Recount everything from the diagnoses and the true labels; DemoError if it differs."""
-    board, labels = progress.board, settings.labels
+    scores, labels = progress.scores, settings.labels
     ids = [diagnosis.id for diagnosis in progress.diagnoses]
     if len(set(ids)) != len(ids) or set(ids) != set(progress.truth):
         raise DemoError("not every patient has exactly one diagnosis")
     truth = np.array([labels.index(progress.truth[name]) for name in ids])
-    for name, stated in board.rates.items():
+    for name, stated in scores.rates.items():
         votes = np.array([_said(diagnosis, name, labels) for diagnosis in progress.diagnoses])
         again = rates(confusion(truth, votes, len(labels)), labels.index(settings.positive))
         if (stated["per"], stated["fpr"], stated["fnr"]) != tuple(
             None if np.isnan(rate) else float(rate) for rate in (again.per, again.fpr, again.fnr)
         ):
             raise DemoError(f"the error rates of {name} do not match the diagnoses")
-    if board.regret != _regret(progress):
+    if scores.regret != _regret(progress):
         raise DemoError("the regret does not match the diagnoses")
 
 
@@ -81,7 +81,7 @@ def _regret(progress: Progress) -> float:
     A learner is compared on the patients on whom it had an opinion: one that is taught a moment
     before the others speaks alone.
     """
-    names = list(progress.board.learners)
+    names = list(progress.scores.learners)
     expected, losses = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     for diagnosis in progress.diagnoses:
         truth = progress.truth[diagnosis.id]
@@ -157,11 +157,11 @@ def _amended(progress: Progress) -> list[str]:
 
 def _bound(progress: Progress) -> float | None:
     """Return the bound on regret; after a correction, the one from before it."""
-    return (progress.before or progress.board).bound
+    return (progress.before or progress.scores).bound
 
 
 def _errors(settings: Settings, progress: Progress) -> str:
-    ours = progress.board.rates[ENSEMBLE]
+    ours = progress.scores.rates[ENSEMBLE]
     ill = [
         diagnosis
         for diagnosis in progress.diagnoses
@@ -179,8 +179,8 @@ def _errors(settings: Settings, progress: Progress) -> str:
 
 
 def _comparison(progress: Progress) -> str:
-    board, ours = progress.board, sum(progress.wrong[ENSEMBLE])
-    best = board.best
+    scores, ours = progress.scores, sum(progress.wrong[ENSEMBLE])
+    best = scores.best
     if best is None:
         return "No learner made a prediction."
     theirs = sum(progress.wrong[best])
@@ -207,11 +207,11 @@ def _learning(progress: Progress) -> str:
 
 
 def _weights(progress: Progress) -> str:
-    board = progress.board
-    now = ", ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
+    scores = progress.scores
+    now = ", ".join(f"{name} {weight:.2f}" for name, weight in scores.weights.items())
     limit, when = _bound(progress), " (before the correction)" if progress.before else ""
     bound = "" if limit is None else f"; the bound{when} is {limit:.1f}"
-    regret = 0.0 if board.regret is None else board.regret
+    regret = 0.0 if scores.regret is None else scores.regret
     return (
         f"The learners' weights started equal and are now {now}. Following one learner drawn by"
         f" these weights would have cost {regret:.1f} errors more than the best one{bound}."

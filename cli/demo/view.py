@@ -40,7 +40,7 @@ class Picture:
             where += Text.assemble(" · console at ", (progress.page, f"link {progress.page}"))
         parts: list[RenderableType] = [head, where, Text(""), self._course()]
         parts += [Text(f"· {sentence}", "yellow") for sentence in progress.told[-_TOLD:]]
-        if progress.board.rates:
+        if progress.scores.rates:
             parts += [_scores(progress), *_curves(progress), _regret(progress)]
         return Group(*parts)
 
@@ -59,7 +59,7 @@ class Picture:
 
 def counts(progress: "Progress") -> str:
     """Return how many patients were diagnosed and how many labels learned, in words."""
-    diagnosed, labelled = len(progress.diagnoses), progress.board.labelled
+    diagnosed, labelled = len(progress.diagnoses), progress.scores.labelled
     if not progress.published.patients:
         return ""
     return f"{diagnosed:,} of {progress.total:,} diagnosed, {labelled:,} labels learned"
@@ -71,16 +71,16 @@ def _scores(progress: "Progress") -> "Table":
     from agents.monitor.scores import ENSEMBLE
     from cli.output import table
 
-    board = progress.board
+    scores = progress.scores
     numbers = (*RATES.values(), "exploring")
     shown = table("", "", *numbers, "weight", right=numbers)
     shown.title, shown.box = None, box.SIMPLE_HEAD
-    for name, rates in board.rates.items():
+    for name, rates in scores.rates.items():
         row = [percent(rates[name]) for name in RATES]
         if name == ENSEMBLE:
             shown.add_row(name, *row, "", "", style="bold")
         else:
-            weight = board.weights.get(name, 0.0)
+            weight = scores.weights.get(name, 0.0)
             drawn = f"[cyan]{'█' * round(_BAR * weight)}[/] {weight:.2f}"
             shown.add_row(name, *row, percent(progress.exploration(name)), drawn)
     return shown
@@ -92,7 +92,7 @@ def _curves(progress: "Progress") -> "list[RenderableType]":
 
     from agents.monitor.scores import ENSEMBLE
 
-    best = progress.board.best
+    best = progress.scores.best
     size = max(progress.total // _POINTS, 1)
     series = {ENSEMBLE: windows(progress.wrong.get(ENSEMBLE, ()), size)}
     if best is not None:
@@ -129,12 +129,12 @@ def sparks(values: "Sequence[float]", top: float) -> str:
 def _regret(progress: "Progress") -> "RenderableType":
     from rich.text import Text
 
-    board = progress.board
-    if board.regret is None or board.bound is None:
+    scores = progress.scores
+    if scores.regret is None or scores.bound is None:
         return Text("")
-    share = min(max(board.regret / board.bound, 0.0), 1.0) if board.bound else 0.0
+    share = min(max(scores.regret / scores.bound, 0.0), 1.0) if scores.bound else 0.0
     bar = "█" * round(_BAR * share) + "░" * (_BAR - round(_BAR * share))
-    return Text(f"regret {board.regret:.1f}  {bar}  at most {board.bound:.1f} by theory")
+    return Text(f"regret {scores.regret:.1f}  {bar}  at most {scores.bound:.1f} by theory")
 
 
 class Lines:
@@ -172,12 +172,12 @@ def line(progress: "Progress") -> str:
     from agents.monitor.scores import ENSEMBLE
 
     parts = [progress.step, counts(progress)]
-    board = progress.board
-    if board.labelled:
-        rates = board.rates[ENSEMBLE]
+    scores = progress.scores
+    if scores.labelled:
+        rates = scores.rates[ENSEMBLE]
         parts.append(", ".join(f"{word} {percent(rates[key])}" for key, word in RATES.items()))
-        weights = " ".join(f"{name} {weight:.2f}" for name, weight in board.weights.items())
+        weights = " ".join(f"{name} {weight:.2f}" for name, weight in scores.weights.items())
         parts.append(f"weights {weights}")
-        if board.regret is not None and board.bound is not None:
-            parts.append(f"regret {board.regret:.1f} of {board.bound:.1f}")
+        if scores.regret is not None and scores.bound is not None:
+            parts.append(f"regret {scores.regret:.1f} of {scores.bound:.1f}")
     return " · ".join(part for part in parts if part)

@@ -176,7 +176,7 @@ def learned(overview: Overview, n: int) -> bool:
     The ends of topics are read before the positions, so "none is behind" may be true a moment too
     early; the count of learned labels cannot be.
     """
-    labels = {overview.board.labelled, *overview.board.learned.values()}
+    labels = {overview.scores.labelled, *overview.scores.learned.values()}
     return labels == {n} and not any(task.behind for task in overview.tasks)
 
 

@@ -228,7 +228,7 @@ async def test_the_pipeline_with_a_log_in_for_every_role(as_role):
         await arrive(as_role, running, ids, features, 30)
         records = [{"id": patient, "label": word} for patient, word in zip(ids, truth, strict=True)]
         await send(as_role("labels"), topics.labels, records)
-        while set((await look(as_role("monitor"))).board.learned.values()) != {30}:
+        while set((await look(as_role("monitor"))).scores.learned.values()) != {30}:
             assert not any(task.done() for task in running)
             await asyncio.sleep(0.1)
         await arrive(as_role, running, ["later"], patients(1, 1)[1], 31)

@@ -179,10 +179,10 @@ FIGURES = ("rates", "recent", "weights", "regret", "bound")
 
 def due(state, diagnoses):
     """Return what a page has to show of the state and of the diagnoses, oldest first."""
-    board = state.board
+    scores = state.scores
     newest = sorted(diagnoses, key=itemgetter("at"))[:-9:-1]
     return {
-        **{name: getattr(board, name) for name in FIGURES},
+        **{name: getattr(scores, name) for name in FIGURES},
         "waiting": N // 2,
         "settled": N // 2,
         "workers": 2,

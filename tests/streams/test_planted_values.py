@@ -174,7 +174,7 @@ async def test_values_are_where_they_may_be_and_nowhere_else(prefix, tmp_path):
                 "instances.b", "instances.c", "local.c.changelog"
             }  # fmt: skip
             await label(config, [ID], ["malignant"])
-            await await_state(config, lambda state: state.board.labelled == 1)
+            await await_state(config, lambda state: state.scores.labelled == 1)
             shown = await pages(address)
             assert b"planted-5519" not in shown
             shown += said(tmp_path, "status") + said(tmp_path, "deadletters", "--show", "5")

@@ -128,9 +128,9 @@ def counted(names: Topics, overview: Overview) -> dict[str, int]:
     predictions, labels, contexts    into the ensemble
     diagnoses                        out of the ensemble
     """
-    counts, board = overview.counts, overview.board
-    carried = {f"instances.{name}": board.instances.get(name, 0) for name in names.learners}
-    carried |= {f"feedback.{name}": board.learned.get(name, 0) for name in names.learners}
+    counts, scores = overview.counts, overview.scores
+    carried = {f"instances.{name}": scores.instances.get(name, 0) for name in names.learners}
+    carried |= {f"feedback.{name}": scores.learned.get(name, 0) for name in names.learners}
     for topic, kind in (("predictions", "prediction_"), ("labels", "label_")):
         carried[topic] = _events(counts, kind)
     if names.contextual:

@@ -102,7 +102,7 @@ class Console:
 
     def _take(self, overview: Overview) -> None:
         self._activity.take(overview, time.monotonic())
-        self.history.add(point(self._settings, overview.board, _millis(overview)))
+        self.history.add(point(self._settings, overview.scores, _millis(overview)))
         self._mark_members(overview)
 
     def _mark_members(self, overview: Overview) -> None:
@@ -128,7 +128,7 @@ class Console:
         """Refresh more often than the watch does by itself while the curves move fast."""
         while True:
             overview = self._watch.latest
-            if overview is not None and overview.board.labelled < _FEW_LABELS:
+            if overview is not None and overview.scores.labelled < _FEW_LABELS:
                 await self._try(self._refresh)
             await asyncio.sleep(_SAMPLE_EVERY)
 

@@ -79,7 +79,7 @@ def _same(a: Point, b: Point) -> bool:
     return all(b[key] == value for key, value in a.items() if key != "t")
 
 
-def point(settings: Settings, board: Scores, at: int) -> Point:
+def point(settings: Settings, scores: Scores, at: int) -> Point:
     """Return the scores as a point of the curves.
 
     t, n    when (milliseconds since 1970), and after how many labels
@@ -91,17 +91,17 @@ def point(settings: Settings, board: Scores, at: int) -> Point:
     """
     names = [ENSEMBLE, *settings.learners]
     # A diagnosis on which nobody had an opinion followed no weights.
-    weights = board.weights if any(board.weights.values()) else {}
+    weights = scores.weights if any(scores.weights.values()) else {}
     return {
         "t": at,
-        "n": board.labelled + board.taught,
-        "h": board.taught,
-        "e": [_rounded(board.rates.get(name, {}).get("per")) for name in names],
-        "r": [_rounded(board.recent.get(name, {}).get("per")) for name in names],
-        "x": [_rounded(board.exploration.get(name)) for name in settings.learners],
+        "n": scores.labelled + scores.taught,
+        "h": scores.taught,
+        "e": [_rounded(scores.rates.get(name, {}).get("per")) for name in names],
+        "r": [_rounded(scores.recent.get(name, {}).get("per")) for name in names],
+        "x": [_rounded(scores.exploration.get(name)) for name in settings.learners],
         "w": {expert: _rounded(weight) for expert, weight in weights.items()},
-        "g": _rounded(board.regret),
-        "b": _rounded(board.bound),
+        "g": _rounded(scores.regret),
+        "b": _rounded(scores.bound),
     }
 
 

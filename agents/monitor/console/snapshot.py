@@ -86,28 +86,28 @@ def snapshot(
     statuses: Sequence[TaskStatus],
 ) -> dict[str, Any]:
     """Return the state of the system; `statuses` are those of this worker's own tasks."""
-    board, counts = overview.board, overview.counts
+    scores, counts = overview.scores, overview.counts
     health = activity.health()
     return {
         "workers": len(overview.members),
-        "rates": board.rates,
-        "recent": board.recent,
-        "last": recent(settings, board).report(),
-        "best": board.best,
+        "rates": scores.rates,
+        "recent": scores.recent,
+        "last": recent(settings, scores).report(),
+        "best": scores.best,
         "accuracy": {
-            name: [item.value, item.low, item.high] for name, item in board.accuracy.items()
+            name: [item.value, item.low, item.high] for name, item in scores.accuracy.items()
         },
-        "targets": board.targets,
-        "answers": board.answers,
-        "missed": board.missed,
-        "miss_targets": board.miss_targets,
-        "weights": board.weights,
-        "exploration": board.exploration,
-        "regret": board.regret,
-        "bound": board.bound,
-        "labelled": board.labelled,
-        "taught": board.taught,
-        "learned": board.learned,
+        "targets": scores.targets,
+        "answers": scores.answers,
+        "missed": scores.missed,
+        "miss_targets": scores.miss_targets,
+        "weights": scores.weights,
+        "exploration": scores.exploration,
+        "regret": scores.regret,
+        "bound": scores.bound,
+        "labelled": scores.labelled,
+        "taught": scores.taught,
+        "learned": scores.learned,
         "diagnosed": counts["diagnosed_complete"] + counts["diagnosed_incomplete"],
         "incomplete": counts["diagnosed_incomplete"],
         "labels": _labels(overview),

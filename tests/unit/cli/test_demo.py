@@ -35,7 +35,7 @@ def diagnosis(number, label, left, right, weight=0.5):
 
 
 def progressed(rows):
-    """Return the progress of (truth, ensemble, left, right) rows, its board counted by hand."""
+    """Return the progress of (truth, ensemble, left, right) rows, its scores counted by hand."""
     progress = Progress(total=len(rows))
     scores = {scope: np.zeros((2, 2), np.int64) for scope in range(3)}
     regret = np.zeros(6, np.int64)
@@ -54,7 +54,7 @@ def progressed(rows):
     progress.published.patients = len(rows)
     flat = {scope: counts.reshape(-1) for scope, counts in scores.items()}
     parts = np.array([UNIT // 2, UNIT // 2])
-    progress.board = score(PLAIN, Sums(flat, {0: regret}, weights=parts))
+    progress.scores = score(PLAIN, Sums(flat, {0: regret}, weights=parts))
     return progress
 
 
@@ -118,7 +118,7 @@ def test_one_patient_in_twenty_five_has_a_gap():
     assert len(gaps) == 23
 
 
-def test_a_recount_agrees_with_a_true_board():
+def test_a_recount_agrees_with_true_scores():
     recount(PLAIN, progressed([GOOD, MISSED, ALARM, FINE, FINE]))
 
 
@@ -131,7 +131,7 @@ def test_a_recount_finds_what_is_wrong():
     rows = [GOOD, MISSED, ALARM, FINE]
     differing = progressed([GOOD, GOOD, ALARM, FINE])
     altered = progressed(rows)
-    altered.board = differing.board
+    altered.scores = differing.scores
     with pytest.raises(DemoError, match="error rates of ensemble"):
         recount(PLAIN, altered)
     lost = progressed(rows)

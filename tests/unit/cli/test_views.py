@@ -90,7 +90,7 @@ def test_many_learners_share_a_column():
 
 
 def overview(partitions=1, holder="here 1"):
-    board = score(PLAIN, Sums(SCORES, {0: ROW}, delays=ON_TIME))
+    scores = score(PLAIN, Sums(SCORES, {0: ROW}, delays=ON_TIME))
     counts = dict.fromkeys((*COUNTERS, *AMENDMENTS), 0)
     counts |= {"diagnosed_complete": 130, "diagnosed_incomplete": 5, "settled": 120, "expired": 4}
     counts |= {"label_parked": 3, "parked_label_settled": 1}
@@ -105,7 +105,7 @@ def overview(partitions=1, holder="here 1"):
         TopicView("toy.labels", partitions, 120),
         TopicView("toy.deadletter.left", partitions, 2, dead=True),
     ]
-    return Overview(topics, ["here 1"], tasks, counts, board, 1000)
+    return Overview(topics, ["here 1"], tasks, counts, scores, 1000)
 
 
 def test_one_screen_tells_it_all():
@@ -162,7 +162,7 @@ def progress():
         state.take(Diagnosis(f"p{i}", label, True, (), "wm", weights, learners, 5))
     state.published.patients = 41
     weights = np.array([3 * UNIT // 4, UNIT // 4])
-    state.board = score(PLAIN, Sums(SCORES, {0: ROW}, weights=weights, delays=ON_TIME))
+    state.scores = score(PLAIN, Sums(SCORES, {0: ROW}, weights=weights, delays=ON_TIME))
     return state
 
 

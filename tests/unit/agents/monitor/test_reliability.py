@@ -28,7 +28,7 @@ def seen(counts=None, *, asked=SETTINGS, **changes) -> Overview:
     if counts is not None:
         scopes = np.zeros((3, 2, 2), np.int64)
         scopes[0] = counts
-        sums = Sums(scores={0: scopes[0].ravel()}, recent=scopes)
+        sums = Sums(confusion={0: scopes[0].ravel()}, recent=scopes)
     task = TaskView("ensemble", 0, "here", {})
     return replace(figures(asked, Scorer(asked), sums), members=["here"], tasks=[task], **changes)
 
@@ -51,8 +51,8 @@ def test_history_teaches_until_the_present_is_known():
 
     def taught(labels, since=3):
         past = {ENSEMBLE: {"per": 0.05, "fnr": 0.05, "fpr": 0.05}}
-        board = replace(plain.board, taught=labels, history=past, labelled=since)
-        return replace(plain, board=board)
+        scores = replace(plain.scores, taught=labels, history=past, labelled=since)
+        return replace(plain, scores=scores)
 
     assert standing(SETTINGS, taught(4)).state == "untaught"
     assert standing(SETTINGS, taught(17)).sentence == (
@@ -137,16 +137,16 @@ def test_missed_patients_are_held_against_their_target():
 
 def test_labels_that_are_excluded_wrongly_too_often():
     asked = settings(miss_target={"yes": 0.05})
-    board = Scores(
+    scores = Scores(
         labels=["no", "yes"],
         labelled=1000,
         confusion={ENSEMBLE: np.array(CALM)},
         window=np.array(CALM),
-        accuracy=seen(CALM).board.accuracy,
+        accuracy=seen(CALM).scores.accuracy,
         missed={"yes": 0.2},
         miss_targets={"yes": 0.05},
     )
-    verdict = standing(asked, replace(seen(CALM), board=board))
+    verdict = standing(asked, replace(seen(CALM), scores=scores))
     assert (verdict.cause, verdict.colour) == ("miss_target", "red")
     assert "yes is wrongly excluded for 20.0 % of its patients" in verdict.sentence
 
@@ -180,7 +180,7 @@ def test_answers_that_are_probably_of_no_use_are_not_called_healthy():
 
 def test_a_risen_error_rate_asks_whether_labels_are_wrong():
     before = seen(CALM)
-    verdict = standing(SETTINGS, replace(before, board=replace(before.board, risen=0.2)))
+    verdict = standing(SETTINGS, replace(before, scores=replace(before.scores, risen=0.2)))
     assert (verdict.cause, verdict.colour) == ("error_risen", "amber")
     assert "risen by 20.0 % within the last 1,000 labels: are labels wrong" in verdict.sentence
 

@@ -53,41 +53,41 @@ def learners(settings, **changes):
 
 
 def test_rates_are_those_of_the_confusion_counts():
-    board = score(PLAIN, Sums(SCORES, {}, TOTALS))
-    assert board.labelled == 120
-    assert board.rates["ensemble"] == {"per": 0.1, "fpr": 0.1, "fnr": 0.1}
-    assert board.rates["left"] == {"per": 0.2, "fpr": 0.2, "fnr": 0.2}
-    assert board.rates["right"]["fnr"] == 0.5
-    assert board.confusion["right"].tolist() == [[95, 5], [10, 10]]
-    assert board.best == "right"
-    assert board.exploration == {"left": 0.25, "right": None}
-    assert board.learned == {"left": 120, "right": 120}
-    assert (board.regret, board.bound, board.recent, board.weights) == (None, None, {}, {})
+    scores = score(PLAIN, Sums(SCORES, {}, TOTALS))
+    assert scores.labelled == 120
+    assert scores.rates["ensemble"] == {"per": 0.1, "fpr": 0.1, "fnr": 0.1}
+    assert scores.rates["left"] == {"per": 0.2, "fpr": 0.2, "fnr": 0.2}
+    assert scores.rates["right"]["fnr"] == 0.5
+    assert scores.confusion["right"].tolist() == [[95, 5], [10, 10]]
+    assert scores.best == "right"
+    assert scores.exploration == {"left": 0.25, "right": None}
+    assert scores.learned == {"left": 120, "right": 120}
+    assert (scores.regret, scores.bound, scores.recent, scores.weights) == (None, None, {}, {})
 
 
 def test_accuracies_have_an_interval():
-    board = score(PLAIN, Sums(SCORES))
+    scores = score(PLAIN, Sums(SCORES))
     low, high = running_mean_interval(np.array([120]), np.array([105]))
-    assert board.accuracy["right"] == Accuracy(105 / 120, float(low[0]), float(high[0]))
-    assert board.accuracy["ensemble"].low < 0.9 < board.accuracy["ensemble"].high
+    assert scores.accuracy["right"] == Accuracy(105 / 120, float(low[0]), float(high[0]))
+    assert scores.accuracy["ensemble"].low < 0.9 < scores.accuracy["ensemble"].high
 
 
 def test_nothing_labelled_yet_has_no_rates():
-    board = score(PLAIN, Sums())
-    assert board.rates["ensemble"] == {"per": None, "fpr": None, "fnr": None}
-    assert (board.best, board.accuracy, board.regrets, board.error_bounds) == (None, {}, [], {})
-    assert (board.targets, board.missed, board.disagreements) == ({}, {}, 0)
+    scores = score(PLAIN, Sums())
+    assert scores.rates["ensemble"] == {"per": None, "fpr": None, "fnr": None}
+    assert (scores.best, scores.accuracy, scores.regrets, scores.error_bounds) == (None, {}, [], {})
+    assert (scores.targets, scores.missed, scores.disagreements) == ({}, {}, 0)
 
 
 def test_regret_and_the_bound_of_theorem_2():
-    board = score(PLAIN, Sums(SCORES, {0: ROW}, delays=ON_TIME))
-    assert board.regret == pytest.approx(12.0)
-    assert board.bound == pytest.approx(2 * sqrt(120 * log(2)))
-    assert board.regrets == [Regret("best_learner", board.regret, board.bound)]
+    scores = score(PLAIN, Sums(SCORES, {0: ROW}, delays=ON_TIME))
+    assert scores.regret == pytest.approx(12.0)
+    assert scores.bound == pytest.approx(2 * sqrt(120 * log(2)))
+    assert scores.regrets == [Regret("best_learner", scores.regret, scores.bound)]
     # PLAIN takes a vote, which errs at most twice as often as its weights.
-    assert board.error_bounds == {"best_learner": pytest.approx(2 * (15 + board.bound) / 120)}
+    assert scores.error_bounds == {"best_learner": pytest.approx(2 * (15 + scores.bound) / 120)}
     drawn = score(mode(PLAIN, "ah"), Sums(SCORES, {0: ROW}, delays=ON_TIME))
-    assert drawn.error_bounds == {"best_learner": pytest.approx((15 + board.bound) / 120)}
+    assert drawn.error_bounds == {"best_learner": pytest.approx((15 + scores.bound) / 120)}
 
 
 def test_late_labels_and_late_predictions_widen_the_bound():
@@ -99,8 +99,8 @@ def test_late_labels_and_late_predictions_widen_the_bound():
 
 def test_labels_of_which_it_is_not_known_how_late_they_came_have_no_bound():
     for columns in ({}, {0: delays(119)}):
-        board = score(PLAIN, Sums(SCORES, {0: ROW}, delays=columns))
-        assert (board.bound, board.error_bounds) == (None, {})
+        scores = score(PLAIN, Sums(SCORES, {0: ROW}, delays=columns))
+        assert (scores.bound, scores.error_bounds) == (None, {})
 
 
 def test_regret_per_cube_and_the_bound_of_all_cubes():
@@ -109,23 +109,25 @@ def test_regret_per_cube_and_the_bound_of_all_cubes():
         0: np.array([100, twenty, 20, 10, twenty, twenty]),
         3: np.array([20, seven, 4, 5, seven, seven]),
     }
-    board = score(SETTINGS, Sums(SCORES, rows, delays={0: delays(100), 3: delays(20)}))
-    assert board.regret == pytest.approx(27 - 10 - 4)
+    scores = score(SETTINGS, Sums(SCORES, rows, delays={0: delays(100), 3: delays(20)}))
+    assert scores.regret == pytest.approx(27 - 10 - 4)
     # Theorem 2 in each cube; Theorem 4 is what this is at most.
-    assert board.bound == pytest.approx(2 * sqrt(100 * log(2)) + 2 * sqrt(20 * log(2)))
-    assert board.bound <= 2 * sqrt(120 * 2 * log(2))
-    regrets = {regret.comparator: regret.value for regret in board.regrets}
+    assert scores.bound == pytest.approx(2 * sqrt(100 * log(2)) + 2 * sqrt(20 * log(2)))
+    assert scores.bound <= 2 * sqrt(120 * 2 * log(2))
+    regrets = {regret.comparator: regret.value for regret in scores.regrets}
     assert regrets == {"best_learner_per_context": 27 - 10 - 4, "best_learner": 27 - 15}
-    assert board.error_bounds["best_learner"] == pytest.approx((15 + board.bound) / 120)
-    assert board.error_bounds["best_learner_per_context"] == pytest.approx((14 + board.bound) / 120)
+    assert scores.error_bounds["best_learner"] == pytest.approx((15 + scores.bound) / 120)
+    assert scores.error_bounds["best_learner_per_context"] == pytest.approx(
+        (14 + scores.bound) / 120
+    )
 
 
 def test_a_silent_learner_is_compared_where_it_spoke():
     # The second learner spoke for 20 of 120, made 2 errors there, and the ensemble 3 on average.
     row = np.array([120, 27 * UNIT, 24, 2, 27 * UNIT, 3 * UNIT])
-    board = score(mode(PLAIN, "ah"), Sums(SCORES, {0: row}, delays=ON_TIME))
-    assert board.regret == pytest.approx(27 - 24)
-    assert board.error_bounds["best_learner"] == pytest.approx((24 + board.bound) / 120)
+    scores = score(mode(PLAIN, "ah"), Sums(SCORES, {0: row}, delays=ON_TIME))
+    assert scores.regret == pytest.approx(27 - 24)
+    assert scores.error_bounds["best_learner"] == pytest.approx((24 + scores.bound) / 120)
     row[3] = 0
     row[2] = 26
     assert score(PLAIN, Sums(SCORES, {0: row})).regret == pytest.approx(3.0)
@@ -145,15 +147,15 @@ def test_a_silent_learner_is_compared_where_it_spoke():
     ],
 )
 def test_a_bound_is_given_only_where_theory_gives_one(name, changes, bounded):
-    board = score(mode(PLAIN, name, **changes), Sums(SCORES, {0: ROW}, delays=ON_TIME))
-    assert (board.bound is not None) == bounded
-    assert bool(board.error_bounds) == bounded
-    assert board.regret is not None
+    scores = score(mode(PLAIN, name, **changes), Sums(SCORES, {0: ROW}, delays=ON_TIME))
+    assert (scores.bound is not None) == bounded
+    assert bool(scores.error_bounds) == bounded
+    assert scores.regret is not None
 
 
 def test_regret_against_the_local_oracle_is_estimated():
-    board = score(learners(PLAIN, exploration=0.5), Sums(totals=TOTALS))
-    assert board.regrets == [
+    scores = score(learners(PLAIN, exploration=0.5), Sums(totals=TOTALS))
+    assert scores.regrets == [
         Regret("local_oracle", 2.5, None, "left"),
         Regret("local_oracle", 0.0, None, "right"),
     ]
@@ -168,8 +170,8 @@ def test_guesses_on_which_no_learner_spoke_are_errors_beside_the_bound():
     # Nobody spoke on forty of them: the weights lost nothing there, and the guesses may be wrong.
     quiet = {0: SCORES[0], 1: SCORES[1] * 2 // 3, 2: SCORES[2] // 2}
     heard = int(quiet[1].sum())
-    board = score(PLAIN, Sums(quiet, {0: ROW}, delays=ON_TIME))
-    assert board.error_bounds["best_learner"] == pytest.approx(bound + (120 - heard) / 120)
+    scores = score(PLAIN, Sums(quiet, {0: ROW}, delays=ON_TIME))
+    assert scores.error_bounds["best_learner"] == pytest.approx(bound + (120 - heard) / 120)
     late = {0: delays(120, spoken_late=3)}
     late_bound = score(PLAIN, Sums(quiet, {0: ROW}, delays=late)).error_bounds["best_learner"]
     assert late_bound == pytest.approx(bound + (120 - heard + 3 + 2 * 6) / 120), (
@@ -180,29 +182,29 @@ def test_guesses_on_which_no_learner_spoke_are_errors_beside_the_bound():
 def test_weights_are_those_of_the_latest_diagnosis():
     recent = np.array([[[1, 0], [0, 1]], [[1, 0], [1, 0]], [[0, 1], [0, 1]]])
     weights = np.array([UNIT // 4, 3 * UNIT // 4])
-    board = score(PLAIN, Sums(SCORES, recent=recent, weights=weights))
-    assert board.weights == {"left": 0.25, "right": 0.75}
-    assert board.recent["right"]["per"] == 0.5
+    scores = score(PLAIN, Sums(SCORES, recent=recent, weights=weights))
+    assert scores.weights == {"left": 0.25, "right": 0.75}
+    assert scores.recent["right"]["per"] == 0.5
 
 
 def test_what_needs_no_label():
     row = np.arange(EnsembleTotals.width(PLAIN))
-    board = score(PLAIN, Sums(totals=TOTALS, ensemble=EnsembleTotals(row)))
+    scores = score(PLAIN, Sums(totals=TOTALS, ensemble=EnsembleTotals(row)))
     total = len(COUNTERS) + 3
-    assert board.disagreements == total
-    assert board.predicted["ensemble"] == {"no": total + 1, "yes": total + 2}
-    assert board.predicted["left"] == {"no": 150, "yes": 50}
-    assert (board.thin["left"], board.cubes) == (12, {"left": 4, "right": 2})
+    assert scores.disagreements == total
+    assert scores.predicted["ensemble"] == {"no": total + 1, "yes": total + 2}
+    assert scores.predicted["left"] == {"no": 150, "yes": 50}
+    assert (scores.thin["left"], scores.cubes) == (12, {"left": 4, "right": 2})
 
 
 def test_targets_answers_and_misses():
     targets = {"fnr_target": 0.1, "per_target": 0.2, "miss_target": {"yes": 0.05}}
     settings = mode(PLAIN, "wm", **targets)
-    board = score(settings, Sums())
-    assert board.targets == {"fnr": 0.1, "per": 0.2}
-    assert (board.miss_targets, board.missed) == ({"yes": 0.05}, {})
+    scores = score(settings, Sums())
+    assert scores.targets == {"fnr": 0.1, "per": 0.2}
+    assert (scores.miss_targets, scores.missed) == ({"yes": 0.05}, {})
     no, yes = np.zeros((2, WIDTH), np.int64)
     no[-5:], yes[-5:] = (100, 7, 3, 80, 20), (40, 2, 1, 30, 10)
-    board = score(settings, Sums(assessed={0: no, 1: yes}))
-    assert board.answers == {"given": 110, "referred": 30}
-    assert board.missed == {"yes": 0.05}, "only where there is a target"
+    scores = score(settings, Sums(assessed={0: no, 1: yes}))
+    assert scores.answers == {"given": 110, "referred": 30}
+    assert scores.missed == {"yes": 0.05}, "only where there is a target"

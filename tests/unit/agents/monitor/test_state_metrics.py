@@ -1,4 +1,4 @@
-"""Metrics of the state: each one says what the board says, with the labels that it should have."""
+"""Metrics of the state: each one says what the scores say, with the labels that it should have."""
 
 from dataclasses import replace
 
@@ -123,8 +123,8 @@ def test_every_figure_is_served():
     values = found(settings, FULL)
     for name, samples in EXPECTED.items():
         assert values[name] == pytest.approx(samples), name
-    board = Scorer(settings).board(FULL)
-    assert values["hb_regret_bound"] == {("best_learner", ""): board.bound}
+    scores = Scorer(settings).score(FULL)
+    assert values["hb_regret_bound"] == {("best_learner", ""): scores.bound}
     # To keep miss targets the answer may be another than that of the weights.
     assert values["hb_prediction_error_rate_bound"] == {}
     for key in WHO:

@@ -6,7 +6,14 @@ from learners.join import AMENDMENTS, COUNTERS
 
 
 def overview(
-    left=0, right=0, learned=0, predictions=0, diagnosed=0, behind=(0, 0, 0), holders="www", **board
+    left=0,
+    right=0,
+    learned=0,
+    predictions=0,
+    diagnosed=0,
+    behind=(0, 0, 0),
+    holders="www",
+    **scores,
 ):
     """Return a system of two learners and an ensemble, in that order."""
     counts = dict.fromkeys((*COUNTERS, *AMENDMENTS), 0)
@@ -25,6 +32,6 @@ def overview(
         "labelled": learned,
         "instances": {"left": left, "right": right},
         "learned": {"left": learned, "right": learned},
-        **board,
+        **scores,
     }
     return Overview([], ["host w1"], tasks, counts, Scores(**figures), limit=100)

@@ -67,7 +67,7 @@ def test_a_page_touches_no_more_rows_as_more_is_learned(tmp_path):
             console._take(watch.latest)
         shown = orjson.dumps(console._shown(in_time=True))
         frames.append(len(console.hello()) + len(shown))
-        assert watch.latest.board.labelled == numbers.stop
+        assert watch.latest.scores.labelled == numbers.stop
     assert costs[1] == costs[0]
     assert frames[1] < 1.05 * frames[0], "a few digits more"
 

@@ -22,8 +22,8 @@ def with_state(settings, folder):
 def drawn(settings, count=5):
     history = History()
     for n in range(count):
-        board = Scores(labelled=n, rates={"left": {"per": 0.25}, "right": {"per": 0.5}})
-        history.add(point(settings, board, n))
+        scores = Scores(labelled=n, rates={"left": {"per": 0.25}, "right": {"per": 0.5}})
+        history.add(point(settings, scores, n))
     return history
 
 

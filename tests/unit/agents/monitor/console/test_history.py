@@ -34,7 +34,7 @@ def test_where_nothing_moves_there_is_no_new_point():
 
 
 def test_a_point_holds_what_the_curves_show():
-    board = Scores(
+    scores = Scores(
         labelled=12,
         taught=30,
         rates={"ensemble": {"per": 1 / 3}, "left": {"per": 0.5}, "right": {"per": None}},
@@ -44,7 +44,7 @@ def test_a_point_holds_what_the_curves_show():
         regret=1.5,
         bound=None,
     )
-    assert point(SETTINGS, board, 7) == {
+    assert point(SETTINGS, scores, 7) == {
         "t": 7,
         "n": 42,
         "h": 30,
@@ -58,8 +58,8 @@ def test_a_point_holds_what_the_curves_show():
 
 
 def test_where_nobody_had_an_opinion_there_are_no_weights():
-    board = Scores(weights={"left": 0.0, "right": 0.0})
-    assert point(SETTINGS, board, 7)["w"] == {}
+    scores = Scores(weights={"left": 0.0, "right": 0.0})
+    assert point(SETTINGS, scores, 7)["w"] == {}
 
 
 def test_a_count_that_falls_by_half_is_another_system_and_not_a_label_withdrawn():

@@ -1,4 +1,4 @@
-"""What a page gets to see: figures as they are on the board, no id in full."""
+"""What a page gets to see: figures as they are in the scores, no id in full."""
 
 import re
 from pathlib import Path
@@ -111,7 +111,7 @@ def test_a_token_tells_diagnoses_apart_and_not_their_ids():
     assert token_of("n" * 200, ID)
 
 
-def test_a_snapshot_can_be_encoded_and_holds_the_board():
+def test_a_snapshot_can_be_encoded_and_holds_the_scores():
     state = overview(
         left=3,
         right=4,
