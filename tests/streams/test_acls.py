@@ -5,52 +5,45 @@ On a real broker with TLS, passwords and access control: what is not allowed is 
 
 import asyncio
 import contextlib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import fsum
+from typing import get_args
 
 import orjson
 import pytest
-from aiokafka.errors import TransactionalIdAuthorizationFailed
-from aiokafka.protocol.fetch import FetchRequest
-from aiokafka.protocol.produce import ProduceRequest
-from engine_kit import PATIENCE, START
+from attempts import let_through
+from engine_kit import PATIENCE
 from pipeline_kit import TOML, patients, settings
 
+from agents.clients.forgetting import forget
 from agents.clients.one_patient import Patient, find_patient
 from agents.clients.sender import Sender
 from agents.clients.topic_reader import TopicReader
 from agents.monitor.watch import look
 from agents.worker import Worker
 from audit.end_to_end import audit
-from bench.hostile.wire import Raw, record_batch
 from settings.errors import BrokerError
-from settings.loading import load_settings
+from settings.loading import load_settings, read_source, validate
+from settings.render import render
 from streams.broker import USER
 from streams.broker.reaper import temporary_broker
-from streams.engine.config import engine_config
 from streams.kafka.abilities import abilities
-from streams.kafka.acls import add, compare, rules_of
+from streams.kafka.acls import Rule, add, compare, rules_of
 from streams.kafka.connection import admin_client
-from streams.kafka.rights import roles
+from streams.kafka.rights import Resource, Right, roles
 from streams.kafka.topic_admin import create
 from streams.kafka.topics import ENSEMBLE, Topics, declared, local
+from tests.cli_runs import Hb
+from tests.role_table import LEARNERS, NAME, OVERRIDES, documented, granted, rendered, resources
 
-NAME = "clinic"
-LEARNERS = ("a", "b", "c")
-EXPLAINED = ("learners.c.reasons=true", 'learners.c.rules={lr={kind="bayes"}}')
 TASKS = {local(name): f"local-{name}" for name in LEARNERS} | {ENSEMBLE: ENSEMBLE}
-NO_TOPIC = 29
-"""Kafka's code for a topic that a client is not authorised for."""
 
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory):
     """Settings of an ensemble, and a broker with a user for each of its roles."""
     folder = tmp_path_factory.mktemp("locked")
-    file = folder / "ensemble.toml"
-    file.write_text(TOML.format(name=NAME, address="", state=folder / "state"))
-    loaded = load_settings(file, EXPLAINED, environ={})
-    users = (USER, *(role.user for role in roles(loaded)))
+    users = (USER, *(role.user for role in roles(settings(folder, "", NAME, *OVERRIDES))))
     with temporary_broker(users=users, short_lived=True) as broker:
         yield broker
 
@@ -61,10 +54,30 @@ def as_role(locked, tmp_path, prefix):
 
     def of(role, own_prefix=prefix):
         user = USER if role is None else f"{NAME}-{role}"
-        config = settings(tmp_path, "", NAME, f"topics.prefix={own_prefix}", *EXPLAINED)
+        config = settings(tmp_path, "", NAME, f"topics.prefix={own_prefix}", *OVERRIDES)
         return config.model_copy(update={"broker": locked.settings(user)})
 
     return of
+
+
+@pytest.fixture
+def written(locked, tmp_path):
+    """Write settings of an ensemble, with a user's log-in, to a file."""
+
+    def write(name, user):
+        file = tmp_path / f"{name}-{user}.toml"
+        file.write_text(TOML.format(name=name, address="", state=tmp_path / "state"))
+        source = read_source(file, OVERRIDES, environ={})
+        config = validate(source).model_copy(update={"broker": locked.settings(user)})
+        file.write_text(render(config, source))
+        return file
+
+    return write
+
+
+@pytest.fixture
+def hb(monkeypatch, capsys):
+    return Hb(monkeypatch, capsys)
 
 
 async def make_ready(as_role):
@@ -82,62 +95,38 @@ async def make_ready(as_role):
         await create(admin, declared(operator))
 
 
-async def may(config, names):
-    """Return which topics may be read, and which written, with these settings.
-
-    A broker that has just created a topic may for a moment know neither way.
-    """
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            codes = await _answers(config, names)
-            if {code for answer in codes for code in answer.values()} <= {0, NO_TOPIC}:
-                return [{topic for topic, code in answer.items() if code == 0} for answer in codes]
-            await asyncio.sleep(0.2)
-
-
-async def _answers(config, names):
-    # Of now: a broker removes what is older than a topic's retention, and then has no offset 0.
-    batch = record_batch(Raw(START, b"k", b"v"))
-    async with admin_client(config.broker) as admin:
-        asked = [(name, [(0, 0, 1)]) for name in names]
-        read = await admin._send_request(FetchRequest(0, 0, 1 << 20, 0, asked))
-        sent = [(name, [(0, batch)]) for name in names]
-        written = await admin._send_request(ProduceRequest(None, -1, 10_000, sent))
-    return [{topic: parts[0][1] for topic, parts in answer.topics} for answer in (read, written)]
+def topics_with(done, operation):
+    """Return the topics with which somebody may do something."""
+    return {name for kind, name, op in done if (kind, op) == ("topic", operation)}
 
 
 async def test_the_table_of_roles_and_operations(as_role):
+    """Every role tries everything, and may do what docs/broker.md says and nothing else."""
     await make_ready(as_role)
-    topics = Topics.of(as_role(None))
-    names = [topic.name for topic in declared(as_role(None))]
-    for role in roles(as_role(None)):
-        readable, writable = await may(as_role(role.name), names)
-        granted = {
-            operation: {r.name for r in role.rights if r.operation == operation} & {*names}
-            for operation in ("read", "write")
-        }
-        assert readable == granted["read"], role.name
-        assert writable == granted["write"], role.name
-        instances = {topics.instances(name) for name in LEARNERS if role.name != f"local-{name}"}
-        if role.name != "operator":
-            assert readable.isdisjoint(instances), "nobody else reads what a learner sees"
-            letters = {topics.deadletter_of(name) for name in LEARNERS}
+    config = as_role(None)
+    named = [[n for k, n in resources(config) if k == kind] for kind in get_args(Resource)]
+    may = {role: await let_through(as_role(role), *named) for role in granted(config)}
+    assert may == granted(config)
+    assert rendered(may, config) == documented()
+    topics = Topics.of(config)
+    letters = {topics.deadletter_of(name) for name in LEARNERS}
+    for role, done in may.items():
+        readable, writable = topics_with(done, "read"), topics_with(done, "write")
+        others = {topics.instances(name) for name in LEARNERS if role != f"local-{name}"}
+        if role != "operator":
+            assert readable.isdisjoint(others), "nobody else reads what a learner sees"
             assert readable.isdisjoint(letters), "nor what it could not use"
+            assert {op for _, _, op in done} <= {"read", "write", "describe", "describe-configs"}
         for agent, task in TASKS.items():
-            if role.name != task:
+            if role != task:
                 assert writable.isdisjoint({topics.changelog(agent), topics.shared(agent)})
-        if role.name != "labels":
+        if role != "labels":
             assert topics.labels not in writable
-        if role.name not in ("reader", "reasons-c", "operator"):
+        if role not in ("reader", "reasons-c", "operator"):
             assert topics.diagnoses not in readable
-        if role.name not in ("reasons-c", "operator"):
+        if role not in ("reasons-c", "operator"):
             assert topics.reasons("c") not in readable, "as private as what the learner sees"
-        assert (topics.reasons("c") in writable) == (role.name == "local-c")
-    assert await may(as_role("reader"), names) == [{topics.diagnoses}, set()]
-    why = {topics.diagnoses, topics.reasons("c")}
-    assert await may(as_role("reasons-c"), names) == [why, set()]
-    assert await may(as_role("labels"), names) == [set(), {topics.labels}]
-    assert await may(as_role("producer-a"), names) == [set(), {topics.instances("a")}]
+        assert (topics.contexts in readable) == (role in (ENSEMBLE, "operator"))
 
 
 async def test_each_user_is_told_what_it_can_and_cannot_do(as_role):
@@ -161,23 +150,6 @@ async def test_each_user_is_told_what_it_can_and_cannot_do(as_role):
             if not candidate.rights <= role.rights | implied
         ]
         assert not {candidate.name for candidate in allowed} & {*able.roles}
-
-
-async def test_nobody_takes_the_place_of_a_task(as_role):
-    """Who may start a producer under a task's transactional id would fence the task."""
-    await make_ready(as_role)
-    for agent, task in TASKS.items():
-        for role in (task, "operator", "producer", "local-b"):
-            config = engine_config(as_role(role))
-            producer = config.producer(config.transactional_id(agent, 0))
-            try:
-                if role == task:
-                    await producer.start()
-                else:
-                    with pytest.raises(TransactionalIdAuthorizationFailed):
-                        await producer.start()
-            finally:
-                await producer.abandon()
 
 
 @contextlib.asynccontextmanager
@@ -215,6 +187,8 @@ async def arrive(as_role, running, ids, features, n):
         x = zip(*(features[column].tolist() for column in columns), strict=True)
         records = [{"id": name, "x": list(row)} for name, row in zip(ids, x, strict=True)]
         await send(as_role("producer"), topics.instances(name), records)
+    seen = [{"id": name, "x": [y]} for name, y in zip(ids, features["y"].tolist(), strict=True)]
+    await send(as_role("producer"), topics.contexts, seen)
     while len(await present(as_role("reader"), topics.diagnoses)) < n:
         assert not any(task.done() for task in running)
         await asyncio.sleep(0.1)
@@ -232,9 +206,11 @@ async def test_the_pipeline_with_a_log_in_for_every_role(as_role):
             assert not any(task.done() for task in running)
             await asyncio.sleep(0.1)
         await arrive(as_role, running, ["later"], patients(1, 1)[1], 31)
-    await one_patient(as_role, topics)
+        await one_patient(as_role, topics)
+        await an_erasure(as_role)
     report = await audit(as_role("operator"))
     assert report.findings.list() == []
+    assert report.figures()["patients_erased"] == 1
     with pytest.raises(BrokerError, match=r"labels is missing, or not for this user \(hb acls\)"):
         await send(as_role("reader"), topics.labels, records)
 
@@ -253,6 +229,15 @@ async def one_patient(as_role, topics):
     assert shown == Patient(all_of_it.diagnosis, denied=(topics.labels, topics.reasons("c")))
 
 
+async def an_erasure(as_role):
+    """The operator alone erases a patient, from the look at all topics to every task's answer."""
+    for role in ("reader", "labels", "local-a", ENSEMBLE, "monitor"):
+        with pytest.raises(BrokerError, match=r"for this user|does not let"):
+            await forget(as_role(role), ["p000005"])
+    outcome = await forget(as_role("operator"), ["p000005"])
+    assert (outcome.sent, outcome.missing) == (True, ())
+
+
 async def test_surplus_rules_are_found_and_only_the_administrator_sees_them(as_role):
     config = as_role(None)
     labels = next(role for role in roles(config) if role.name == "labels")
@@ -264,3 +249,51 @@ async def test_surplus_rules_are_found_and_only_the_administrator_sees_them(as_r
     with pytest.raises(BrokerError, match="does not let"):
         async with admin_client(as_role("reader").broker) as admin:
             await compare(admin, [labels])
+
+
+def test_the_commands_compare_the_rules_and_add_what_is_missing(hb, written, prefix, locked):
+    file = written(prefix.strip("."), USER)
+    config = load_settings(file, environ={})
+    labels = next(role for role in roles(config) if role.name == "labels")
+    wanted = len(rules_of(roles(config)))
+
+    def acls(*arguments):
+        return hb("acls", *arguments, "--settings", file)
+
+    before = acls("check", "--json")
+    assert (before.code, len(before.json["missing"]), before.json["surplus"]) == (1, wanted, [])
+    assert "missing: hb acls apply" in acls("check").out
+    assert len(acls("apply", "--json").json["added"]) == wanted
+    assert "exist already" in acls("apply").out
+    after = acls("check")
+    assert (after.code, "nothing more" in after.out) == (0, True)
+    elsewhere = acls("check", "--user", "labels=CN=lab", "--json")
+    assert {rule["principal"] for rule in elsewhere.json["missing"]} == {"User:CN=lab"}
+    more = Right("topic", Topics.of(config).diagnoses, "read")
+    asyncio.run(grant(locked.settings(USER), Rule(labels.principal, more)))
+    surplus = acls("check", "--json")
+    assert (surplus.code, surplus.json["missing"]) == (1, [])
+    assert surplus.json["surplus"] == [{"principal": labels.principal, **asdict(more)}]
+    assert "more than it needs" in acls("check").out
+
+
+async def grant(broker, rule):
+    async with admin_client(broker) as admin:
+        await add(admin, [rule])
+
+
+def test_only_the_administrator_gives_rights(hb, written):
+    """Who may not see the rules is told so, and which right is missing."""
+    file = written(NAME, f"{NAME}-operator")
+    for command in ("apply", "check"):
+        run = hb("acls", command, "--settings", file)
+        assert run.code == 4
+        assert "does not let" in run.err
+
+
+def test_a_broker_has_a_user_for_each_role_of_a_settings_file(hb, locked, written, prefix):
+    options = ("--data", locked.data, "--secure", "--roles")
+    assert hb("broker", "up", *options, written(NAME, USER)).code == 0, "these are its users"
+    refused = hb("broker", "up", *options, written(prefix.strip("."), USER))
+    assert refused.code != 0
+    assert "a broker with other users" in " ".join(refused.err.split())
