@@ -1,5 +1,6 @@
 """Which ensembles a command is about: those of settings files, or of all files in a folder."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.settings import load
-from settings.errors import InputError
+from settings.errors import HbError, InputError
 
 if TYPE_CHECKING:
     from settings.model import Settings
+
+_LEARNER = re.compile(r"^\s*\[learners\.", re.MULTILINE)
 
 FilesArgument = Annotated[
     list[Path] | None,
@@ -28,10 +31,25 @@ def load_all(
     """Return the settings of each file, by its path."""
     from settings.loading import settings_path
 
-    chosen = files or [settings_path(settings)]
-    if len({file.absolute() for file in chosen}) < len(chosen):
+    return {file: load(file, overrides) for file in _once(files or [settings_path(settings)])}
+
+
+def load_each(files: list[Path], overrides: list[str] | None) -> "dict[Path, Settings | HbError]":
+    """Return the settings of each file, or what is wrong with them: others may be right."""
+    loaded: dict[Path, Settings | HbError] = {}
+    for file in _once(files):
+        try:
+            loaded[file] = load(file, overrides)
+        except HbError as error:
+            loaded[file] = error
+    return loaded
+
+
+def _once(files: list[Path]) -> list[Path]:
+    paths = [file.absolute() for file in files]
+    if len(set(paths)) < len(paths):
         raise InputError("a settings file was given twice")
-    return {file.absolute(): load(file, overrides) for file in chosen}
+    return paths
 
 
 def in_folder(settings: Path | None) -> list[Path]:
@@ -46,8 +64,12 @@ def in_folder(settings: Path | None) -> list[Path]:
 
 
 def _is_ensemble(file: Path) -> bool:
+    """Tell whether a file is one of settings, if it can be read, or else was meant to be."""
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        text = file.read_text(encoding="utf-8")
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return _LEARNER.search(text) is not None
+    except (OSError, UnicodeDecodeError):
         return False
     return {"version", "name", "learners"} <= content.keys()

@@ -13,6 +13,9 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("HB_REQUIRE_TOOLS") else "default")
 
+# A busy machine may keep `hb status` waiting.
+os.environ.setdefault("HB_WAIT", "30")
+
 AT_THE_END = pytest.StashKey[ExitStack]()
 """What is closed when all tests of a process have been run."""
 

@@ -10,7 +10,7 @@ from agents.monitor.overview import Overview, TaskView
 from settings.errors import BrokerError, HbError
 from streams.engine.health import Cause, Symptom, Verdict, broker_away, verdict
 from streams.engine.held_back import HELD_BACK_AFTER, HeldBack
-from streams.kafka.connection import BrokerAwayError
+from streams.kafka.connection import BrokerAwayError, BrokerSlowError
 
 
 def system_verdict(
@@ -29,6 +29,8 @@ def symptom_of(error: HbError) -> Symptom:
     """Return what an error says about the system that could not be looked at."""
     if isinstance(error, BrokerAwayError):
         return broker_away(error.address)
+    if isinstance(error, BrokerSlowError):
+        return Symptom(Cause.BROKER_SLOW, "the broker is slow to answer")
     cause = Cause.BROKER_UNUSABLE if isinstance(error, BrokerError) else Cause.STATE_UNREADABLE
     return Symptom(cause, str(error))
 

@@ -37,7 +37,7 @@ from settings.model import Settings
 from streams.engine.held_back import HELD_BACK_AFTER, HeldBack, Standstill
 from streams.engine.tasks.task import describe
 from streams.kafka.client_name import has_died
-from streams.kafka.connection import admin_client, explained, explaining
+from streams.kafka.connection import BrokerSlowError, admin_client, explained, explaining
 from streams.kafka.topics import ENSEMBLE, Topics, declared
 
 EVERY = 2.0
@@ -194,25 +194,33 @@ class Watch:
             await opened.__aexit__()
 
 
-async def look(settings: Settings, patience: float | None = None) -> Overview:
-    """Read everything once; wait up to `patience` seconds for the broker.
+async def look(
+    settings: Settings, patience: float | None = None, budget: float | None = None
+) -> Overview:
+    """Read everything once; wait up to `patience` seconds for a broker, and `budget` for it all.
 
-    Raises BrokerError if it does not answer, or if a topic is missing.
+    Raises BrokerError if it does not answer, or not soon enough, or if a topic is missing.
     """
     watch = Watch(settings, patience=patience)
     try:
-        overview = await watch.refresh()
-        began = overview.at
-        # Open transactions are normal; only one that stays open is a fault, and that takes a while
-        # to tell.
-        while any(held.seconds >= overview.at - began for held in overview.held_back):
-            if overview.at - began > HELD_BACK_AFTER:
-                break
-            await asyncio.sleep(_AGAIN)
-            overview = await watch.refresh(0)
-        return overview
+        async with asyncio.timeout(budget):
+            overview = await watch.refresh()
+            began = overview.at
+            # Open transactions are normal; only one that stays open is a fault, and that takes a
+            # while to tell.
+            while any(held.seconds >= overview.at - began for held in overview.held_back):
+                if overview.at - began > HELD_BACK_AFTER:
+                    break
+                await asyncio.sleep(_AGAIN)
+                overview = await watch.refresh(0)
+    except TimeoutError:
+        if watch.latest is None:
+            message = f"the broker has not answered all questions within {budget:g} s"
+            raise BrokerSlowError(message) from None
     finally:
         await watch.__aexit__()
+    assert watch.latest is not None  # noqa: S101 - one look has succeeded
+    return watch.latest
 
 
 Value = TypeVar("Value")

@@ -42,6 +42,10 @@ class BrokerAwayError(BrokerError):
         self.address = address
 
 
+class BrokerSlowError(BrokerError):
+    """The broker answers, but not everything in the time that there is."""
+
+
 class NotAllowedError(BrokerError):
     """The broker's access rules do not let this user do something."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +12,13 @@ from agents.monitor import watch as module
 from agents.monitor.overview import figures, state_view
 from agents.monitor.scores import Scorer, Sums
 from agents.monitor.state_reader import StateLostError
-from agents.monitor.watch import Aged, GroupView, Watch
+from agents.monitor.system_health import system_verdict
+from agents.monitor.watch import Aged, GroupView, Watch, look
 from settings.errors import BrokerError
+from streams.engine.health import Cause
+from streams.engine.held_back import HELD_BACK_AFTER, HeldBack
 from streams.engine.observer import At, Opened
+from streams.kafka.connection import BrokerSlowError
 from streams.kafka.topics import ENSEMBLE, Topics
 from tests.unit.agents.toy import SETTINGS
 
@@ -162,3 +167,42 @@ def test_while_partitions_move_members_keep_what_they_held():
     assert len(group.members) == 2
     assert group.take([member("one", ("a", 0)), member("new", ("b", 0))]).keys() == held.keys()
     assert group.take([]) == {}
+
+
+def still_open(monkeypatch, answers):
+    """Let looks find a transaction open, `answers` times; later ones get no answer."""
+    seconds = iter(range(answers))
+
+    async def read(self, at):
+        del self
+        age = next(seconds, None)
+        if age is None:
+            await asyncio.Event().wait()
+        held = HeldBack("labels", 0, 1, float(age))
+        return replace(
+            figures(SETTINGS, Scorer(SETTINGS), Sums()), at=float(age), held_back=(held,)
+        )
+
+    monkeypatch.setattr(Watch, "_read", read)
+    monkeypatch.setattr("agents.monitor.watch._AGAIN", 0)
+
+
+async def test_a_broker_that_does_not_answer_within_the_budget_is_slow(monkeypatch):
+    still_open(monkeypatch, 0)
+    with pytest.raises(BrokerSlowError, match=r"within 0\.01 s") as raised:
+        await look(SETTINGS, budget=0.01)
+    assert system_verdict(None, raised.value).cause == Cause.BROKER_SLOW
+
+
+async def test_what_was_seen_within_the_budget_is_shown(monkeypatch):
+    still_open(monkeypatch, 3)
+    seen = await look(SETTINGS, budget=0.05)
+    assert [held.seconds for held in seen.held_back] == [2.0]
+
+
+async def test_without_a_budget_a_look_lasts_until_it_is_known_that_a_transaction_stays_open(
+    monkeypatch,
+):
+    still_open(monkeypatch, 100)
+    (held,) = (await look(SETTINGS)).held_back
+    assert held.seconds > HELD_BACK_AFTER
