@@ -17,7 +17,6 @@ from typing import Any, Generic, Self, TypeVar
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import (
     CoordinatorLoadInProgressError,
     GroupCoordinatorNotAvailableError,
@@ -36,6 +35,7 @@ from settings.errors import BrokerError, HbError
 from settings.model import Settings
 from streams.engine.held_back import HELD_BACK_AFTER, HeldBack, Standstill
 from streams.engine.tasks.task import describe
+from streams.kafka.client.membership import assigned
 from streams.kafka.client_name import has_died
 from streams.kafka.connection import BrokerSlowError, admin_client, explained, explaining
 from streams.kafka.topics import ENSEMBLE, Topics, declared
@@ -369,8 +369,7 @@ class GroupView:
     def _places(self, member: Mapping[str, Any]) -> list[tuple[str, int]]:
         if not member["member_assignment"]:
             return self._held.get(member["member_id"], [])
-        assignment = ConsumerProtocolMemberAssignment.decode(member["member_assignment"])
-        return [(topic, number) for topic, numbers in assignment.assignment for number in numbers]
+        return assigned(member["member_assignment"])
 
 
 def _named(member: Mapping[str, Any]) -> str:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from aiokafka import errors as kafka
-from aiokafka.protocol.coordination import FindCoordinatorRequest
-from aiokafka.protocol.group import HeartbeatRequest
 
 from settings.model import Settings
 from streams.kafka.acls import OPERATIONS
+from streams.kafka.client.requests import find_coordinator, strange_heartbeat
 from streams.kafka.client.topic_facts import topic_operations
 from streams.kafka.rights import Operation, Right, roles
 
@@ -63,8 +62,8 @@ def _on_topics(bits: dict[str, int | None]) -> Iterable[Right]:
 async def _may(admin: Any, right: Right) -> bool:
     name = right.name + _SUFFIX if right.prefixed else right.name
     kind = _TRANSACTION if right.resource == "transactional-id" else _GROUP
-    coordinator = await admin._send_request(FindCoordinatorRequest(name, kind))
+    coordinator = await find_coordinator(admin, name, kind)
     if coordinator.error_code or kind == _TRANSACTION or right.operation == "describe":
         return coordinator.error_code not in _REFUSED
-    beat = await admin._send_request(HeartbeatRequest(name, -1, ""), coordinator.coordinator_id)
+    beat = await strange_heartbeat(admin, name, coordinator.coordinator_id)
     return beat.error_code not in _REFUSED

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import errors as kafka
-from aiokafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
 
 from settings.errors import BrokerError
+from streams.kafka.client.requests import create_acl, describe_acls
 from streams.kafka.rights import Right, Role
 
 _RESOURCES = {"topic": 2, "group": 3, "transactional-id": 5}
@@ -58,17 +58,15 @@ async def add(admin: Any, rules: Iterable[Rule]) -> None:
         right = rule.right
         pattern = _PREFIXED if right.prefixed else _LITERAL
         resource, operation = _RESOURCES[right.resource], OPERATIONS[right.operation]
-        request = CreateAclsRequest(
-            resource, right.name, pattern, rule.principal, _ANYWHERE, operation, _ALLOW
+        creations = await create_acl(
+            admin, resource, right.name, pattern, rule.principal, _ANYWHERE, operation, _ALLOW
         )
-        answer = await admin._send_request(request)
-        for creation in answer.to_object()["creation_responses"]:
+        for creation in creations:
             _check(creation["error_code"], creation["error_message"])
 
 
 async def _allowed(admin: Any, principal: str) -> set[Rule]:
-    request = DescribeAclsRequest(_ANY, None, _ANY, principal, None, _ANY, _ALLOW)
-    answer = (await admin._send_request(request)).to_object()
+    answer = await describe_acls(admin, _ANY, None, _ANY, principal, None, _ANY, _ALLOW)
     _check(answer["error_code"], answer["error_message"])
     resources, operations = _inverse(_RESOURCES), _inverse(OPERATIONS)
     return {

@@ -17,13 +17,12 @@ from typing import Any
 
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.conn import create_conn
-from aiokafka.protocol.metadata import MetadataRequest
 
 from settings.errors import BrokerError
 from settings.sections.broker import BrokerSettings
 from streams.kafka.client import log_ins, record_batches
 from streams.kafka.client.admin import PatientAdmin
+from streams.kafka.client.requests import try_connection
 from streams.kafka.security import client_arguments, located
 
 # All our clients are created through this module.
@@ -156,11 +155,7 @@ async def _try(address: str, arguments: dict[str, Any], deadline: float) -> Refu
     patience = max(min(_ATTEMPT, deadline - time.monotonic()), 0.1)
     try:
         async with asyncio.timeout(patience):
-            connection = await create_conn(host.strip("[]"), int(port), **arguments)
-            try:
-                await connection.send(MetadataRequest([]))
-            finally:
-                await connection.close()
+            await try_connection(host.strip("[]"), int(port), arguments)
     except (OSError, kafka.KafkaError, TimeoutError, BrokerError) as error:
         return _refusal(error)
     return None

@@ -62,7 +62,7 @@ class Replica:
     async def start(self) -> "asyncio.Task[None]":
         """Read what is committed now, and follow from there; return what follows."""
         consumer = self._config.reader(f"{self._topic}.replica", wait_ms=500)
-        self._answers = Answers(consumer._client)
+        self._answers = Answers.of(consumer)
         try:
             await shielded(consumer.start())
             numbers = await shielded(partitions_of(consumer, self._topic))

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.protocol.group import HeartbeatRequest
 
 
@@ -45,3 +46,9 @@ class GroupMember(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is untype
         while self._confirmed_at < asked:
             self._answered.clear()
             await self._answered.wait()
+
+
+def assigned(assignment: bytes) -> list[tuple[str, int]]:
+    """Return the partitions that a member of a group was assigned, as the group describes it."""
+    decoded = ConsumerProtocolMemberAssignment.decode(assignment)
+    return [(topic, number) for topic, numbers in decoded.assignment for number in numbers]

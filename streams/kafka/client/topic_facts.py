@@ -26,6 +26,7 @@ from aiokafka.protocol.types import (
 )
 
 from settings.errors import BrokerError
+from streams.kafka.client.requests import send
 
 _TOPIC = 2
 """The resource type of a topic, in requests about settings."""
@@ -129,7 +130,7 @@ async def topic_operations(admin: Any, topics: Collection[str]) -> dict[str, int
 
     A topic that we may not even describe looks the same whether it is there or not.
     """
-    answer = await admin._send_request(_MetadataRequest(topics, allowed=True))
+    answer = await send(admin, _MetadataRequest(topics, allowed=True))
     return {
         name: 0 if error == _NOT_ALLOWED else None if error else bits
         for error, name, _, _, _, bits, _ in answer.topics
