@@ -68,7 +68,7 @@ def join_rules(settings: Settings) -> JoinRules:
 
 
 def ensemble_learner(settings: Settings, codec: Codec = ENTRIES) -> EnsembleLearner:
-    """Return the untaught ensemble learner of the settings; `codec` where payloads are others."""
+    """Return the untaught ensemble learner of the settings; `codec` for other payloads."""
     context = settings.ensemble.context
     unheard = context.partition().size if context else 0
     return EnsembleLearner(
@@ -271,7 +271,7 @@ class EnsembleProcessor(Processor):
         self._batch = None
 
     def _erase(self, batch: Batch, out: Outbox) -> None:
-        """Erase patients, and pass it on to every learner; noted is whether a label was parked."""
+        """Erase patients, and tell every learner; note whether a label was parked."""
         digests, errors = self._erased.read(batch, range(len(batch)))
         for position, error in errors:
             out.dead(batch, position, error)
@@ -416,5 +416,5 @@ class EnsembleProcessor(Processor):
             topic, payload = self._topics.contexts, ContextPayload(*event.payload)
         value = payload.value
         if value is not None and not isinstance(value, bytes):
-            value = Digest(*value)  # of a large one no more was kept
+            value = Digest(*value)  # only the digest of a large one was kept
         out.dead_record(error, topic, payload.offset, key=event.id.encode(), value=value)

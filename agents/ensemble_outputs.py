@@ -1,4 +1,4 @@
-"""What the ensemble learner sends: diagnoses to whoever reads them, feedback to local learners."""
+"""What the ensemble learner sends: diagnoses for their readers, feedback for local learners."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, product, repeat
@@ -92,7 +92,7 @@ class EnsembleOutputs:
     def _referred(
         self, sure: Assessed, given: Sequence[str], remarks: list[tuple[str, ...]]
     ) -> tuple[list[str], list[tuple[str, ...]], list[tuple[str, ...]]]:
-        """Return the answers, what referred patients may have, and what there is to know."""
+        """Return the answers, the labels that referred patients may have, and the remarks."""
         answers, left = list(given), [_NOTHING] * len(given)
         for row in np.flatnonzero(~sure.answered).tolist():
             answers[row] = REFER
@@ -207,7 +207,7 @@ class EnsembleOutputs:
 
 
 def _shared(rows: Floats, make: Callable[..., object]) -> list[object]:
-    """Return what is made of each row; if few of them differ, each of these is written once."""
+    """Return what is made of each row; if few of them differ, each distinct one is written once."""
     data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1] * rows.itemsize
     keys = [data[at : at + width] for at in range(0, len(data), width)]
     distinct = dict(zip(keys, range(len(keys)), strict=True))
@@ -237,7 +237,7 @@ def _records(sure: Assessed) -> Iterable[object]:
 def _heard(case: Diagnose) -> tuple[tuple[str, ...], str | None, bool, bytes | None]:
     """Return what there is to know of the learners' opinions, whose visit it is, when, its trace.
 
-    Person and trace are those that the first learner names; one that is of the past says so.
+    Person and trace are those that the first learner names; a past patient is marked as such.
     """
     gaps = new = history = False
     subject: str | None = None

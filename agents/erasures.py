@@ -1,9 +1,9 @@
-"""Patients who were erased: what their agents remember of them is a digest of the id, for ever.
+"""Erased patients: agents remember nothing of them but a digest of the id, which they keep forever.
 
-An erasure names its patient by that digest only, so that erasing somebody writes the id nowhere.
+An erasure names its patient by that digest only, so that erasing a patient writes the id nowhere.
 It goes to the ensemble learner, which closes the patient's entry and passes the erasure on with the
 feedback to every local learner; so each task drops what it keeps in the order of its own inputs,
-and nobody but a task writes its changelog. What comes later about the patient is dropped.
+and only the task itself writes its changelog. What comes later about the patient is dropped.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ class Erased:
         self._read = Reader(Erasure).read
 
     def __contains__(self, name: str) -> bool:
-        # Hashing costs something for each record, and most ensembles have erased nobody.
+        # Hashing costs something for each record, and in most ensembles no patient was erased.
         return len(self._table) > 0 and digest_of(name).encode() in self._table
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Erased:
     def read(
         self, batch: Batch, positions: Sequence[int]
     ) -> tuple[list[str], list[tuple[int, RecordError]]]:
-        """Return the digests of patients to be erased who were not before, and the errors."""
+        """Return the digests of patients to erase who are not erased yet, and the errors."""
         read = self._read([batch.values[i] for i in positions])
         digests = dict.fromkeys(record.id for record in read.records)
         new = [digest for digest in digests if digest.encode() not in self._table]
@@ -72,10 +72,10 @@ class Erased:
 
     @staticmethod
     def named(digests: Iterable[str], ids: Iterable[str]) -> dict[str, str]:
-        """Return the ids behind some digests, as far as they are among these."""
+        """Return the id behind each of these digests, where it is among `ids`."""
         wanted = set(digests)
         return {digest: name for name in ids if (digest := digest_of(name)) in wanted}
 
     def note(self, digest: str, mark: int) -> None:
-        """Remember that a patient is erased, and what was; see the agents for its meaning."""
+        """Remember that a patient is erased, and a note whose meaning is up to the agent."""
         self._table.put(digest.encode(), bytes([mark]))

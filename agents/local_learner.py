@@ -259,11 +259,11 @@ class LocalProcessor(Processor):
         positions, records = self._usable(batch, read, out)
         if records:
             self._learn_from(batch, positions, records, out)
-        if passed_on:  # what was to be learned from an erased patient has come before
+        if passed_on:  # everything to learn from an erased patient came earlier
             self._erase(batch, passed_on, out)
 
     def _erase(self, batch: Batch, positions: Sequence[int], out: Outbox) -> None:
-        """Drop the features of erased patients; noted is whether any were waiting."""
+        """Drop the features of erased patients; note whether any were waiting."""
         digests, errors = self._erased.read(batch, positions)
         for position, error in errors:
             out.dead(batch, position, error)
@@ -284,7 +284,7 @@ class LocalProcessor(Processor):
         if not lessons:
             return
         truth = self._count(lessons, [r.label for r in lessons])
-        # A record that a rule fails on is counted all the same; it only teaches nothing.
+        # A record that a rule fails on is still counted, but it teaches nothing.
         failed = self._teach(lessons, truth)
         self._refuse(batch, [(positions[k], error) for k, error in failed], out)
 
@@ -384,7 +384,7 @@ class LocalProcessor(Processor):
             self._models.put(rule.name.encode(), pack_state(state))
 
     def _lessons(self, rows: Floats, truth: Ints, records: Sequence[Feedback]) -> Lessons:
-        """Return what the rules are taught; others that said nothing count as zero."""
+        """Return what the rules are taught; other learners that sent nothing count as zero."""
         if not self.learner.joint:
             return Lessons(rows, truth)
         others = np.nan_to_num(self._log_odds.hear([r.others for r in records]))

@@ -10,7 +10,7 @@ from settings.model import Settings
 from streams.kafka.topics import CHANGELOG_RECORD
 
 MUCH = 1_000_000
-"""From here on a row is more than a broker takes by its own default."""
+"""Bytes of a row that exceed what a broker takes by default."""
 
 
 def model_sizes(settings: Settings) -> dict[str, int]:

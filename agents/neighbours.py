@@ -1,4 +1,4 @@
-"""Several ensembles side by side: what one of them owns may not be another's.
+"""Several ensembles side by side: what one of them owns must not belong to another.
 
 An ensemble owns its topics and transactional ids (both begin with `topics.prefix`), its consumer
 groups and the label of its metrics (its name), and its state folder. The ports of workers cannot

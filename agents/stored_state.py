@@ -35,8 +35,8 @@ async def check_state(
 ) -> None:
     """Refuse state of another ensemble, or state that these settings would misread.
 
-    `partitions` has the number of partitions of every topic that exists. Only the state of some
-    `agents` is read, if any are named: a worker may not read that of others.
+    `partitions` has the number of partitions of every topic that exists. If `agents` are named,
+    only their state is read: a worker has no right to read that of others.
     """
     mine = {Topics.of(settings).changelog(agent) for agent in agents} or partitions.keys()
     conflicts = await find_conflicts(settings, {n: c for n, c in partitions.items() if n in mine})

@@ -1,4 +1,4 @@
-"""A worker: the process that runs some or all agents of an ensemble, until it is told to stop."""
+"""A worker: the process that runs some or all agents of an ensemble until it is stopped."""
 
 import asyncio
 import contextlib

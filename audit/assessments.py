@@ -1,9 +1,9 @@
-"""How sure each diagnosis said it was, recomputed from what had been learned by then.
+"""Recomputes how sure each diagnosis was from what had been learned when it was made.
 
 A diagnosis names how many labels had been learned when it was made, and the support that fusion
-found. With one partition the labels are settled in a known order: so the assessment of exactly so
-many labels gives its chance, its answer and its track record again. With several, what a partition
-had heard of the others by then is not on record: only the tables are compared.
+found. With one partition the labels are settled in a known order: so an assessment that has learned
+exactly that many labels gives its chance, its answer and its track record again. With several, it
+is not on record what a partition had heard of the others by then: only the tables are compared.
 """
 
 from collections.abc import Sequence

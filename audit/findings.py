@@ -59,15 +59,15 @@ class Findings:
     notes: dict[str, None] = field(default_factory=dict)
 
     def lost(self, what: str, where: str, times: Any) -> None:
-        """Note what did not come; `times` is a number, or an array of numbers or marks to sum."""
+        """Note something lost; `times` is a number, or an array of numbers or marks to sum."""
         self._add(Kind.LOST, what, where, times)
 
     def double(self, what: str, where: str, times: Any) -> None:
-        """Note what came too often."""
+        """Note something doubled."""
         self._add(Kind.DOUBLE, what, where, times)
 
     def differing(self, what: str, where: str, times: Any) -> None:
-        """Note what is not as it should be."""
+        """Note something that differs."""
         self._add(Kind.DIFFERING, what, where, times)
 
     def _add(self, kind: Kind, what: str, where: str, times: Any) -> None:

@@ -234,7 +234,7 @@ def _labelled(audit: LocalAudit, rows: Bools, label: str) -> Labelled:
 
 
 def _votes(audit: LocalAudit, learned: Bools) -> Ints:
-    """Return (n, F) the rules' labels, as far as the learner's feedback tells."""
+    """Return (n, F) the rules' labels, where the learner's feedback tells them."""
     predicted, width = audit.feedback["predicted"][learned], len(audit.learner.rules)
     own: Ints = np.maximum(np.repeat(predicted[:, None], width, axis=1), MISSING)
     if audit.observed.settings.learners[audit.name].feedback != "full" or not len(own):

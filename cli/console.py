@@ -48,7 +48,7 @@ def console(
 
 
 def page_address(settings: "Settings") -> str:
-    """Return the address of the console on this machine; InputError if nobody serves it."""
+    """Return the address of the console on this machine; InputError if no worker serves one."""
     from agents.worker_pages import worker_pages
 
     pages = [page for page in worker_pages(settings.worker.state) if page.console]

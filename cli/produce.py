@@ -140,7 +140,7 @@ def produce(
             " --label-delay, --no-labels or --missing"
         )
     if seed is None and (shuffle or missing or wrong):
-        seed = int(new_id()[:6], 16)  # so that whoever continues draws the same again
+        seed = int(new_id()[:6], 16)  # so that a continued run draws the same again
     trial = Trial(
         rate=rate,
         repeat=repeat,

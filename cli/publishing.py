@@ -127,7 +127,7 @@ def publish(
 def print_summary(
     first: str, published: "Published", notes: Mapping[str, int], *extra: str, go_on: str | None
 ) -> None:
-    """Print what was published, what came of it, and how to go on."""
+    """Print what was published, how it went, and how to continue."""
     if published.seconds > 0.5:
         rate = published.patients / published.seconds
         first += f" in {published.seconds:.1f} s ({rate:,.0f} patients/s)"

@@ -112,7 +112,7 @@ def _jars() -> list[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Let pip-audit look for known vulnerabilities; say so where nobody could tell."""
+    """Let pip-audit look for known vulnerabilities; say so where it could not."""
     answer = _ask(arguments)
     untold = [package["name"] for package in answer if "skip_reason" in package]
     if untold or not answer:

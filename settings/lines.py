@@ -1,4 +1,4 @@
-"""On which line each key of a TOML text stands, which `tomllib` does not tell.
+"""The line of each key of a TOML text, which `tomllib` does not tell.
 
 `tomllib` has parsed the text before, so it is known to be valid: the scanner only has to find where
 keys, tables, lists and strings begin and end.

@@ -132,7 +132,7 @@ def _drop_foreign_options(tree: dict[str, Any], origins: Mapping[KeyPath, str]) 
     ensemble = tree.get("ensemble")
     if ("ensemble", "mode") not in origins or not isinstance(ensemble, dict):
         return []
-    # Whoever only publishes and reads has no learners installed, and overrides no mode.
+    # A program that only publishes and reads has no learners installed, and overrides no mode.
     from learners.fusion.registry import MODES  # noqa: PLC0415
 
     mode, options = MODES.get(str(ensemble["mode"])), ensemble.get("options")

@@ -3,9 +3,9 @@
 They are applied to the file's values before validation, first the environment, then the options. A
 value is read as TOML; what is not valid TOML is text, so that `ah` needs no quotes.
 
-The environment is in more hands than the file and the command line (whoever may edit a unit, a pod
-or a shell profile), so it cannot name code: neither `package.module:name` in a rule nor the
-packages that rules may use.
+The environment is in more hands than the file and the command line (those of anyone who can edit a
+unit, a pod or a shell profile), so it cannot name code: neither `package.module:name` in a rule nor
+the packages that rules may use.
 """
 
 import tomllib

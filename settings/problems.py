@@ -32,7 +32,7 @@ _WORDS = {
     "literal_error": "must be {expected}",
 }
 _SHOWN_TEXT = {"literal_error"}
-"""Errors that may quote the text: it stands where a keyword belongs. Others may be secrets."""
+"""Errors that may quote the text, which stands where a keyword belongs; others may be secret."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import time
 
 TOLERANCE = 300_000
-"""Milliseconds by which the clocks of two machines may differ before we speak of a wrong one."""
+"""How far the clocks of two machines may differ, in milliseconds, before one counts as wrong."""
 
 
 def wall() -> int:

@@ -67,10 +67,10 @@ class ReusedIdError(NoDiagnosisError):
 
 
 class Published(str):
-    """The id of a patient that was published, which knows where its diagnosis can begin.
+    """The id of a published patient, with the offset from which its diagnosis can come.
 
     after   the end of its partition of the diagnoses before the patient was published: an answer to
-            this request is there or later. 0 for a generated id: nobody had it before.
+            this request is there or later. 0 for a generated id, which is new.
     """
 
     __slots__ = ("after",)
@@ -323,7 +323,7 @@ class Diagnoses:
             self._waiting[name] = left
 
     async def _run(self) -> None:
-        """Read diagnoses; if that fails, everybody who waits gets the error."""
+        """Read diagnoses; if that fails, every waiting caller gets the error."""
         try:
             while True:
                 for answer in await self._read():

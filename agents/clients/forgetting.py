@@ -41,7 +41,7 @@ _WAITING = (b"features", b"pending")
 
 
 class _Named(msgspec.Struct):
-    """What most records say of whom they are about."""
+    """The fields of most records that name their patient."""
 
     id: str = ""
     subject: str | None = None
@@ -133,14 +133,14 @@ class Forgotten:
         return None if lifetime < 0 else place.newest + lifetime + span
 
     def closed_from(self, place: Place) -> int:
-        """Return from when on a new record does not go to the file of these, in milliseconds."""
+        """Return the time in milliseconds from which new records go to another file than these."""
         return closed_from(place, self.kept_for[place.topic][1])
 
 
 def closed_from(place: Place, span: int) -> int:
-    """Return the time of the first record that is too young for the file with these.
+    """Return the time of the first record that is too new for the file with these.
 
-    The file may begin with a record that is a little younger: those of one partition are not in the
+    The file may begin with a record that is a little newer: those of one partition are not in the
     order of their times, and marks of transactions have the broker's own.
     """
     return place.newest + span + min(span, _DISORDER) + 1
@@ -306,6 +306,6 @@ async def ids_of(settings: Settings, subject: str, progress: Progress) -> list[s
 
 
 def compacted_by(now: int) -> tuple[int, int]:
-    """Return until when a changelog that is written to holds what was deleted now, and its key."""
+    """Return until when a changelog in use holds what is deleted now, and its key."""
     values = now + milliseconds(ERASED_WITHIN)
     return values, values + milliseconds(TOMBSTONES + ERASED_WITHIN)

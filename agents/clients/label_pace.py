@@ -30,7 +30,7 @@ _KNOWN = 20
 _SPARE = 2.0
 """How many times as much as the pipeline holds may be in flight: room to show that it is faster."""
 _PATIENCE = 30.0
-"""Seconds without any progress, beyond the fusion time-out, after which nothing is waited for."""
+"""Seconds without any progress, beyond the fusion time-out, after which the wait is given up."""
 
 
 class _Sent(NamedTuple):
@@ -95,7 +95,7 @@ class LabelPace:
         await self._until(lambda: not self._under_way)
 
     async def _until(self, ready: Callable[[], bool]) -> None:
-        """Wait until it is so, or nothing moves any more."""
+        """Wait until this holds, or until there is no more progress."""
         moved_at = time.monotonic()
         while not ready():
             if self.see({record.key for record in await self._reader.read(0.05)}):
@@ -105,7 +105,7 @@ class LabelPace:
             await asyncio.sleep(0)
 
     def see(self, keys: Collection[bytes]) -> int:
-        """Take note of patients whose label is learned; return how many of them were in flight."""
+        """Note the patients whose label is learned; return how many of them were in flight."""
         back = [sent for key in keys if (sent := self._under_way.pop(key, None)) is not None]
         self.learned += len(back)
         now = time.monotonic()

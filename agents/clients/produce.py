@@ -51,7 +51,7 @@ class Trial:
     wrong     the share of labels that are not the true one
     start     how many patients were sent earlier; only their labels are sent again
     run       what generated ids begin with, so that they can be generated again
-    history   the patients are of the past: they teach, and their errors are counted apart
+    history past patients: they teach, and their errors are counted separately
     """
 
     rate: float | None = None

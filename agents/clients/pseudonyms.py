@@ -1,7 +1,7 @@
-"""Ids and subjects that mean nothing to anybody without the key: HMAC-SHA256 of the original.
+"""Ids and subjects that mean nothing without the key: HMAC-SHA256 of the original.
 
 With `privacy.id_key` set, our clients send these in place of ids, and find answers by the original.
-The same original gives the same pseudonym, so a label finds its patient, whoever sends it.
+The same original gives the same pseudonym, so a label finds its patient, no matter who sends it.
 """
 
 import base64
@@ -42,7 +42,7 @@ class Pseudonyms:
         return names if names is None or not self else [self.subject(name) for name in names]
 
     def _of(self, kind: bytes, name: str) -> str:
-        # What is not an id stays as it is, so that whoever checks it can refuse it.
+        # What is not an id stays as it is, so that the check that follows refuses it.
         if self._key is None or not 0 < len(name) <= MAX_TEXT or has_control_characters(name):
             return str(name)
         original = name.encode("utf-8", "surrogatepass")

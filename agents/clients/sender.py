@@ -1,7 +1,7 @@
 """Sends plain records to the broker: keyed by instance id, each written once, many per batch.
 
 Keys are hashed as in Kafka's own Java client (murmur2), so that one partition follows the patient,
-whoever publishes.
+no matter who publishes.
 """
 
 import asyncio

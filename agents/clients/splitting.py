@@ -81,7 +81,7 @@ class Splitter:
 
     texts    values come as text, as in a CSV file: numbers are read, blanks around them skipped
     sealed   features are encrypted where the settings name keys; not for what stays in this process
-    history  the patients are of the past
+    history the patients are past ones
     """
 
     def __init__(

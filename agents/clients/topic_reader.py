@@ -123,7 +123,7 @@ class TopicReader:
             self._consumer.seek(place, offset)
 
     def rest(self) -> None:
-        """Fetch nothing until `wake`: a consumer fetches ahead even if nobody reads."""
+        """Fetch nothing until `wake`: a consumer fetches ahead even if its records are not read."""
         self._consumer.pause(*self._places)
 
     def wake(self) -> None:
@@ -139,7 +139,7 @@ class TopicReader:
     async def present(self) -> AsyncIterator[list[Any]]:
         """Yield the records from here to the ends as they were when the reader was entered.
 
-        What came after them is left to be read next.
+        Later records are left to be read next.
         """
         while left := await self._unread():
             with explaining(self._broker):

@@ -211,7 +211,7 @@ def _tasks(
                 reached = {t: conditions.get((t, number), _UNKNOWN).offset for t in topics}
             lag = {t: max(end_of[t, number] - reached.get(t, 0), 0) for t in topics}
             place = topics[0], number
-            # What a worker said about a task that it no longer holds does not matter.
+            # What a worker reports about a task that it no longer holds does not matter.
             symptom = (
                 Symptom.read(conditions.get(place, _UNKNOWN).metadata) if place in holders else None
             )

@@ -1,4 +1,4 @@
-"""Can the answers be relied on? One sentence with its colour and its cause, for everybody who asks.
+"""Can the answers be relied on? One sentence, with its colour and its cause.
 
     untaught   too few labels are learned: patients are referred
     learning   answers are given, but the error rate is not yet known to within ten points

@@ -1,6 +1,6 @@
 """How the whole system is doing: the one answer that the console and `hb status` show.
 
-It is made from what a look at the broker found, or from the error that kept it from looking; a
+It is made from what was read from the broker, or from the error that prevented the reading; a
 worker adds what it knows of itself.
 """
 

@@ -1,9 +1,9 @@
 """One reader of the whole system per process, shared by everything that needs an overview.
 
 Many may ask at once and often: one overview is taken at a time, and a recent one serves all. A
-timer takes one regularly even if nobody asks, so that a history can be kept. What the process's own
-tasks have committed is known (`agents.monitor.local_state`); the rest is read from the broker, and
-what changes slowly is read rarely.
+timer takes one regularly even if there is no request, so that a history can be kept. What the
+process's own tasks have committed is known (`agents.monitor.local_state`); the rest is read from
+the broker, and what changes slowly is read rarely.
 """
 
 import asyncio
@@ -250,7 +250,7 @@ class _Connections:
         self._settings, self._patience = settings, patience
         self._stack = AsyncExitStack()
         self.view: StateView = state_view(names)
-        # Changelogs hold features, so not everybody who watches may read where their tasks are.
+        # Changelogs hold features, so not every user who watches may read where their tasks are.
         optional = [names.changelog(agent) for agent in names.agents]
         self.reader = StateReader(
             settings, self.view, [names.shared(ENSEMBLE)], tails(names), optional

@@ -15,7 +15,7 @@ _POINTS = 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was said of n patients, beside the truth."""
+    """What was predicted for n patients, beside the truth."""
 
     answers: Ints
     truth: Ints

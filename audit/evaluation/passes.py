@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def ensemble_pass(cases: Cases, settings: Settings, delay: int, progress: Progress) -> Ints:
-    """Return what the ensemble said of each patient."""
+    """Return what the ensemble predicted for each patient."""
     n = len(cases)
     every = np.arange(n)
     labelled = np.flatnonzero(cases.truth != MISSING)
@@ -61,7 +61,7 @@ def majority_pass(cases: Cases, classes: int, delay: int) -> Ints:
 
 
 def logistic_pass(cases: Cases, classes: int, delay: int, progress: Progress) -> Ints:
-    """Return what a logistic regression over all features said of each patient."""
+    """Return what a logistic regression over all features predicted for each patient."""
     raw, predicted = cases.columns(), np.zeros(len(cases), np.int64)
     arrived: list[int] = []
     model, fitted = Logistic(raw.shape[1], classes), 0

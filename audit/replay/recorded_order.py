@@ -1,4 +1,4 @@
-"""In which order a partition decided and learned, as its record says.
+"""The order in which a partition decided and learned, reconstructed from its records.
 
 Labels are learned in the order of the feedback. A prediction says how many labels its learner had
 learned when it was made, a diagnosis how many the ensemble had. So each decision has its place
@@ -66,7 +66,7 @@ class Schedule:
     lessons: Sequence[Lesson]
 
     def asked_of(self, learner: str) -> Mapping[int, Sequence[int]]:
-        """Return when a learner was asked; one that was not there would be with the diagnosis."""
+        """Return when a learner was asked; one not on record counts as asked at the diagnosis."""
         requests = self.asked.get(learner)
         if requests is not None:
             return requests
@@ -143,7 +143,7 @@ class _Lessons:
         return lessons
 
     def _sequence(self, learner: str, log: FeedbackLog) -> list[int]:
-        """Number a learner's feedback. Every learner gets the same of a patient, in this order."""
+        """Number a learner's feedback; the k-th on a patient is the same for all learners."""
         columns = [log.columns[c].tolist() for c in ("id", "label", "amends", "was", "at")]
         counts, sequence = Counter[int](), []
         for patient, label, amends, was, at in zip(*columns, strict=True):

@@ -1,4 +1,4 @@
-"""A replay that follows the record: everybody decides after the labels after which it did live."""
+"""Replays in the recorded order: learners and ensemble decide after the same labels as live."""
 
 from collections.abc import Sequence
 
@@ -19,8 +19,8 @@ _EVER = 1 << 50
 class Follower(Player):
     """Plays a recorded stream by its schedule.
 
-    Time stands still, but for one tick after a diagnosis that did not wait for everybody: who was
-    heard in time is on record, and so is what was learned. So the join needs no other limits.
+    Time stands still, but for one tick after a diagnosis that did not wait for all learners: who
+    was heard in time is on record, and so is what was learned. So the join needs no other limits.
     """
 
     def __init__(self, stream: RecordedStream, settings: Settings, schedule: Schedule) -> None:
@@ -66,7 +66,7 @@ class Follower(Player):
                 self._predicted[learner][int(ids[place])] = prediction
 
     def _diagnose(self, diagnoses: Sequence[Made]) -> None:
-        """Make diagnoses; one that did not wait for everybody ends its batch."""
+        """Make diagnoses; one that did not wait for all learners ends its batch."""
         events: list[Event] = []
         for diagnosis in diagnoses:
             context = self._context(diagnosis)
@@ -90,7 +90,7 @@ class Follower(Player):
         return [Context(self._now, self.stream.names[diagnosis.id], cube)]
 
     def _predictions(self, patient: int, heard: frozenset[str]) -> list[Event]:
-        """Hand over what learners said of a patient; any that are not on record are heard, too."""
+        """Return the predictions for a patient of learners that were heard or are not on record."""
         name, on_record = self.stream.names[patient], self._schedule.asked
         return [
             Prediction(self._now, name, i, *predicted.pop(patient))
@@ -99,7 +99,7 @@ class Follower(Player):
         ]
 
     def _teach(self, lesson: Lesson) -> None:
-        """Let a label come, after what was said of the patient too late for the diagnosis."""
+        """Let a label come, after the predictions that were too late for the diagnosis."""
         name = self.stream.names[lesson.id]
         late = self._predictions(lesson.id, lesson.heard)
         self._take([*late, label_event(self._now, name, lesson.label, lesson.amends)])

@@ -110,8 +110,8 @@ def _count_late(late: LateLabels, settled: "_Settled") -> None:
 class _Settled(NamedTuple):
     """Settled patients: truth, what was decided, each learner's label, and context cube.
 
-    `behind` tells whether a learner spoke only after the decision, `past` marks patients of the
-    past, who are not among the rates.
+    `behind` tells whether a learner spoke only after the decision, `past` marks past patients, who
+    are not in the rates.
     """
 
     truth: Ints

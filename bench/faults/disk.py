@@ -93,7 +93,7 @@ def _one_of(pattern: str, act: Callable[[Path, Draw], Path | None]) -> "Kind":
 
 
 def _manifest(act: Callable[[Path, Draw], Path | None]) -> "Kind":
-    """Damage the manifest in use: those before it are leftovers that nobody reads."""
+    """Damage the manifest in use: earlier ones are leftovers that are never read."""
 
     def apply(folder: Path, draw: Draw) -> Path | None:
         current = folder / "CURRENT"

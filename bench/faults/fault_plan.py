@@ -56,7 +56,7 @@ class Plan:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Who may log in; nobody has to if there are none."""
+        """Who may log in; if there are none, no log-in is needed."""
         return USERS if self.secure else ()
 
     def with_security(self) -> "Plan":

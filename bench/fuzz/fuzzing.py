@@ -1,4 +1,4 @@
-"""Odd inputs for the targets in turn, until the time is over; what is neither taken nor refused."""
+"""Feeds odd inputs to each target in turn, and reports those neither taken nor refused."""
 
 import random
 import resource
@@ -82,7 +82,7 @@ def fuzz(
     chosen: Collection[str] = (),
     say: Callable[[Finding], object] = id,
 ) -> dict[str, Any]:
-    """Try odd inputs until the time is over, or for ever; report each kind of finding once."""
+    """Try odd inputs until time runs out, or forever; report each kind of finding once."""
     findings: dict[tuple[str, str, str], Finding] = {}
     inputs: Counter[str] = Counter()
     deadline = None if seconds is None else time.monotonic() + seconds

@@ -369,7 +369,7 @@ class Demo:
         await self._until(learned, _LEARNED_WITHIN, "not every label is learned")
 
     async def _await_viewers(self, settings: Settings) -> None:
-        """Wait while somebody has the console open: it would end before their eyes."""
+        """Wait while a console is open, so that it does not end before its reader's eyes."""
         progress = self.progress
         while any(
             await asyncio.gather(

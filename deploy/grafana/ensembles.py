@@ -1,4 +1,4 @@
-"""*Ensembles*: all of them on one page, for whoever runs the platform."""
+"""*Ensembles*: all of them on one page, for those who run the platform."""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 

@@ -1,4 +1,4 @@
-"""*Pipeline*: does it run, how fast, and where does it wait? For whoever is on call."""
+"""*Pipeline*: does it run, how fast, and where does it wait? For engineers on call."""
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 

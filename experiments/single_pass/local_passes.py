@@ -129,7 +129,7 @@ def _pass(learner: LocalLearner, order: Order, columns: Ints, late: int = 0) -> 
 
 
 def together(learners: Sequence[LocalLearner], order: Order, late: int = 0) -> Heard:
-    """Run one pass with LLs that are told the others' predictions, as the EL does."""
+    """Run one pass with LLs that are sent the others' predictions, as by the EL."""
     n, M, K = len(order.patients), len(learners), order.data.classes
     rows = [np.ascontiguousarray(order.rows[:, columns]) for columns in order.columns]
     heard = Heard(

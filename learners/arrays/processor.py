@@ -1,7 +1,7 @@
 """The same arithmetic on every x86-64 processor, so that audits and replays find the same bits.
 
 numpy and its BLAS look at the processor and choose among routines that add in a different order, or
-approximate a logarithm differently. A rule that learns online carries the last bit on for ever, so
+approximate a logarithm differently. A rule that learns online carries the last bit on forever, so
 a model learned on one machine would not be found again on another. `pin` therefore makes them use
 what every x86-64 processor with AVX2 and FMA has. On rows as short as ours wider vectors save
 nothing that could be measured. On other kinds, such as arm64, nothing is pinned: BLAS chooses there

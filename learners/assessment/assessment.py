@@ -193,7 +193,7 @@ class Assessment:
         return np.asarray(np.where(heard[:, None], chance, even).round(_DIGITS), np.float64)
 
     def _curve(self, tally: Counts) -> Floats:
-        """Return the curve of calibration, drawn anew when the counts have changed."""
+        """Return the calibration curve, drawn again when the counts have changed."""
         counts = tally.support_cases.tobytes() + tally.support_hits.tobytes()
         if self._drawn[0] != counts:
             self._drawn = counts, shift_of(tally.support_cases, tally.support_hits)

@@ -1,6 +1,6 @@
 """From support to chance: one rising curve for all labels, drawn through what the bins counted.
 
-Each bin's share of patients who had the label, leaning on the support as far as the counts tell
+Each bin's share of patients who had the label, leaning on the support as much as the counts suggest
 (`prior_strength.py`; histogram binning: B. Zadrozny and C. Elkan, 2001), is noisy where few
 patients were counted. Used as it is, more support could mean less chance: the likeliest label would
 not be the one decided on, and the least certain cases would be ranked by noise. So the shares are

@@ -1,4 +1,4 @@
-"""How far the bins of support lean on the support itself, chosen by what was counted in them.
+"""How much weight the prior, which is the support itself, has in the bins: chosen from the counts.
 
 A bin with n labelled patients of whom s had the label, and L imagined ones for whom the support p
 was the true chance, gives (s + L p) / (n + L). A small L follows the counts, which is right for

@@ -14,7 +14,7 @@ not bound errors; a committee, which counts errors, does.
 A member's chance is the one it gives when the label comes, having learned all labels before it: so
 the bound holds however late labels are, for the chances given then. They are the mixture's own,
 not those that a diagnosis shows, which are calibrated. The chances p that are mixed are an expert's
-own, kept above FLOOR / K, so that one that was sure of a wrong label is not lost for ever:
+own, kept above FLOOR / K, so that one that was sure of a wrong label is not lost forever:
 
     p = FLOOR / K + (1 - FLOOR) own  >=  (1 - FLOOR (1 - 1/K)) own
 

@@ -62,7 +62,7 @@ class Label:
 
 @record
 class Erase:
-    """The patient is to be erased: whatever is kept of the instance goes, and nothing follows."""
+    """The patient is to be erased: all that is kept goes, and later events have no effect."""
 
     at: int
     id: str
@@ -70,7 +70,7 @@ class Erase:
 
 @record
 class Amendment:
-    """The true label of the instance, whatever was said of it before; otherwise like a label."""
+    """The true label of the instance, whatever label it had before; otherwise like a label."""
 
     at: int
     id: str
@@ -80,7 +80,7 @@ class Amendment:
 
 @record
 class Withdrawal:
-    """The label of the instance is not known after all: what was said before does not count."""
+    """The label of the instance is not known after all: earlier labels do not count."""
 
     at: int
     id: str

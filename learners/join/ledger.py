@@ -293,7 +293,7 @@ AMENDMENTS = (
     "withdrawal_final",
     "label_again",
     "label_final",
-    # … and these say what came of them. `unlearned` is how many settled instances have another
+    # … and these say what each led to. `unlearned` is how many settled instances have another
     # label now, or none, than the one that was learned from them at first.
     "unlearned",
     "amend_given_up",

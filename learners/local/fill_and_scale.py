@@ -33,7 +33,7 @@ _LIMIT = 1e100
 
 
 class Moments:
-    """What is known of the features of a space; moves the scales of the space that are online.
+    """What is known of the features of a space; moves those scales that are learned online.
 
     >>> from learners.local.features import unit_cube
     >>> moments = Moments(unit_cube(1))

@@ -1,6 +1,6 @@
 """Which rule is running and since when, so that one that does not return can be named and stopped.
 
-Rules are foreign code and run in the thread of whoever asks them, which waits as long as they take.
+Rules are foreign code and run in the caller's thread, which waits as long as they take.
 A watching thread looks at `CURRENT` and calls `end_if_longer_than`; then `RuleHangs` is raised in
 the rule, wherever it is. Code that never returns to the interpreter cannot be ended this way.
 """

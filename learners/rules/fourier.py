@@ -4,7 +4,7 @@
 
 (Rahimi and Recht 2007, "Random features for large-scale kernel machines".) `spread` is the variance
 of each entry of W: the inverse squared width of the kernel. W and b come from the seed by the
-project's own hash and stay the same for ever, whatever numpy's generators do in later versions.
+project's own hash and stay the same forever, whatever numpy's generators do in later versions.
 
 Together the features hardly change near z = 0, where most rows are: a model on them has a constant
 in all but name. If `centred`, phi(0) is taken off, and they say nothing about a row whose values

@@ -1,10 +1,10 @@
 """Objects of River as plain data and back: JSON that names classes and cannot hold code.
 
-A pickle is a program: whoever can write one can run anything where it is read. Here the stored text
-is a list of nodes that can only say "an object of this class, with these attributes", and a reader
-makes an object only of a class, or names a function, that `Vocabulary` knows: parts of models in
-River, a few containers, arrays and generators of numbers. A text that names anything else is
-refused before anything is made of it.
+A pickle is a program: anyone who can write one can run anything where it is read. Here the stored
+text is a list of nodes that can only say "an object of this class, with these attributes", and a
+reader makes an object only of a class, or names a function, that `Vocabulary` knows: parts of
+models in River, a few containers, arrays and generators of numbers. A text that names anything else
+is refused before anything is made of it.
 
     atom        null, true, a number
     reference   [i]: the i-th node

@@ -168,7 +168,7 @@ class MixedCommittee(Committee):
     what counts is how well the member does as a part of the whole. The loss of the mean is at most
     the mean of the losses, so this is Hedge with losses in nats. The rate of one half was measured:
     with 1, few labels decide too much. Chances are kept off 0 and 1 by FLOOR, so that a member that
-    was once sure of a wrong label is not lost for ever.
+    was once sure of a wrong label is not lost forever.
 
     It also measures how far the other learners go along with it (`joint.Following`).
     """

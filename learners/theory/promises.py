@@ -1,4 +1,4 @@
-"""Which promise holds, and with which value: whoever shows a bound or an interval asks here.
+"""Which promises hold, and their values: every bound or interval that is shown comes from here.
 
 A promise depends on the settings and on what the stream did. `None`, nan or a list of reasons mean
 that there is none, and then none is shown. docs/theory.md has the theorems.
@@ -160,7 +160,7 @@ def miss_rate_gaps(target: float, cases: int) -> tuple[float, float]:
     return furthest(target, cases)
 
 
-# Whoever answers, be it the EL or an LL.
+# The EL and an LL alike.
 
 
 def share_interval(cases: Ints, right: Ints) -> tuple[Floats, Floats]:
@@ -211,7 +211,7 @@ def why_no_local_bound(learner: LocalLearner) -> list[str]:
 
 
 def confidence(learner: LocalLearner, choices: Choices) -> Confidence:
-    """Say how sure an LL's choices are, as far as theory does."""
+    """Say how sure an LL's choices are, where theory tells."""
     fixed = np.array([interval_holds(learner, rule) for rule in learner.rules])[choices.rules]
     low, high = accuracy_interval(choices.trials, choices.successes)
     epsilon = np.full(len(choices.rules), np.nan)

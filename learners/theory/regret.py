@@ -1,4 +1,4 @@
-"""How much was lost against benchmarks that are known only in hindsight (section III of the paper).
+"""How much was lost to benchmarks that are known only in hindsight (section III of the paper).
 
     paper               here
     q(t)                the shares of a fused prediction, in whole parts: UNIT parts make one

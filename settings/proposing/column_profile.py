@@ -1,4 +1,4 @@
-"""What the columns of a CSV file hold, as far as one can tell: numbers, categories, labels, ids."""
+"""What the columns of a CSV file seem to hold: numbers, categories, labels, ids."""
 
 import re
 from collections import Counter

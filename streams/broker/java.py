@@ -11,7 +11,7 @@ from pathlib import Path
 
 from settings.errors import BrokerError
 
-# The oldest that Kafka's brokers run on.
+# The oldest Java that Kafka's brokers run on.
 OLDEST = 17
 
 

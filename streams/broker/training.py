@@ -21,7 +21,7 @@ _WRITE_SECONDS = 120.0
 
 
 def prepare(kafka: str, progress: Progress) -> None:
-    """Fetch a Kafka's jars and create its archive, as far as missing on this machine."""
+    """Fetch a Kafka's jars and create its archive, unless this machine has them."""
     try:
         class_path(progress, kafka)
     except OSError as error:

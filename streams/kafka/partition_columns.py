@@ -1,4 +1,4 @@
-"""Which partition many keys belong to: murmur2 on columns, for those who read by the thousand."""
+"""Which partition many keys belong to: murmur2 on columns, for readers of thousands of records."""
 
 from collections.abc import Sequence
 from typing import Any

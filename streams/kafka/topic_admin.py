@@ -156,7 +156,7 @@ def _check(code: int, message: str | None, doing: str) -> None:
 
 
 async def _await_leaders(admin: AIOKafkaAdminClient, names: set[str]) -> None:
-    """Wait until every partition has a leader, as brokers learn of topics one by one."""
+    """Wait until every partition has a leader, as brokers do not learn of topics all at once."""
     deadline = time.monotonic() + _SETTLING
     while True:
         listed = [topic for topic in await admin.describe_topics() if topic["topic"] in names]

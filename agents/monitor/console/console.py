@@ -40,9 +40,9 @@ _FEW_LABELS = 1_000
 """Until then the curves move fast and are sampled more often; there is little load yet."""
 _SLOW = Symptom(Cause.BROKER_SLOW, "the broker is slow to answer")
 _KEEP_EVERY = 10.0
-"""Seconds between two writings of the curves: what a killed worker loses of them at most."""
+"""Seconds between two writes of the curves: the most that a killed worker loses of them."""
 _STEADY = 3.0
-"""Seconds after which a change of the workers is one that stays."""
+"""Seconds after which a change among the workers counts as lasting."""
 _REPEATED = 8
 """Points repeated in every frame, because a page may have missed some frames."""
 

@@ -33,7 +33,7 @@ LATEST = 2_000
 LABELS = 20_000
 """Labels that one request reads at most."""
 _EARLIER = 60_000
-"""Milliseconds by which clocks may differ: a label may seem to come before its diagnosis."""
+"""How far clocks may differ, in milliseconds: a label may seem to come before its diagnosis."""
 _log = logging.getLogger(__name__)
 
 

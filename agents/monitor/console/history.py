@@ -90,7 +90,7 @@ def point(settings: Settings, scores: Scores, at: int) -> Point:
     g, b    regret and its bound
     """
     names = [ENSEMBLE, *settings.learners]
-    # A diagnosis on which nobody had an opinion followed no weights.
+    # A diagnosis on which no learner had an opinion followed no weights.
     weights = scores.weights if any(scores.weights.values()) else {}
     return {
         "t": at,

@@ -1,8 +1,8 @@
 """Proof of who wrote a changelog: a keyed digest (BLAKE2b) beside every record.
 
-Whoever may write to a changelog, but does not have its key, can neither alter an entry, nor move it
-to another key, topic or partition, nor delete it: a deletion is a record too. What remains possible
-is to write an older entry again, and to remove records from the topic itself.
+Somebody who may write to a changelog but does not have its key can neither alter an entry, nor move
+it to another key, topic or partition, nor delete it: a deletion is a record too. What remains
+possible is to write an older entry again, and to remove records from the topic itself.
 
 The first key signs, all of them are known, and its id travels with the digest. With a key every
 record must be signed: state from before is refused, because anyone could have written it.

@@ -1,4 +1,4 @@
-"""State holds what patients are like, so nobody but the worker's user may read it."""
+"""State holds what patients are like, so only the worker's user may read it."""
 
 import os
 from pathlib import Path

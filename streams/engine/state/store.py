@@ -50,7 +50,7 @@ MAX_ASIDE = 100
 """Folders of one task that may be set aside: a disk that damages more than this needs a look."""
 
 SET_ASIDE = "it has been renamed to"
-"""What the log says of each of them, for those who count."""
+"""What the log says of each of them, so that they can be counted."""
 
 _FRESH = Span(1, 0, 1)
 _META = "default"
@@ -424,7 +424,7 @@ def _options(cache: Cache | None = None) -> Options:
     # After a power cut the log may end in the middle of a write; what precedes it is intact.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_keep_log_file_num(2)
-    # Written anew with every flush, so that no key of a former file stays in it.
+    # Rewritten with every flush, so that no key of a former file stays in it.
     options.set_max_manifest_file_size(1)
     # What is in no table file yet: for all tables of the task together, or each fills up by itself.
     options.set_db_write_buffer_size(16 << 20)

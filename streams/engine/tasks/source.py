@@ -1,4 +1,4 @@
-"""Where a task's batches come from, as far as a task needs to know."""
+"""Where a task's batches come from: what a task needs to know about it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

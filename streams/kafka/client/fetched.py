@@ -53,7 +53,7 @@ def is_closed(consumer: Any) -> bool:
 
 
 def check_alive(consumer: Any) -> None:
-    """Raise the error that has ended a part of an open consumer; aiokafka shows it to nobody."""
+    """Raise the error that has ended a part of an open consumer; aiokafka itself hides it."""
     if consumer._fetcher is None or consumer._closed:
         return
     consumer._coordinator.check_errors()

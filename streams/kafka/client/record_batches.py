@@ -149,7 +149,7 @@ def _unpacked(codec: int, data: memoryview) -> bytes | None:
 
 @cache
 def _room() -> bytearray:
-    """Return the buffer for unpacking; the system allocates its memory only as far as used."""
+    """Return the buffer for unpacking; the system allocates its memory only as it is used."""
     return bytearray(MOST_UNPACKED)
 
 
