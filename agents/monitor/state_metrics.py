@@ -127,8 +127,8 @@ CORRECTIONS = Spec(
 UNLEARNED = Spec(
     "hb_unlearned_labels",
     "gauge",
-    "Patients whose label is no longer the one that rules and fusion rules which cannot unlearn"
-    " have learned.",
+    "Patients whose label is no longer the one learned by rules and fusion rules that cannot"
+    " unlearn.",
 )
 AMENDABLE = Spec("hb_amendable_labels", "gauge", "Labels that can still be amended or withdrawn.")
 AMENDABLE_BYTES = Spec(

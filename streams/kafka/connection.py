@@ -219,7 +219,7 @@ _REFUSALS: dict[type[BaseException], Refusal] = {
         "it does not ask for a password there; see broker.security.protocol", final=True
     ),
     socket.gaierror: Refusal("its host name is not known; see broker.bootstrap"),
-    ConnectionRefusedError: Refusal("nobody listens there; is it running? See broker.bootstrap"),
+    ConnectionRefusedError: Refusal("nothing listens there; is it running? See broker.bootstrap"),
     ConnectionResetError: Refusal("it ends the connection; see broker.security.protocol"),
     asyncio.IncompleteReadError: Refusal("it ends the connection; see broker.security.protocol"),
     TimeoutError: Refusal("it does not answer as Kafka does; see broker.bootstrap"),

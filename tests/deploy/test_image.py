@@ -40,7 +40,7 @@ app = worker_app(load_settings("deploy/ensemble.toml"))
 assert len(app.engine.specs) == 4
 for command in (["worker"], ["topics", "create"], ["status"], ["audit"]):
     where = ["--settings=deploy/ensemble.toml", "--set=broker.bootstrap=localhost:1"]
-    where += ["--set=broker.patience=100ms"]  # nobody listens
+    where += ["--set=broker.patience=100ms"]  # nothing listens
     sys.argv = ["hb", *command, *where]
     try:
         main()

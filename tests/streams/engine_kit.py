@@ -161,7 +161,7 @@ async def _decided(address: str, consumer: AIOKafkaConsumer, places: list[Any]) 
     """
     async with _reader(address, "read_uncommitted") as everything:
         ends = await everything.end_offsets(places)
-    for _ in range(300):  # not for ever: a transaction may be open on purpose
+    for _ in range(300):  # not forever: a transaction may be open on purpose
         stable = await consumer.end_offsets(places)
         if all(stable[place] >= end for place, end in ends.items()):
             break

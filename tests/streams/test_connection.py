@@ -29,7 +29,7 @@ async def test_one_of_several_is_enough(broker):
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("127.0.0.1:1", "nobody listens there"),
+        ("127.0.0.1:1", "nothing listens there"),
         ("no-such-host.invalid:9092", "host name is not known"),
     ],
 )

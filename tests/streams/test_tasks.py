@@ -272,7 +272,7 @@ async def test_a_missing_topic_is_named_and_found_later(broker_address, prefix, 
 async def test_a_task_ends_though_the_client_swallows_the_cancellation(
     broker_address, prefix, tmp_path
 ):
-    """It did so while a restore closed its consumer, and the task ran on for ever."""
+    """It did so while a restore closed its consumer, and the task ran on forever."""
     conf, agent = await prepare(broker_address, prefix, tmp_path, [])
     met = asyncio.Event()
 

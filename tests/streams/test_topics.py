@@ -221,6 +221,6 @@ def test_a_broker_that_is_not_there_is_exit_code_4(hb, monkeypatch):
     run = hb("topics", "check")
     assert run.code == 4
     assert run.err == (
-        "hb: cannot connect to 127.0.0.1:1 within 0.3 s: nobody listens there; is it running? "
+        "hb: cannot connect to 127.0.0.1:1 within 0.3 s: nothing listens there; is it running? "
         "See broker.bootstrap\n"
     )

@@ -51,7 +51,7 @@ def assets() -> Mapping[str, Asset]:
     """Return all files of the page by name, except the chart library."""
     folder = files("agents.monitor.console") / "static"
     files_ = {file.name: Asset.of(file.name, file.read_bytes()) for file in folder.iterdir()}
-    # The address of the chart library holds its version, so it may be cached for ever.
+    # The address of the chart library holds its version, so it may be cached forever.
     page = files_[PAGE].body.replace(b"{charts}", f"{CHARTS}?v={version('plotly')}".encode())
     page = page.replace(b"{placeholders}", _placeholders(_library()))
     return {**files_, PAGE: Asset.of(PAGE, page)}

@@ -188,7 +188,7 @@ function span(traces) {
   return [first < 0.2 * last ? 0 : Math.min(first, last - 1), last];
 }
 
-/** With only a few labels, rates jump; they begin anew after history. */
+/** With only a few labels, rates jump; they start again after history. */
 const settled = (point) => (live(point) || point.n) >= SETTLED;
 
 /** The highest value to show: that of settled points, if there are any. */

@@ -424,7 +424,7 @@ def _steps(pending):
 
 
 def test_an_event_costs_no_more_steps_when_many_are_pending():
-    # In a process with no other threads: Python 3.11 can spin for ever in a profiled function when
+    # In a process with no other threads: Python 3.11 can spin forever in a profiled function when
     # another thread asks for the interpreter.
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         few, many = pool.map(_steps, [5, 2_000])
