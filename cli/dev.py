@@ -40,9 +40,10 @@ def test(context: typer.Context) -> None:
     """Run the test suite, or part of it: arguments go to pytest (`hb test -k ledger -x`)."""
     _need_checkout("test")
     arguments = context.args or SPREAD
-    # pytest gets what the user typed, unchanged.
+    # pytest gets what the user typed, unchanged, and the signals that are meant for it.
     command = [sys.executable, "-m", "pytest", *arguments]
-    sys.exit(subprocess.call(command, cwd=ROOT, env=_caching()))  # noqa: S603
+    os.chdir(ROOT)
+    os.execve(sys.executable, command, _caching())  # noqa: S606
 
 
 def check() -> None:

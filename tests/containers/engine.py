@@ -6,6 +6,7 @@ is asked for anything: `tests/containers/images.py` makes stand-ins for the imag
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -58,6 +59,8 @@ class Engine:
 @contextmanager
 def running_engine(tools: Path) -> Iterator[Engine]:
     """Give the machine's engine, or start one; `tools` keeps what is fetched for it."""
+    # Tests that are told to end tidy up as after Ctrl-C: containers and engines would go on.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if docker_answers():
         need_tool("docker", "docker.io")
         yield Engine(dict(os.environ), ["docker", "compose"], own=False)
@@ -72,9 +75,11 @@ def running_engine(tools: Path) -> Iterator[Engine]:
         unavailable("no container engine answers, and only root can start one")
     # Sockets have short paths, so not in pytest's own folder.
     folder = Path(tempfile.mkdtemp(prefix="hb-engine-"))
-    with _dockerd(folder) as environment:
-        yield Engine(environment, [str(compose_plugin(tools)), "--ansi=never"], own=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with _dockerd(folder) as environment:
+            yield Engine(environment, [str(compose_plugin(tools)), "--ansi=never"], own=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def unavailable(reason: str) -> None:

@@ -30,3 +30,13 @@ def test_python_keeps_what_it_compiles_for_the_tests(monkeypatch, capfd):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     assert dev._passes("cache", ["python", "-c", "import sys; print(sys.dont_write_bytecode)"])
     assert capfd.readouterr().out == "False\n"
+
+
+def test_signals_for_hb_test_reach_pytest(tmp_path):
+    file = tmp_path / "test_pid.py"
+    body = "open(PID, 'w').write(str(os.getpid()))".replace("PID", repr(str(tmp_path / "pid")))
+    file.write_text(f"import os\n\n\ndef test_pid():\n    {body}\n")
+    hb = Path(sys.executable).parent / "hb"
+    with subprocess.Popen([hb, "test", "-q", file], stdout=subprocess.DEVNULL) as process:
+        assert process.wait() == 0
+    assert (tmp_path / "pid").read_text() == str(process.pid)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from settings.sections.broker import BrokerSettings
 from streams.broker.cluster_layout import new_plan
@@ -21,15 +22,16 @@ PATIENCE = 120.0
 
 
 def docker_answers() -> bool:
-    """A Docker engine of this machine answers.
+    """A Docker engine answers: the one of DOCKER_HOST, or else this machine's.
 
     Asked by hand: the client library leaves a socket open where none does.
     """
-    path = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
-    with socket.socket(socket.AF_UNIX) as engine:
+    address = urlsplit(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+    remote = address.scheme == "tcp"
+    with socket.socket(socket.AF_INET if remote else socket.AF_UNIX) as engine:
         engine.settimeout(2)
         try:
-            engine.connect(path)
+            engine.connect((address.hostname, address.port or 2375) if remote else address.path)
             engine.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
             return b" 200 " in engine.recv(100)
         except OSError:
