@@ -262,6 +262,15 @@ def test_prometheus_learns_whose_worker_it_is():
     assert not service["spec"]["selector"].items() <= setup.items()
 
 
+def test_an_ensemble_may_be_called_by_a_number(tmp_path):
+    file = tmp_path / "ensemble.toml"
+    file.write_text(SETTINGS.read_text().replace('name = "wdbc"', 'name = "123"'))
+    monitor = objects(*EVERYTHING, settings=file)["ServiceMonitor", "wdbc"]
+    (endpoint,) = monitor["spec"]["endpoints"]
+    (name,) = [r for r in endpoint["relabelings"] if r["targetLabel"] == "ensemble"]
+    assert name["replacement"] == "123"
+
+
 def test_scaling_follows_lag_up_to_the_partitions(tmp_path):
     file = tmp_path / "ensemble.toml"
     file.write_text(SETTINGS.read_text().replace("partitions = 1", "partitions = 6"))
