@@ -1,7 +1,8 @@
 """What the chart makes is accepted by a real Kubernetes API server, in a dry run.
 
-No package that CI installs has the server: the test runs where `kube-apiserver` and `etcd` are on
-the PATH, or named by HB_KUBE_APISERVER and HB_ETCD.
+It runs where `kube-apiserver` and `etcd` are on the PATH, or named by HB_KUBE_APISERVER and
+HB_ETCD. `tests/deploy/kubernetes/build` makes both; where there is Go, CI calls it and runs this
+file last.
 """
 
 import json
@@ -28,7 +29,8 @@ def program(name):
     variable = f"HB_{name.replace('-', '_').upper()}"
     path = os.environ.get(variable) or shutil.which(name)
     if not path:
-        pytest.skip(f"needs {name}, on the PATH or named by {variable}")
+        where = f"on the PATH or named by {variable}"
+        pytest.skip(f"needs {name}, {where}: tests/deploy/kubernetes/build makes it")
     return path
 
 

@@ -23,7 +23,7 @@ BUILD_PACKAGES = (
     "trove-classifiers",
 )
 
-SCRIPTS = ("hb", ".ci/run", "requirements/relock")
+SCRIPTS = ("hb", ".ci/run", "requirements/relock", "tests/deploy/kubernetes/build")
 
 PYPROJECT = """
 [build-system]
