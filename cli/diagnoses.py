@@ -13,6 +13,7 @@ import typer
 from cli.output import err, out, print_json, table
 from cli.settings import SetOption, SettingsOption, load
 from learners.scores.wording import chance, interval, percent
+from settings.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,6 +43,14 @@ def diagnoses(
         int | None,
         typer.Option("--limit", "-n", min=1, help="How many to show.  [default: 20]"),
     ] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            "--subject",
+            metavar="SUBJECT",
+            help="Show the visits of this person only, of all that the topic keeps.",
+        ),
+    ] = None,
     full_ids: Annotated[bool, typer.Option("--full-ids", help="Do not shorten the ids.")] = False,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -60,12 +69,15 @@ def diagnoses(
     marks an exploration, `new` a learner with no experience in that cube. With `--follow` and
     `--limit`, the command stops after that many new diagnoses.
 
-    Examples: `hb diagnoses`, `hb diagnoses --follow`, `hb diagnoses -n 100 --json`.
+    Examples: `hb diagnoses`, `hb diagnoses --follow`, `hb diagnoses -n 100 --json`,
+    `hb diagnoses --subject s5`.
     """
     loaded = load(settings, set_)
-    view = View(loaded, full_ids)
+    view = View(loaded, full_ids or subject is not None)
+    if subject is not None and follow:
+        raise InputError("--subject shows visits that were, --follow those to come: give one")
     if not follow:
-        latest = asyncio.run(_latest(loaded, limit or 20))
+        latest = asyncio.run(_latest(loaded, limit or 20, subject))
         if json:
             print_json({"diagnoses": [_plain(diagnosis) for diagnosis in latest]})
         else:
@@ -77,12 +89,18 @@ def diagnoses(
         sys.stdout.flush()
 
 
-async def _latest(settings: "Settings", count: int) -> "list[Diagnosis]":
+async def _latest(
+    settings: "Settings", count: int, subject: str | None = None
+) -> "list[Diagnosis]":
+    from agents.clients.one_patient import person
+    from agents.clients.pseudonyms import Pseudonyms
     from agents.clients.topic_reader import TopicReader
     from schemas.reading import Reader
     from schemas.records import Diagnosis
     from streams.kafka.topics import Topics
 
+    if whose := Pseudonyms(settings).subject(subject):
+        return (await person(settings, whose))[-count:]
     reader = Reader(Diagnosis)
     async with TopicReader(settings, [Topics.of(settings).diagnoses], "start") as topic:
         return [reader.one(record.value) for record in await topic.last(count)]

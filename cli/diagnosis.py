@@ -2,18 +2,22 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import JsonOption, out, print_json
 from cli.settings import SetOption, SettingsOption, load
-from learners.scores.wording import chance, interval, percent
+from learners.scores.wording import because, chance, interval, percent
 from settings.errors import InputError
 
 if TYPE_CHECKING:
     from agents.clients.one_patient import Patient
-    from schemas.records import Opinion, Reasons
+    from schemas.records import Diagnosis, Opinion, Reasons
+
+
+_VISITS = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +31,9 @@ def diagnosis(
     set_: SetOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show one patient's diagnosis, what it rests on, and the label once it is known.
+    """Show one patient's newest diagnosis, what it rests on, and the label once it is known.
+
+    Where patients are published with a subject, it also lists the visits of the same person.
 
     For learners that publish their reasons (learners.NAME.reasons), it also shows how much each
     feature moved the log-odds, largest first, if this user may read them.
@@ -56,7 +62,7 @@ def described(patient: "Patient") -> Iterator[str]:
     """Return a diagnosis in sentences."""
     from schemas.records import REFER
 
-    answer, label = patient.diagnosis, patient.label
+    answer = patient.diagnosis
     if answer is None:
         return
     if answer.answer == REFER:
@@ -73,7 +79,7 @@ def described(patient: "Patient") -> Iterator[str]:
             f" right ({interval(record.low, record.high)})"
         )
     if answer.why:
-        yield f"to know: {', '.join(why.replace('_', ' ') for why in answer.why)}"
+        yield f"to know: {' '.join(because(answer.why))}"
     for name, opinion in answer.learners.items():
         weight = f", weight {answer.weights[name]:.2f}" if name in answer.weights else ""
         yield f"  {name}: {_opinion(opinion)}{weight}"
@@ -81,9 +87,40 @@ def described(patient: "Patient") -> Iterator[str]:
             yield from _because(patient.reasons[name])
     if answer.missing:
         yield f"  missing: {', '.join(answer.missing)}"
-    yield f"label: {'not known yet' if label is None else label}"
+    yield from _circumstances(answer, patient)
     if patient.denied:
         yield f"not shown, because this user may not read it: {', '.join(patient.denied)}"
+
+
+def _circumstances(answer: "Diagnosis", patient: "Patient") -> Iterator[str]:
+    """Say when it was made, what the label is, and whose visit it was."""
+    after = "" if answer.learned is None else f", after {answer.learned:,} labels"
+    yield f"made: {_time(answer.at)}{after}"
+    yield f"label: {_label(patient)}"
+    if answer.subject is not None:
+        yield _visits(answer.subject, patient.visits)
+
+
+def _label(patient: "Patient") -> str:
+    if patient.labelled is None:
+        return "not known yet"
+    word = "withdrawn" if patient.label is None else f"{patient.label}, given"
+    return f"{word} {_time(patient.labelled)}"
+
+
+def _visits(subject: str, visits: "Sequence[Diagnosis]") -> str:
+    """Say whose visit it is, and which others there are among the latest diagnoses."""
+    if not visits:
+        return f"person {subject}"
+    shown = [f"{visit.id} ({_time(visit.at)}, {visit.answer or visit.label})" for visit in visits]
+    counted = f"{len(shown)} visit{'' if len(shown) == 1 else 's'} of late"
+    more = "; the latest of them" if len(shown) > _VISITS else ""
+    return f"person {subject}, {counted}{more}: {', '.join(shown[-_VISITS:])}"
+
+
+def _time(at: int) -> str:
+    when = datetime.fromtimestamp(at / 1000).astimezone()
+    return f"{when.day} {when:%b %Y, %H:%M:%S}"
 
 
 def _because(why: "Reasons") -> Iterator[str]:

@@ -13,6 +13,8 @@ from streams.kafka.security import client_arguments, located
 
 _WAIT_MS = 500
 _MOST = 4_000
+_LONGEST = 64_000
+"""Records of a partition that are held at once when it is read backwards."""
 
 
 async def outside_consumer(
@@ -156,6 +158,22 @@ class TopicReader:
         with explaining(self._broker):
             at = {place: await self._consumer.position(place) for place in self._places}
         return [place for place, end in self.ends.items() if at[place] < end]
+
+    async def backwards(self, step: int = 1_000) -> AsyncIterator[list[Any]]:
+        """Yield the records of a partition in pieces that grow, the newest piece first.
+
+        Inside a piece they are in order. Whoever stops early has read only the newest.
+        """
+        whole, after = self.ends, dict(self.ends)
+        try:
+            while any(after[place] > self.begins[place] for place in after):
+                first = {p: max(self.begins[p], end - step) for p, end in after.items()}
+                self.ends = after
+                self.seek(first)
+                yield [record async for records in self.present() for record in records]
+                after, step = first, min(2 * step, _LONGEST)
+        finally:
+            self.ends = whole
 
     async def last(self, count: int) -> list[Any]:
         """Return the last `count` records of all partitions together, oldest first."""

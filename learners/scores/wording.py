@@ -1,4 +1,4 @@
-"""The words and the number format of error rates, the same wherever people read them.
+"""The words and the number format of error rates and diagnoses, the same wherever people read them.
 
     error rate     wrong among all labelled patients                      per, the paper's PER
     miss rate      wrong among those that have the positive label         fnr
@@ -8,10 +8,33 @@ Always in this order. These and all other shares are in percent with one decimal
 metrics keep the paper's short names.
 """
 
+from collections.abc import Iterable
 from math import ceil, floor
 
 RATES = {"per": "error rate", "fnr": "miss rate", "fpr": "false alarms"}
 """What people call each rate, in the order in which they read them."""
+
+
+WHY = {
+    "no_labels": "No label had been learned when it was made.",
+    "few_labels": "Too few labels had been learned when it was made.",
+    "no_opinion": "No learner had an opinion.",
+    "several_possible": "More than one label cannot be excluded.",
+    "none_fits": "The patient is unlike those of every label.",
+    "learner_missing": "A learner did not answer in time.",
+    "value_missing": "A learner lacked values of this patient.",
+    "new_cube": "A learner's rule had not been tried on patients like this one.",
+}
+"""The codes in a diagnosis's `why` (docs/confidence.md), as sentences."""
+
+
+def because(codes: Iterable[str]) -> list[str]:
+    """Return the sentences of codes; one that is not known yet as it is.
+
+    >>> because(["few_labels", "some_news"])
+    ['Too few labels had been learned when it was made.', 'some news']
+    """
+    return [WHY.get(code, code.replace("_", " ")) for code in codes]
 
 
 def percent(share: float | None) -> str:

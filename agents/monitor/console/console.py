@@ -185,7 +185,12 @@ class Console:
         }
         if overview is not None:
             shown |= snapshot(
-                self._settings, overview, self._activity, self._newest, self._statuses()
+                self._settings,
+                overview,
+                self._activity,
+                self._newest,
+                self._statuses(),
+                returns=self.diagnoses.returns,
             )
         return shown
 

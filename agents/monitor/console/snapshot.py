@@ -3,7 +3,7 @@
 `about` is sent once when a page opens, `snapshot` with every frame.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -11,6 +11,7 @@ from agents.monitor.console.activity import Activity, Health
 from agents.monitor.console.newest_records import DeadLetterReasons, NewestRecords
 from agents.monitor.overview import Overview, TaskView
 from agents.monitor.recent import recent
+from learners.scores.wording import because
 from schemas.records import REFER, Diagnosis, Opinion
 from schemas.refusals import Reason
 from settings.model import Settings
@@ -19,17 +20,6 @@ from streams.kafka.topics import local
 
 _SHOWN = 4
 _UNTAUGHT = frozenset({"no_labels", "few_labels"})
-WHY = {
-    "no_labels": "No label had been learned when it was made.",
-    "few_labels": "Too few labels had been learned when it was made.",
-    "no_opinion": "No learner had an opinion.",
-    "several_possible": "More than one label cannot be excluded.",
-    "none_fits": "The patient is unlike those of every label.",
-    "learner_missing": "A learner did not answer in time.",
-    "value_missing": "A learner lacked values of this patient.",
-    "new_cube": "A learner's rule had not been tried on patients like this one.",
-}
-"""The codes of docs/confidence.md, as sentences."""
 _MEANINGS = {reason.value: reason.meaning for reason in Reason}
 
 
@@ -84,8 +74,14 @@ def snapshot(
     activity: Activity,
     newest: NewestRecords,
     statuses: Sequence[TaskStatus],
+    *,
+    returns: Callable[[Diagnosis], bool] = lambda _: False,
 ) -> dict[str, Any]:
-    """Return the state of the system; `statuses` are those of this worker's own tasks."""
+    """Return the state of the system.
+
+    statuses   of this worker's own tasks
+    returns    tells of a diagnosis whether the person had been diagnosed before
+    """
     scores, counts = overview.scores, overview.counts
     health = activity.health()
     return {
@@ -114,7 +110,9 @@ def snapshot(
         "flows": {way: round(rate, 3) for way, rate in activity.rates().items()},
         "passed": activity.passed,
         "health": {_agent(name): _health(item) for name, item in health.items()},
-        "diagnoses": [diagnosis(settings, item) for item in newest.latest],
+        "diagnoses": [
+            {**diagnosis(settings, item), "returns": returns(item)} for item in newest.latest
+        ],
         "dead": _dead(settings, newest.letters),
         "tasks": _tasks(overview.tasks, statuses),
     }
@@ -171,7 +169,7 @@ def diagnosis(settings: Settings, record: Diagnosis) -> dict[str, Any]:
         "chance": record.chance,
         "cannot_exclude": list(record.cannot_exclude),
         "track": None if track is None else [track.cases, track.right, track.low, track.high],
-        "why": [WHY.get(code, code.replace("_", " ")) for code in record.why],
+        "why": because(record.why),
         "learned": record.learned,
         "complete": record.complete,
         "missing": list(record.missing),

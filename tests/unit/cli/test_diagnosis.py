@@ -8,6 +8,9 @@ from schemas.examples import EXAMPLES
 from schemas.records import Diagnosis, Label, Reasons, TrackRecord
 
 MADE = EXAMPLES[Diagnosis]
+ALONE = msgspec.structs.replace(MADE, subject=None)
+AT = MADE.at + 86_400_000
+WHEN = diagnosis._time(AT)
 
 
 def test_a_referral_says_what_it_may_be_and_why():
@@ -17,22 +20,41 @@ def test_a_referral_says_what_it_may_be_and_why():
     assert (
         lines[2] == "track record: of 312 diagnosed like this before, 209 were right (59 to 75 %)"
     )
-    assert lines[3] == "to know: several possible, learner missing, new cube"
-    assert lines[-2:] == ["  missing: history", "label: not known yet"]
+    assert lines[3] == (
+        "to know: More than one label cannot be excluded. A learner did not answer in time."
+        " A learner's rule had not been tried on patients like this one."
+    )
+    assert lines[-4] == "  missing: history"
+    assert lines[-3] == f"made: {diagnosis._time(MADE.at)}, after 4,120 labels"
+    assert lines[-2:] == ["label: not known yet", "person s5"]
 
 
 def test_an_answer_says_so_and_a_label_follows():
     answered = msgspec.structs.replace(
-        MADE, answer="malignant", cannot_exclude=(), why=(), track_record=TrackRecord(0, 0, 0, 1)
+        ALONE, answer="malignant", cannot_exclude=(), why=(), track_record=TrackRecord(0, 0, 0, 1)
     )
-    lines = list(diagnosis.described(Patient(answered, "benign")))
+    lines = list(diagnosis.described(Patient(answered, "benign", AT)))
     assert lines[0] == "answer: malignant"
     assert not any("track record" in line for line in lines), "none are like it yet"
-    assert lines[-1] == "label: benign"
+    assert lines[-1] == f"label: benign, given {WHEN}"
+
+
+def test_a_label_that_was_withdrawn_is_no_label_that_is_still_to_come():
+    lines = list(diagnosis.described(Patient(ALONE, None, AT)))
+    assert lines[-1] == f"label: withdrawn {WHEN}"
+
+
+def test_the_visits_of_a_person_stand_together():
+    later = msgspec.structs.replace(MADE, id="a18", answer="benign", at=AT)
+    lines = list(diagnosis.described(Patient(MADE, visits=(MADE, later))))
+    assert lines[-1].startswith("person s5, 2 visits of late: a17 (")
+    assert lines[-1].endswith(f"refer), a18 ({WHEN}, benign)")
+    many = Patient(MADE, visits=tuple(msgspec.structs.replace(MADE, id=f"b{n}") for n in range(30)))
+    assert "30 visits of late; the latest of them: b20 (" in list(diagnosis.described(many))[-1]
 
 
 def test_reasons_stand_below_their_learner_the_strongest_first():
-    lines = list(diagnosis.described(Patient(MADE, None, {"imaging": EXAMPLES[Reasons]})))
+    lines = list(diagnosis.described(Patient(MADE, reasons={"imaging": EXAMPLES[Reasons]})))
     at = next(k for k, line in enumerate(lines) if line.startswith("  imaging: "))
     assert lines[at + 1 : at + 6] == [
         "    log-odds +2.25, of which",
@@ -70,7 +92,8 @@ def test_a_learner_has_a_weight_only_where_it_is_an_expert():
 
 def test_the_label_is_the_last_word():
     def word(*words):
-        return last_word(Label("a", label, 0, amends) for label, amends in words)
+        last = last_word(Label("a", label, 0, amends) for label, amends in words)
+        return None if last is None else last.label
 
     assert word() is None
     assert word(("benign", False), ("malignant", False)) == "benign", "a conflict changes nothing"

@@ -1,15 +1,20 @@
 // One diagnosis: the answer, how sure it is, what it rests on, and its label once that has come.
 
 import { el } from "./dom.js";
-import { count, decimal, interval, percent, time } from "./format.js";
+import { count, day, decimal, interval, percent, time } from "./format.js";
 import { hue } from "./palette.js";
 import { badges, chance } from "./tables.js";
 
 /** The panel's content. */
 export function diagnosis(each, about) {
-  return [answer(each, about), truth(each), sure(each, about), why(each), opinions(each, about)].filter(
-    Boolean,
-  );
+  return [
+    answer(each, about),
+    truth(each),
+    sure(each, about),
+    why(each),
+    opinions(each, about),
+    visits(each),
+  ].filter(Boolean);
 }
 
 function answer(each, about) {
@@ -92,7 +97,7 @@ function sure(each, about) {
 }
 
 function why(each) {
-  const items = [...each.why, ...(each.reasons ?? [])];
+  const items = each.why;
   return section(
     "To know",
     items.length
@@ -102,7 +107,7 @@ function why(each) {
 }
 
 function opinions(each, about) {
-  const rows = each.votes.map((vote) =>
+  const rows = each.votes.flatMap((vote) => [
     el(
       "tr",
       {},
@@ -125,7 +130,8 @@ function opinions(each, about) {
       ),
       el("td", { class: "number" }, decimal(vote.weight, 2)),
     ),
-  );
+    reasons(each.reasons[vote.learner], each.label),
+  ]);
   const head = [["Learner"], ["Says"], ["Right in this cube", "number"], ["Weight", "number"]];
   return section(
     "What the learners said",
@@ -138,8 +144,14 @@ function opinions(each, about) {
         {},
         el("tr", {}, ...head.map(([name, kind]) => el("th", { scope: "col", class: kind ?? null }, name))),
       ),
-      el("tbody", {}, ...rows),
+      el("tbody", {}, ...rows.filter(Boolean)),
     ),
+    Object.keys(each.reasons).length > 0 &&
+      el(
+        "p",
+        { class: "quiet" },
+        "A part is what the feature added to the log-odds of the label: 0.7 doubles the odds, -0.7 halves them. The rest is what no single feature brings.",
+      ),
     each.votes.some((vote) => vote.low !== null) &&
       el(
         "p",
@@ -156,6 +168,45 @@ function note(vote) {
     vote.missing ? `${count(vote.missing)} values missing` : "",
   ];
   return el("span", { class: "note" }, said.filter(Boolean).join("; "));
+}
+
+/** What moved a learner, for learners that publish their reasons. */
+function reasons(why, label) {
+  if (!why) return null;
+  const part = ([name, value]) =>
+    el("li", {}, `${name} `, el("b", { class: value < 0 ? "against" : "for" }, signed(value)));
+  return el(
+    "tr",
+    { class: "reasons-of" },
+    el(
+      "td",
+      { colspan: 4 },
+      el("span", { class: "note" }, `For ${label}, rule ${why.rule}:`),
+      el("ul", { class: "parts" }, ...why.parts.map(part), part(["the rest", why.rest])),
+    ),
+  );
+}
+
+const signed = (value) => `${value < 0 ? "-" : "+"}${decimal(Math.abs(value))}`;
+
+/** The same person's other visits among the latest diagnoses. */
+function visits(each) {
+  if (!each.visits.length) return null;
+  return section(
+    "Other visits of this person",
+    el(
+      "ul",
+      { class: "visits" },
+      ...each.visits.map((visit) =>
+        el(
+          "li",
+          {},
+          el("a", { href: `#diagnosis=${visit.token}` }, day(visit.at)),
+          ` ${visit.referred ? `refer (${visit.label}?)` : visit.label}`,
+        ),
+      ),
+    ),
+  );
 }
 
 function section(title, ...content) {

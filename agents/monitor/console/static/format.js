@@ -28,6 +28,11 @@ export function perSecond(rate) {
   return `${(rate / 1000).toFixed(1)}k/s`;
 }
 
+const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
+/** Day and time. */
+export const day = (ms) => date.format(new Date(ms));
+
 export const time = (ms) => clock.format(new Date(ms));
 
 export function interval(low, high, digits = 0) {

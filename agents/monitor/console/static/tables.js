@@ -137,11 +137,12 @@ export function badges(each) {
   const shown = [
     each.untaught && ["untaught", "made before enough labels were learned"],
     each.referred && ["referred", "no answer: the patient needs a second look"],
+    each.returns && ["return visit", "this person was diagnosed before"],
     !each.complete && ["incomplete", `without ${each.missing.join(", ")}`],
   ];
   return shown
     .filter(Boolean)
-    .map(([kind, title]) => el("span", { class: `badge ${kind}`, title }, kind));
+    .map(([kind, title]) => el("span", { class: `badge ${kind.replace(" ", "-")}`, title }, kind));
 }
 
 /** The chance of the label as a bar; the share of the weight where there is no chance. */

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from agents.monitor.console.activity import Activity
 from agents.monitor.console.newest_records import DeadLetterReasons, NewestRecords
-from agents.monitor.console.snapshot import WHY, about, diagnosis, shortened, snapshot, token_of
+from agents.monitor.console.snapshot import about, diagnosis, shortened, snapshot, token_of
 from agents.monitor.scores import Accuracy
+from learners.scores.wording import WHY
 from schemas.records import Diagnosis, Opinion, TrackRecord
 from streams.engine.tasks.task import Phase, TaskStatus
 from streams.kafka.topics import Topics
