@@ -5,11 +5,16 @@ import gzip
 import io
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from experiments import missing_values
+from experiments.confidence.streams import SETS, dataset
+from experiments.missing_values import GONE
 
 BIOPSY = Path(__file__).parent / "data" / "biopsy.csv"
 Table = tuple[list[str], list[list[str]]]
@@ -98,3 +103,11 @@ def write(name: str, folder: Path, delimiter: str = ",") -> Path:
     with file.open("w", newline="") as out:
         csv.writer(out, delimiter=delimiter).writerows([header, *rows])
     return file
+
+
+def holed(file: Path, name: str, *, rows: int) -> None:
+    """Write some rows of one of the experiments' data sets, with values removed as they do it."""
+    data, rng = dataset(name), np.random.default_rng(SETS.index(name))
+    chosen = rng.permutation(len(data.rows))[:rows]
+    values = np.where(rng.random(data.rows.shape) < GONE, np.nan, data.rows)
+    missing_values.write(file, replace(data, rows=values[chosen], truth=data.truth[chosen]))

@@ -4,18 +4,30 @@ import pytest
 
 from agents.clients.patient_files import CsvPatients, gathered
 from audit.end_to_end import recompute
+from experiments.confidence.streams import SETS
 from settings.loading import source_of, validate
 from settings.proposing.from_csv import Wishes, propose
 from settings.proposing.proposal import proposed_text
 from tests.inline_pipeline import Inline
-from tests.messy_files import MESSY, write
+from tests.messy_files import MESSY, holed, write
 
 PATIENTS = 40
 
 
 @pytest.mark.parametrize("name", ["biopsy", *MESSY])
 def test_nothing_is_refused_and_everything_is_recomputed(tmp_path, name):
-    file = write(name, tmp_path)
+    check(write(name, tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_same_of_ten_data_sets_with_30_percent_of_their_values_removed(tmp_path, name):
+    file = tmp_path / f"{name}.csv"
+    holed(file, name, rows=200)
+    check(file, tmp_path)
+
+
+def check(file, tmp_path):
+    """Send the first patients of a file through all agents, under the proposed settings."""
     proposal = propose(file, Wishes()).proposal
     settings = validate(source_of(proposed_text(proposal), tmp_path / "ensemble.toml"))
     patients = gathered(CsvPatients(file, settings)).take(range(PATIENTS))
