@@ -4,10 +4,11 @@ Paper's protocol: cells that split instead of IUP's cubes, a contextual vote ove
 h = 1, so that no threshold is tuned. Hedge's bound per context cube (Theorem 4, labels on time)
 holds for its weights; Theorem 1 does not cover cells that depend on the labels.
 
-Single pass: each of three LLs averages three rules that learn jointly with the other LLs, and the
-EL stacks their log-odds: preset `additive`, `mode = "stack"`. This has no regret bound of its own;
-with `mode = "committee"`, Theorem 2 bounds the committee's loss against that of its best member.
-`hb experiments tuning` shows what was tried to choose it, and to choose River's settings.
+Single pass: each of three LLs mixes three rules that learn jointly with the other LLs, and the EL
+stacks their log-odds: preset `mixed`, `mode = "stack"`, as `hb init` proposes. This has no regret
+bound of its own; with `mode = "committee"`, Theorem 2 bounds the committee's loss against that of
+its best member. `hb experiments tuning` shows it beside what else was tried, and how River's
+settings were chosen.
 """
 
 from collections.abc import Callable, Mapping

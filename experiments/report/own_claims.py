@@ -76,7 +76,7 @@ def _tuning(f: Figures) -> list[Row]:
         }[whose, metric]
         best = min(of.values())
         text = f"What was chosen of {whose} has the lowest {metric} on the tuning orders"
-        why = "It was chosen on forty orders; these are the first of them."
+        why = "It was chosen on other orders and data; see the note there."
         rows.append(claim(text, f"{best:.2f}", f"{of[chosen]:.2f}", of[chosen] <= best, why))
     return rows
 

@@ -2,8 +2,8 @@
 
 A label comes a number of patients later. Before the first label nothing can be known, so errors are
 counted from the patient after it. Our learners fit one model together; how much they gain by
-assuming that the others have changed as much as they have themselves (`learners/rules/joint.py`) is
-shown by leaving that out.
+assuming that the others have changed along with them (`learners/rules/joint.py`) is shown by
+leaving that out.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def late(
         tables=[Table("PER from the first patient after a label (percent)", columns, rows)],
         notes=[
             (
-                f"With labels {LATE} late, taking the others to have changed as well gains"
+                f"With labels {LATE} late, taking the others to have changed along gains"
                 f" {figures['gain_mean_points']:.2f} points on average, and on"
                 f" {sum(gain > 0 for gain in gained)} of {len(gained)} data sets something."
             ),

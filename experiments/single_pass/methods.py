@@ -43,6 +43,7 @@ def _bayes(prior: float, fourier: int = 0) -> dict[str, Any]:
 
 BAYES = {"kind": "bayes"}
 RECIPES = {
+    "mixed": Recipe(rules=({"kind": "committee", "preset": "mixed"},)),
     "additive": Recipe(rules=({"kind": "committee", "preset": "additive"},)),
     "kdi": Recipe(),
     "bayes": Recipe(rules=(BAYES,)),
@@ -72,16 +73,17 @@ RECIPES = {
 FIRM: dict[str, Any] = {"prior_mean": 1.0, "prior_variance": 0.05}
 """For LLs that fit one model together: their log-odds add up, so the stack starts from the sum."""
 
-PROPOSED = "additive, stack"
+PROPOSED = "mixed, stack"
 """What `hb init` proposes."""
 
-BOUNDED = "additive, committee of fusions, drawn"
+BOUNDED = "mixed, committee of fusions, drawn"
 """What `hb init --bound` proposes: its bound is about following one expert drawn by its weight."""
 
 OURS = {
-    PROPOSED: Ours("additive", "stack", FIRM),
+    PROPOSED: Ours("mixed", "stack", FIRM),
+    BOUNDED: Ours("mixed", "committee", {"use": "sample"}),
+    "additive, stack": Ours("additive", "stack", FIRM),
     "additive, odds": Ours("additive", "odds"),
-    BOUNDED: Ours("additive", "committee", {"use": "sample"}),
     "additive, committee of fusions": Ours("additive", "committee"),
     "additive, mixture of fusions": Ours("additive", "mixture"),
     "additive, WM": Ours("additive", "wm"),

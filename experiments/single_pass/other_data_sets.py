@@ -17,6 +17,7 @@ METHODS = {
         for name in (
             PROPOSED,
             BOUNDED,
+            "additive, stack",
             "kdi, stack",
             "cells that split, stack",
         )

@@ -37,7 +37,7 @@ def _named(optimizer: str, rate: float, **extra: float) -> tuple[str, dict[str, 
 
 _LOGISTIC = dict(
     [
-        *(_named("SGD", rate) for rate in (0.02, 0.05, 0.07, 0.1)),
+        *(_named("SGD", rate) for rate in (0.02, 0.03, 0.05, 0.07, 0.1)),
         *(_named("SGD", rate, intercept_lr=0.05) for rate in (0.05, 0.07)),
         _named("SGD", 0.07, l2=0.01),
         *(_named("Adam", rate) for rate in (0.01, 0.02)),

@@ -154,8 +154,9 @@ def _notes(scores: Mapping[str, Score], figures: Mapping[str, float]) -> list[st
     a, b = scores[PROPOSED], scores[BEST]
     return [
         (
-            "`additive`: LLs that learn jointly; `kdi`: each on its own. All settings were chosen"
-            " on other orders (see what was tried). With a tenth of the labels flipped:"
+            "`mixed`, `additive`: LLs that learn jointly; `kdi`: each on its own. Settings were"
+            " chosen on other orders or other data (see what was tried). With a tenth of the labels"
+            " flipped:"
             f" {_flipped(figures, PROPOSED)}, {_flipped(figures, 'kdi, stack')},"
             f" {_flipped(figures, BEST)}."
         ),

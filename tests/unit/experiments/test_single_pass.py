@@ -17,7 +17,7 @@ from experiments.single_pass.bootstrap import gap
 from experiments.single_pass.control import Setting, controlled
 from experiments.single_pass.fused_passes import Pass, at_limit, fuse, truths
 from experiments.single_pass.local_passes import Recipe, Task, _pass, listen
-from experiments.single_pass.methods import OURS, RECIPES
+from experiments.single_pass.methods import BOUNDED, OURS, PROPOSED, RECIPES
 from experiments.single_pass.orders import REPORTED, TUNED, make_order
 from experiments.single_pass.river_peers import (
     BEST,
@@ -31,8 +31,23 @@ from experiments.single_pass.single_pass import as_runs, paper_scores
 from experiments.single_pass.tuning import METHODS
 from learners.arrays.types import MISSING
 from learners.fusion.base import Ballot
+from settings.loading import source_of, validate
+from settings.proposing.proposal import Proposal, proposed_text
 
 LOGISTIC = Recipe(rules=({"kind": "logistic"},))
+
+
+@pytest.mark.parametrize(("name", "bound"), [(PROPOSED, False), (BOUNDED, True)])
+def test_what_is_called_proposed_is_what_hb_init_writes(name, bound):
+    proposal = Proposal(
+        name="e", labels=("a", "b"), positive="b", learners={"x": [{"name": "f"}]}, origin="a test",
+        bound=bound,
+    )  # fmt: skip
+    written = validate(source_of(proposed_text(proposal), Path("ensemble.toml"), []))
+    method, ensemble = OURS[name], written.ensemble
+    rules = [{"kind": r.kind, **r.options} for r in written.learners["x"].rules.values()]
+    assert rules == list(RECIPES[method.recipe].rules)
+    assert (ensemble.mode, dict(ensemble.options)) == (method.mode, dict(method.options))
 
 
 def test_orders_depend_on_seed_and_number_only():
