@@ -22,7 +22,7 @@ from agents.state_encoding import ENTRIES, pack, unpack
 from agents.state_signing import signer_of
 from agents.totals import AmendmentTotals, EnsembleTotals
 from learners.arrays.types import ABSTAINED, MISSING, Ints
-from learners.ensemble import EnsembleLearner, Outcome
+from learners.ensemble import EnsembleLearner, Experience, Outcome
 from learners.join import Codec, Context, Erase, Event, JoinRules, Prediction, Reject, label_event
 from learners.payloads import ContextPayload, LabelPayload, PredictionPayload
 from schemas.deadletters import Digest, kept
@@ -240,12 +240,15 @@ class EnsembleProcessor(Processor):
             rows = [own[name].rows(cells), *self._others.parts(_fused(name), cells)]
             table.put(cells, judge.pooled(name, np.stack(rows)))
 
-    def _experience(self) -> tuple[int, Ints]:
-        """Return how many labels all partitions have learned, and what they know of diagnoses."""
-        learned, rows = self.learner.own_experience()
-        others = self._others
-        learned += int(others.rows("scores", self.learner.whole).sum())
-        return learned, rows + others.rows("assessment", self._every_label)
+    def _experience(self) -> Experience:
+        """Return what all partitions have learned."""
+        own, others = self.learner.own_experience(), self._others
+        amended = AmendmentTotals(others.rows("amendments", _ONLY)[0])
+        return Experience(
+            own.labels + int(others.rows("scores", self.learner.whole).sum()),
+            own.rows + others.rows("assessment", self._every_label),
+            own.corrections + amended.corrections,
+        )
 
     # Work.
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from learners.arrays.types import Ints
-from learners.join import AMENDMENTS, COUNTERS
+from learners.join import AMENDMENTS, COUNTERS, TAKEN
 from learners.local.learner import Predictions
 from learners.theory.regret import local_regret_parts
 from settings.model import Settings
@@ -154,8 +154,7 @@ class AmendmentTotals:
     @property
     def corrections(self) -> int:
         """How often a label that had been learned was amended, withdrawn, or given again."""
-        changes = ("amendment_taken", "withdrawal_taken", "label_again")
-        return sum(self.counts[name] for name in changes)
+        return sum(self.counts[name] for name in TAKEN)
 
     @property
     def amendable(self) -> int:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import nan
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -72,6 +72,19 @@ class Outcome:
     cells: Ints
 
 
+class Experience(NamedTuple):
+    """What diagnoses are assessed by.
+
+    labels        how many were learned
+    rows          what the assessment counted of them
+    corrections   how often one of them was amended or withdrawn
+    """
+
+    labels: int
+    rows: Ints
+    corrections: int
+
+
 class EnsembleLearner:
     """One partition's EL for K labels and the LLs that `fusion` was made for.
 
@@ -100,7 +113,7 @@ class EnsembleLearner:
         self.judge = fusion
         self.assessment = assessment or Assessment(fusion.classes)
         self.refresh: Callable[[Ints], None] = lambda _cells: None
-        self.experience: Callable[[], tuple[int, Ints]] = self.own_experience
+        self.experience: Callable[[], Experience] = self.own_experience
         self.unheard = unheard
         self.ledger = Ledger(rules, codec)
         scopes, K = 1 + fusion.learners, fusion.classes
@@ -141,9 +154,10 @@ class EnsembleLearner:
             learned,
         )
 
-    def own_experience(self) -> tuple[int, Ints]:
-        """Return how many labels this partition has learned, and what its assessment counted."""
-        return int(self.scores.rows(self.whole).sum()), self.assessment.rows
+    def own_experience(self) -> Experience:
+        """Return what this partition has learned."""
+        labels = int(self.scores.rows(self.whole).sum())
+        return Experience(labels, self.assessment.rows, self.ledger.corrections)
 
     @property
     def whole(self) -> Ints:

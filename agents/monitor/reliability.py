@@ -241,7 +241,9 @@ def _excluded(scores: Scores) -> Iterator[Concern]:
         if share is None or share <= target:
             continue
         right = round((1.0 - share) * cases)
-        low, high = share_interval(np.array([cases]), np.array([right]))
+        low, high = share_interval(
+            np.array([cases]), np.array([right]), corrections=scores.corrections
+        )
         rate = Rate(cases, share, 1.0 - float(high[0]), 1.0 - float(low[0]))
         text = f"{label} is wrongly excluded for {percent(share)} of its patients"
         yield _over("miss_target", text, rate, target)

@@ -88,6 +88,7 @@ class Scores:
     thin          each learner's decisions from cubes with few trials
     cubes         cubes that each learner has counts for, counted once per partition
     disagreements diagnoses whose learners did not all agree
+    corrections   how often a label that had been learned was amended or withdrawn
     risen         by how much the ensemble's error rate has risen within the last 1000; 0 if not
     targets       the rates that the settings ask for: `per`, `fnr`
     answers       diagnoses by whether they were `given` an answer or `referred`
@@ -116,6 +117,7 @@ class Scores:
     thin: dict[str, int] = field(default_factory=dict)
     cubes: dict[str, int] = field(default_factory=dict)
     disagreements: int = 0
+    corrections: int = 0
     risen: float = 0.0
     targets: dict[str, float] = field(default_factory=dict)
     answers: dict[str, int] = field(default_factory=dict)
@@ -192,7 +194,8 @@ class Scorer:
             risen=sums.risen,
             confusion=dict(zip(self._names, counts, strict=True)),
             window=None if sums.recent is None else sums.recent[0],
-            accuracy=self._accuracy(counts),
+            accuracy=self._accuracy(counts, _corrections(sums)),
+            corrections=_corrections(sums),
             regret=None if main is None else main.value,
             bound=None if main is None else main.bound,
             regrets=[*regrets, *_oracles(totals)],
@@ -225,9 +228,9 @@ class Scorer:
             for i, name in enumerate(self._names)
         }
 
-    def _accuracy(self, counts: Ints) -> dict[str, Accuracy]:
+    def _accuracy(self, counts: Ints, corrections: int) -> dict[str, Accuracy]:
         trials, hits = counts.sum(axis=(1, 2)), np.trace(counts, axis1=1, axis2=2)
-        low, high = share_interval(trials, hits)
+        low, high = share_interval(trials, hits, corrections=corrections)
         return {
             name: Accuracy(float(hits[i] / trials[i]), float(low[i]), float(high[i]))
             for i, name in enumerate(self._names)
@@ -260,7 +263,7 @@ class Scorer:
             table[:, 0],
             _delays(sums),
             partitions=partitions,
-            corrected=_corrected(sums),
+            corrected=_corrections(sums) > 0,
         )
         whole = awake_regret(expected.sum(axis=0), wrong.sum(axis=0))
         regrets = [Regret(BEST, float(whole), bound)]
@@ -344,9 +347,9 @@ def _oracles(totals: Mapping[str, Ints]) -> list[Regret]:
     ]
 
 
-def _corrected(sums: Sums) -> bool:
-    """Tell whether a label that had been learned was amended or withdrawn."""
-    return sums.amended is not None and sums.amended.corrections > 0
+def _corrections(sums: Sums) -> int:
+    """Return how often a label that had been learned was amended or withdrawn."""
+    return 0 if sums.amended is None else sums.amended.corrections
 
 
 def _delays(sums: Sums) -> Ints:

@@ -43,7 +43,7 @@ from learners.assessment.calibration import calibrated, shift_of
 from learners.assessment.referral import possible, ranks
 from learners.errors import LearnerError
 from learners.fusion.base import FusedPredictions
-from learners.theory.running_mean import running_mean_interval
+from learners.theory.promises import share_interval
 
 _DIGITS = 4
 """Decimals of a chance, as it is shown."""
@@ -143,6 +143,7 @@ class Assessment:
     min_labels: int = 0
     table: CellTable = field(init=False)
     _known: dict[tuple[int, int], tuple[float, float]] = field(init=False, default_factory=dict)
+    _corrections: int = field(init=False, default=0)
     _drawn: tuple[bytes, Floats] = field(init=False, default=(b"", np.zeros(0)))
 
     def __post_init__(self) -> None:
@@ -162,12 +163,17 @@ class Assessment:
         return not np.isnan(self.targets).all()
 
     def assess(
-        self, fused: FusedPredictions, learned: int | None = None, rows: Ints | None = None
+        self,
+        fused: FusedPredictions,
+        learned: int | None = None,
+        rows: Ints | None = None,
+        corrections: int = 0,
     ) -> Assessed:
         """Say how sure each diagnosis of a batch is.
 
         `rows` stand in for what was counted here, where several partitions add up; `learned` is how
-        many labels the ensemble has learned, those counted here unless told otherwise.
+        many labels the ensemble has learned, those counted here unless told otherwise, and
+        `corrections` how many of them were amended or withdrawn.
         """
         counts = counts_of(self.rows if rows is None else rows)
         labelled = int(counts.cases.sum()) if learned is None else learned
@@ -182,7 +188,7 @@ class Assessment:
         answered = heard & (stays.sum(axis=1) == 1) & (not untaught)
         chosen = np.where(answered, labels, fused.labels)
         cells = chosen * CHANCE_BINS + chance_bins(chance[np.arange(len(chosen)), chosen])
-        track, records = self._records(counts, cells)
+        track, records = self._records(counts, cells, corrections)
         return Assessed(
             chosen, stays, answered, untaught, support, bins, chance, track, records, labelled
         )
@@ -219,7 +225,7 @@ class Assessment:
         return stays.argmax(axis=1), stays
 
     def _records(
-        self, counts: Counts, cells: Ints
+        self, counts: Counts, cells: Ints, corrections: int
     ) -> tuple[Ints, list[tuple[int, int, float, float]]]:
         """Return which track record belongs to each diagnosis, and the records in use."""
         used = np.flatnonzero(np.bincount(cells, minlength=self.classes * CHANCE_BINS))
@@ -230,6 +236,8 @@ class Assessment:
                 strict=True,
             )
         )
+        if corrections != self._corrections:
+            self._known, self._corrections = {}, corrections
         if len(self._known) > _REMEMBERED:
             self._known = dict(list(self._known.items())[-_REMEMBERED // 2 :])
         new = [pair for pair in pairs if pair not in self._known]
@@ -240,7 +248,7 @@ class Assessment:
     def _find_intervals(self, new: Sequence[tuple[int, int]]) -> None:
         """Find the intervals of some counts, rounded outwards as they are shown."""
         cases, right = np.array(new, np.int64).T
-        low, high = running_mean_interval(cases, right)
+        low, high = share_interval(cases, right, corrections=self._corrections)
         ends = zip(
             (np.floor(low * 1e4) / 1e4).tolist(), (np.ceil(high * 1e4) / 1e4).tolist(), strict=True
         )

@@ -28,11 +28,12 @@ from learners.join.events import (
     Withdrawal,
     label_event,
 )
-from learners.join.ledger import AMENDMENTS, COUNTERS, JoinRules, Ledger
+from learners.join.ledger import AMENDMENTS, COUNTERS, TAKEN, JoinRules, Ledger
 
 __all__ = [
     "AMENDMENTS",
     "COUNTERS",
+    "TAKEN",
     "Amendment",
     "Codec",
     "Context",

@@ -300,6 +300,9 @@ AMENDMENTS = (
 )
 """What the ledger counts of corrections, in the order in which these counts are stored."""
 
+TAKEN = ("amendment_taken", "withdrawal_taken", "label_again")
+"""Those of labels that had been learned, and now are others, or none."""
+
 
 @dataclass(frozen=True, slots=True)
 class JoinRules:
@@ -460,6 +463,11 @@ class Ledger:
         if now > self.clock:
             self._move_clock(now)
         return self._step
+
+    @property
+    def corrections(self) -> int:
+        """How often a label that had been learned was amended, withdrawn, or given again."""
+        return sum(self.counts[name] for name in TAKEN)
 
     def settle(self, decisions: Sequence[Any]) -> list[Settle]:
         """Take one decision per diagnosis of the batch, and return what its labels settle."""

@@ -37,7 +37,7 @@ from learners.local.phases import Doubling
 from learners.rules.base import Rule
 from learners.theory.bounds import doubling_regret, local_regret, partition_term
 from learners.theory.intervals import accuracy_interval
-from learners.theory.running_mean import running_mean_interval
+from learners.theory.running_mean import DELTA, running_mean_interval
 
 # The ensemble learner.
 
@@ -163,21 +163,24 @@ def miss_rate_gaps(target: float, cases: int) -> tuple[float, float]:
 # The EL and an LL alike.
 
 
-def share_interval(cases: Ints, right: Ints) -> tuple[Floats, Floats]:
+def share_interval(cases: Ints, right: Ints, *, corrections: int = 0) -> tuple[Floats, Floats]:
     """Return an interval for the mean chance of being right over all cases so far.
 
     It holds at all times at once, while learners learn and patients change, with probability 95 %.
     It is about the past: what they were right about on average, not what they would be now.
+
+    After `corrections` of labels it is about the labels as they stand, and wider: each correction
+    makes the outcomes another sequence, and all of these share 5 % of error (docs/theory.md).
     """
-    return running_mean_interval(cases, right)
+    return running_mean_interval(cases, right, DELTA / max(1, corrections * (corrections + 1)))
 
 
 def window_interval(cases: Ints, right: Ints) -> tuple[Floats, Floats]:
     """Return an interval for the mean chance of being right over the latest cases.
 
-    The martingale of `share_interval` may begin at any case that is chosen beforehand, so at any
-    one moment the interval holds with probability 95 %; not at all moments at once, because the
-    window moves on.
+    The martingale of `share_interval` may begin at any case that is chosen beforehand, so after any
+    one number of labels, fixed in advance, the interval holds with probability 95 %, for the labels
+    as they stand then; not after all numbers at once, because the window moves on.
     """
     return running_mean_interval(cases, right)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from learners.theory.promises import share_interval
 from learners.theory.running_mean import DELTA, running_mean_interval
 
 N, RUNS = 1000, 200
@@ -55,3 +56,30 @@ def test_it_narrows_and_never_leaves_the_mean_out():
     assert ((low[1:] <= mean) & (mean <= high[1:])).all()
     everything = running_mean_interval(cases, cases)
     assert (everything[1] == 1.0).all()
+
+
+def test_it_holds_at_all_times_for_labels_as_they_stand_though_some_are_corrected():
+    """Every label that came is looked up again and again, one a time, each time with chance p."""
+    n, p, corrections, runs = 12, 0.9, 3000, 200
+    rng = np.random.default_rng(3)
+    right = rng.random((runs, n)) < p
+    widened, plain = np.ones(runs, np.bool_), np.ones(runs, np.bool_)
+    cases = np.full(runs, n)
+    for c in range(corrections):
+        hits = right.sum(axis=1)
+        low, high = share_interval(cases, hits, corrections=c)
+        widened &= (low <= p) & (p <= high)
+        low, high = share_interval(cases, hits)
+        plain &= (low <= p) & (p <= high)
+        right[:, c % n] = rng.random(runs) < p
+    assert widened.mean() >= 1 - 2 * DELTA
+    assert plain.mean() < 0.8, "without a price for corrections it would not hold"
+
+
+def test_a_correction_widens_it_and_many_do_not_empty_it():
+    widths = [
+        np.ptp(share_interval(np.array([312]), np.array([303]), corrections=c))
+        for c in (0, 1, 10, 1000)
+    ]
+    assert widths == sorted(widths)
+    assert widths[-1] < 2.5 * widths[0]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agents.clients.recorded_patients import _Gathered
 from agents.testing import Pipeline
 from agents.totals import LABELLED, LOST, AmendmentTotals
+from learners.theory.promises import share_interval
 from tests.inline_pipeline import configured
 
 ROWS = np.random.default_rng(3).random((40, 3)).round(3)
@@ -198,3 +199,19 @@ def test_a_rebuild_is_taught_the_last_words(tmp_path):
     taught = dict(zip(patients.ids, patients.labels, strict=True))
     expected = {"p0": "well", "p1": "", "p2": "well", "p3": "well", "p4": "ill", "p5": ""}
     assert {name: taught[name] for name in expected} == expected
+
+
+def test_a_correction_widens_the_track_record_and_the_intervals_of_accuracies(tmp_path):
+    config = configured(tmp_path, "ensemble.min_labels=0")
+    pipeline = met(config)
+    before = pipeline.patient("q0", row(30)).track_record
+    pipeline.label("early0", "ill" if ROWS[0].sum() <= 1.5 else "well", amends=True)
+    pipeline.label("early0", "ill" if ROWS[0].sum() > 1.5 else "well", amends=True)
+    after = pipeline.patient("q1", row(30)).track_record
+    assert (after.cases, after.right) == (before.cases, before.right)
+    low, high = share_interval(np.array([after.cases]), np.array([after.right]), corrections=2)
+    assert (after.low, after.high) == (
+        pytest.approx(low[0], abs=1e-3),
+        pytest.approx(high[0], abs=1e-3),
+    )
+    assert after.low < before.low - 1e-3
