@@ -154,12 +154,18 @@ def _advice(e: "EnsemblePlan") -> list[str]:
             f"; with {e.partitions} partitions a label is late until each of them has heard of it,"
             " and with one the bounds of late labels would be smaller"
         )
+    if e.voted:
+        late += (
+            "; they are about one expert drawn by its weight each time, and a vote may err up to"
+            " twice as often as all of these together"
+        )
     if oracle is None:
         return [
             late,
             (
                 "nothing bounds the regret against the best local oracle: Theorem 3 needs Theorem 1"
-                " of every learner, and learners as the experts that are always heard"
+                " of every learner, learners as the experts that are always heard, and no miss"
+                " target, which overrules answers"
             ),
         ]
     return [late, "Theorem 3 needs labels on time"]
@@ -190,9 +196,16 @@ def _miss_rates(plan: "Plan") -> list[str]:
     return [
         f"the miss rate of {label} is held at {m.target:.3g}: on any stream with labels on time it"
         f" is at most {100 * m.above:.2g} points above and {100 * m.below:.2g} below after"
-        f" {PATIENTS:,} patients with that label"
+        f" {PATIENTS:,} patients with that label; {_late(m.late)}"
         for label, m in plan.miss_rates.items()
     ]
+
+
+def _late(above: dict[int, float]) -> str:
+    """Say how far above its target a miss rate may be, by how many of its labels are late."""
+    points = [f"{100 * gap:.2g} points where {late:,}" for late, gap in above.items()]
+    points[0] += " of its labels come between a diagnosis and its own"
+    return f"above by at most {', '.join(points)}"
 
 
 def _print_curves(plan: "Plan") -> None:

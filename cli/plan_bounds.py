@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 
 from learners.arrays.tables import DENSE_LIMIT, SparseTable
-from learners.fusion.active import Active
 from learners.fusion.base import Fusion
 from learners.local.learner import LocalLearner
 from learners.local.partition import Partition
-from learners.local.phases import Doubling
 from learners.theory import bounds
 from learners.theory.promises import (
+    average_limit,
     labels_to_know_a_share,
     miss_rate_gaps,
+    oracle_bound,
     partition_for,
+    planned_confidence,
     planned_local_bound,
     planned_regret_bound,
+    votes,
     why_no_local_bound,
     why_no_regret_bound,
 )
@@ -60,6 +62,7 @@ class LearnerPlan:
 class EnsemblePlan:
     """What can be promised of the ensemble.
 
+    voted      whether the answer is a vote; the bounds are about one expert drawn by its weight
     by_delay   the bound by how many labels late each label is; over several partitions, until
                all of them have heard of it
     """
@@ -69,17 +72,22 @@ class EnsemblePlan:
     partitions: int
     regret_bound_against_best_expert: float | None
     regret_bound_against_best_local_oracle: float | None
+    voted: bool
     by_delay: dict[int, float]
     caveats: list[str]
 
 
 @dataclass(frozen=True)
 class MissRate:
-    """How far a label's miss rate can be from its target after PATIENTS of the label."""
+    """How far a label's miss rate can be from its target after PATIENTS of the label.
+
+    late   above it, by how many of its labels come between a decision and its own label
+    """
 
     target: float
     below: float
     above: float
+    late: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -129,7 +137,7 @@ def plan(settings: Settings, T: int | None, eps: float, delta: float) -> Plan:
         learners=planned,
         ensemble=_ensemble(settings, rule, cubes, horizon, planned),
         miss_rates={
-            label: MissRate(target, *miss_rate_gaps(target, PATIENTS))
+            label: _miss_rate(target)
             for label, target in settings.ensemble.targets(settings.labels).items()
         },
         labels_to_know_the_error={
@@ -144,15 +152,14 @@ def _horizon(learner: LocalLearner) -> int:
     return learner.iup.config.clock.length(1)
 
 
+def _miss_rate(target: float) -> MissRate:
+    late = {delay: miss_rate_gaps(target, PATIENTS, late=delay)[1] for delay in DELAYS if delay}
+    return MissRate(target, *miss_rate_gaps(target, PATIENTS), late)
+
+
 def _learner(name: str, learner: LocalLearner, T: int, eps: float, delta: float) -> LearnerPlan:
     partition, caveats = partition_for(learner, T), why_no_local_bound(learner)
-    alpha, L = learner.iup.config.alpha, learner.lipschitz
-    phases = _phases(learner, T)
-    needs = [_needed(learner, length, eps, delta / len(phases)) for length in phases]
-    needed = needs[-1]
-    # Each phase starts from nothing, and has no more decisions than its length.
-    below = [min(need.decisions or t, t) for need, t in zip(needs, phases, strict=True)]
-    decisions = needed.decisions if len(phases) == 1 else sum(below)
+    needed = planned_confidence(learner, T, eps, delta)
     bound = None if caveats else planned_local_bound(learner, T)
     return LearnerPlan(
         learner=name,
@@ -164,39 +171,14 @@ def _learner(name: str, learner: LocalLearner, T: int, eps: float, delta: float)
         regret_bound=bound,
         vacuous=bound is not None and bounds.is_vacuous(bound, T),
         useful_from=None if caveats else _useful_from(lambda t: planned_local_bound(learner, t)),
-        average_limit=None
-        if caveats
-        else bounds.memory_bounded_limit(L, alpha, partition.d, partition.m),
+        average_limit=average_limit(learner, T),
         eps=eps,
-        trials=None if caveats else needed.trials,
-        decisions=None if caveats or needed.trials is None else decisions,
+        trials=needed.trials,
+        decisions=needed.decisions,
         eps_floor=needed.floor,
-        delta_floor=len(phases) / phases[-1],
+        delta_floor=needed.delta_floor,
         cuts_needed=needed.cuts,
         caveats=caveats,
-    )
-
-
-def _phases(learner: LocalLearner, T: int) -> list[int]:
-    """Return the lengths of the phases that T instances meet; of a known horizon, T."""
-    clock = learner.iup.config.clock
-    if not isinstance(clock, Doubling):
-        return [T]
-    return [clock.length(phase) for phase in range(1, clock.phase(T - 1) + 1)]
-
-
-def _needed(learner: LocalLearner, T: int, eps: float, delta: float) -> bounds.PatientsNeeded:
-    partition = partition_for(learner, T)
-    return bounds.patients_needed(
-        eps,
-        delta,
-        T=T,
-        d=partition.d,
-        m=partition.m,
-        cubes=partition.size,
-        rules=len(learner.rules),
-        L=learner.lipschitz,
-        alpha=learner.iup.config.alpha,
     )
 
 
@@ -209,18 +191,17 @@ def _ensemble(
         delay: planned_regret_bound(rule, T, cubes, delay, partitions=partitions)
         for delay in DELAYS
     }
-    local = [learner.regret_bound for learner in planned if learner.regret_bound is not None]
-    # Theorem 3 is about the learners themselves, so they must be the experts, and always heard.
-    covered = best is not None and len(local) == len(learners) == len(rule.experts(learners))
-    covered = covered and not isinstance(rule, Active)
+    local = [learner.regret_bound for learner in planned]
+    overruled = bool(settings.ensemble.targets(settings.labels))
     return EnsemblePlan(
         experts=rule.experts(learners),
         context_cubes=cubes,
         partitions=partitions,
         regret_bound_against_best_expert=best,
-        regret_bound_against_best_local_oracle=bounds.ensemble_regret(local, best or 0.0)
-        if covered and not rule.own_experts
-        else None,
+        regret_bound_against_best_local_oracle=oracle_bound(
+            rule, learners, local, best, overruled=overruled
+        ),
+        voted=votes(rule),
         by_delay={delay: bound for delay, bound in by_delay.items() if bound is not None},
         caveats=why_no_regret_bound(rule),
     )

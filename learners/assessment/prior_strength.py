@@ -8,9 +8,10 @@ distribution with mean p and strength L, and the evidence says how well it predi
 
     evidence(L) = product over bins of  B(L p + s, L (1 - p) + n - s) / B(L p, L (1 - p))
 
-(beta-binomial; p at the middle of the bin). The weights of all L are proportional to it: a Bayes
-mixture, so its log loss is at most ln 4 nats above that of the best L. It is a function of integer
-counts alone, so order does not matter and an audit gets the same weights.
+(beta-binomial; p at the middle of the bin). The weights of all L are proportional to it, as in a
+Bayes mixture. That promises nothing for the chance that is shown: of two labels each patient counts
+as half, and the curve is made to rise afterwards. It is a function of integer counts alone, so
+order does not matter and an audit gets the same weights.
 """
 
 import numpy as np

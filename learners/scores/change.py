@@ -6,9 +6,10 @@ with the same error rate differ by no more than
 
     sqrt(2 s2 d / m) + 2 d / (3 m)
 
-at any of the n cuts, except with a probability of about delta (A. Bifet and R. Gavaldà, "Learning
-from time-changing data with adaptive windowing", SDM 2007, section 3). Where a later part exceeds
-an earlier one by more, the rate has risen. It needs no state: the window holds all of it.
+at any of the n cuts, except with a probability of about delta each time one looks (A. Bifet and
+R. Gavaldà, "Learning from time-changing data with adaptive windowing", SDM 2007, section 3). Where
+a later part exceeds an earlier one by more, the rate has risen. It needs no state: the window holds
+all of it.
 """
 
 from math import log
@@ -18,7 +19,8 @@ import numpy as np
 from learners.arrays.types import Bools
 
 DELTA = 0.002
-"""The chance of a false alarm in a window."""
+"""The chance of a false alarm each time one looks. A window is looked at for ever, so on a steady
+stream there will be one in the end."""
 
 
 def risen(wrong: Bools, delta: float = DELTA) -> float:

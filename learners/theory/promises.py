@@ -17,6 +17,8 @@ planning only; Corollary 1 does not. The interval of a rule's accuracy in a cube
 not learn: a rule that does has no single accuracy.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log
 
 import numpy as np
@@ -35,7 +37,15 @@ from learners.local.learner import Confidence, LocalLearner
 from learners.local.partition import Partition, cuts_for
 from learners.local.phases import Doubling
 from learners.rules.base import Rule
-from learners.theory.bounds import doubling_regret, local_regret, partition_term
+from learners.theory.bounds import (
+    PatientsNeeded,
+    doubling_regret,
+    ensemble_regret,
+    local_regret,
+    memory_bounded_limit,
+    partition_term,
+    patients_needed,
+)
 from learners.theory.intervals import accuracy_interval
 from learners.theory.running_mean import DELTA, running_mean_interval
 
@@ -111,11 +121,15 @@ def error_bound(
     the answer may be `overruled`, as it is to keep miss targets. `guesses` are instances on which
     no expert spoke: no loss is counted there, but the guess may be wrong.
     """
-    rule = followed(fusion)
     if bound is None or overruled:
         return None
-    voted = isinstance(rule, Hedge | Committee) and rule.use == "vote"
-    return (2.0 if voted else 1.0) * (comparator + bound) + guesses
+    return (2.0 if votes(fusion) else 1.0) * (comparator + bound) + guesses
+
+
+def votes(fusion: Fusion) -> bool:
+    """Tell whether Hedge's weights vote; the bound on regret is about an expert drawn by them."""
+    rule = followed(fusion)
+    return isinstance(rule, Hedge | Committee) and rule.use == "vote"
 
 
 def log_loss_bound(fusion: Fusion, cubes: int = 1, labels: int = 0) -> float | None:
@@ -146,18 +160,46 @@ def planned_regret_bound(
     return cubes * bound_at_delay(labels / cubes, weights.experts, delay / cubes, alone=alone)
 
 
+def oracle_bound(
+    fusion: Fusion,
+    learners: Sequence[str],
+    local: Sequence[float | None],
+    ensemble: float | None,
+    *,
+    overruled: bool,
+) -> float | None:
+    """Theorem 3: bound the EL's regret against the best local oracle, from its parts.
+
+    `local` are the LLs' own bounds. The LLs themselves must be the experts and always be heard, and
+    the answer must be that of the expert drawn, not `overruled` to keep miss targets.
+    """
+    bounds = [bound for bound in local if bound is not None]
+    experts_are_learners = fusion.experts(learners) == list(learners) and not fusion.own_experts
+    if ensemble is None or overruled or isinstance(fusion, Active):
+        return None
+    if not experts_are_learners or len(bounds) < len(local):
+        return None
+    return ensemble_regret(bounds, ensemble)
+
+
 def on_time(labelled: Ints, delays: Ints) -> bool:
     """Tell whether every label was learned before the next decision of its context cube."""
     recorded = delays[:, 0] == labelled
     return bool(recorded.all() and not blind_pairs(delays, labelled).any())
 
 
-def miss_rate_gaps(target: float, cases: int) -> tuple[float, float]:
-    """Return how far a label's miss rate can be below and above its target, with labels on time.
+def miss_rate_gaps(
+    target: float, cases: int, *, late: int = 0, corrected: int = 0
+) -> tuple[float, float]:
+    """Return how far a label's miss rate can be below and above its target.
 
     Of its patients on whom a learner had an opinion. On any stream, whatever the fusion rule.
+    `late` is the largest number of its labels that came between a decision and its own label, in
+    whichever partition; `corrected` how often one of its labels was amended or withdrawn.
     """
-    return furthest(target, cases)
+    below, above = furthest(target, cases, late)
+    moved = 1.5 * corrected / cases if cases else 0.0
+    return min(below + moved, target), min(above + moved, 1.0 - target)
 
 
 # The EL and an LL alike.
@@ -268,6 +310,77 @@ def planned_local_bound(learner: LocalLearner, horizon: float) -> float:
     if not isinstance(clock, Doubling):
         return theorem_1(learner, horizon)
     return doubling_regret(clock.first, int(horizon), lambda length: theorem_1(learner, length))
+
+
+def average_limit(learner: LocalLearner, horizon: float) -> float | None:
+    """Remark 1: the limit of an LL's average regret with the partition for this horizon."""
+    if why_no_local_bound(learner):
+        return None
+    partition = partition_for(learner, horizon)
+    alpha = learner.iup.config.alpha
+    return memory_bounded_limit(learner.lipschitz, alpha, partition.d, partition.m)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConfidence:
+    """How many decisions an LL ever makes below a confidence, by Corollary 1.
+
+    trials       of a rule in a cube that it takes; None where nothing promises any
+    decisions    that are ever made below it, over all phases
+    floor        what the partition alone costs: it cannot be promised to fall short by less
+    delta_floor  the probability below which the index promises nothing
+    cuts         how many parts per axis would be needed
+    """
+
+    trials: int | None
+    decisions: int | None
+    floor: float
+    delta_floor: float
+    cuts: int
+
+
+def planned_confidence(
+    learner: LocalLearner, horizon: int, eps: float, delta: float
+) -> PlannedConfidence:
+    """Plan how many decisions fall short by more than eps, with a probability of delta."""
+    lengths = _phases(learner, horizon)
+    needs = [_needed(learner, length, eps, delta / len(lengths)) for length in lengths]
+    last, decisions = needs[-1], needs[-1].decisions
+    if len(lengths) > 1:
+        # Each phase starts from nothing, and has no more decisions than its length.
+        below = (min(need.decisions or t, t) for need, t in zip(needs, lengths, strict=True))
+        decisions = sum(below)
+    promised = last.trials is not None and not why_no_local_bound(learner)
+    return PlannedConfidence(
+        last.trials if promised else None,
+        decisions if promised else None,
+        last.floor,
+        len(lengths) / lengths[-1],
+        last.cuts,
+    )
+
+
+def _phases(learner: LocalLearner, horizon: int) -> list[int]:
+    """Return the lengths of the phases that so many instances meet; of a known horizon, that."""
+    clock = learner.iup.config.clock
+    if not isinstance(clock, Doubling):
+        return [horizon]
+    return [clock.length(phase) for phase in range(1, clock.phase(horizon - 1) + 1)]
+
+
+def _needed(learner: LocalLearner, horizon: int, eps: float, delta: float) -> PatientsNeeded:
+    partition = partition_for(learner, horizon)
+    return patients_needed(
+        eps,
+        delta,
+        T=horizon,
+        d=partition.d,
+        m=partition.m,
+        cubes=partition.size,
+        rules=len(learner.rules),
+        L=learner.lipschitz,
+        alpha=learner.iup.config.alpha,
+    )
 
 
 def theorem_1(learner: LocalLearner, horizon: float) -> float:
