@@ -95,7 +95,8 @@ SHOWN = {
 
 OTHERS = {
     ("cli/init.py", "bound"), ("audit/evaluation/evaluate.py", "bound"),
-    ("learners/fusion/base.py", "bound"), ("cli/features.py", "low"), ("cli/features.py", "high"), ("schemas/reading.py", "bound"),
+    ("learners/fusion/base.py", "bound"), ("cli/features.py", "low"), ("cli/features.py", "high"),
+    ("schemas/reading.py", "bound"),
 }  # fmt: skip
 """Options and values of settings, and the size of a record."""
 
