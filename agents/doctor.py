@@ -104,13 +104,13 @@ def _packages() -> Finding:
     complete: list[str] = []
     incomplete: list[str] = []
     for extra, texts in requirements().items():
-        wanted = [
-            requirement for requirement in map(Requirement, texts) if _wanted(requirement, extra)
+        needed = [
+            requirement for requirement in map(Requirement, texts) if _applies(requirement, extra)
         ]
-        installed = {requirement.name: _installed(requirement.name) for requirement in wanted}
+        installed = {requirement.name: _installed(requirement.name) for requirement in needed}
         wrong += [
             f"{requirement.name} {present} is not {requirement.specifier}"
-            for requirement in wanted
+            for requirement in needed
             if (present := installed[requirement.name]) and present not in requirement.specifier
         ]
         missing = [name for name, present in installed.items() if present is None]
@@ -125,7 +125,7 @@ def _packages() -> Finding:
     return Finding("packages", "ok", text)
 
 
-def _wanted(requirement: Requirement, extra: str) -> bool:
+def _applies(requirement: Requirement, extra: str) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 

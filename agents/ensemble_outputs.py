@@ -147,14 +147,14 @@ class EnsembleOutputs:
         """
         all_keys = [case.id.encode() for case in settled]
         for i, name in enumerate(self._names):
-            cases, keys, told = settled, all_keys, others
+            cases, keys, others_log_odds = settled, all_keys, others
             payloads = [case.payloads[i] for case in settled]
             if None in payloads:
                 heard = [k for k, payload in enumerate(payloads) if payload is not None]
                 cases, keys = [settled[k] for k in heard], [all_keys[k] for k in heard]
-                told = None if others is None else others[heard]
+                others_log_odds = None if others is None else others[heard]
             if cases:
-                values = encode_all(self._feedback(cases, i, self._others(i, told)))
+                values = encode_all(self._feedback(cases, i, self._others(i, others_log_odds)))
                 times = [case.at for case in cases]
                 out.emit_many(self._topics.feedback(name), keys, values, times, urgent=False)
 
@@ -168,10 +168,10 @@ class EnsembleOutputs:
             ]
             if not known:
                 continue
-            told = self._feedback([correction.case for correction in known], i, repeat(None))
+            records = self._feedback([correction.case for correction in known], i, repeat(None))
             values = encode_all(
                 replace(feedback, amends=True, was=self._label_of[correction.was])
-                for feedback, correction in zip(told, known, strict=True)
+                for feedback, correction in zip(records, known, strict=True)
             )
             keys = [correction.case.id.encode() for correction in known]
             times = [correction.case.at for correction in known]

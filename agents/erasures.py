@@ -55,10 +55,10 @@ class Erased:
         """Return the events of others, and those of erased patients."""
         if not len(self):
             return list(events), []
-        gone = [event.id in self for event in events]
+        erased = [event.id in self for event in events]
         return (
-            [event for event, erased in zip(events, gone, strict=True) if not erased],
-            [event for event, erased in zip(events, gone, strict=True) if erased],
+            [event for event, is_erased in zip(events, erased, strict=True) if not is_erased],
+            [event for event, is_erased in zip(events, erased, strict=True) if is_erased],
         )
 
     def read(
@@ -73,8 +73,8 @@ class Erased:
     @staticmethod
     def named(digests: Iterable[str], ids: Iterable[str]) -> dict[str, str]:
         """Return the id behind each of these digests, where it is among `ids`."""
-        wanted = set(digests)
-        return {digest: name for name in ids if (digest := digest_of(name)) in wanted}
+        digest_set = set(digests)
+        return {digest: name for name in ids if (digest := digest_of(name)) in digest_set}
 
     def note(self, digest: str, mark: int) -> None:
         """Remember that a patient is erased, and a note whose meaning is up to the agent."""

@@ -27,12 +27,12 @@ def requirements() -> Mapping[str, list[str]]:
 def advice(error: ModuleNotFoundError) -> str:
     """Say which package is missing here, and the smallest extra that brings it."""
     module = (error.name or "").partition(".")[0]
-    wanted = _MODULES.get(module, module.replace("_", "-"))
-    sentence = f"this needs the Python package {wanted}, which is not installed here"
+    package = _MODULES.get(module, module.replace("_", "-"))
+    sentence = f"this needs the Python package {package}, which is not installed here"
     bringing = {
         extra: len(texts)
         for extra, texts in requirements().items()
-        if extra and wanted in map(_name, texts)
+        if extra and package in map(_name, texts)
     }
     if not bringing:
         return sentence

@@ -194,7 +194,7 @@ class LocalProcessor(Processor):
         rows = np.fromiter(chain.from_iterable(read.rows), np.float64, count * d).reshape(count, d)
         times, seeds = [batch.timestamps[i] for i in read.positions], seeds_of(read.ids)
         traced = traces(batch.headers)
-        decided, failed = sift(count, lambda part: self._said(rows[part], seeds[part]))
+        decided, failed = sift(count, lambda part: self._decide_rows(rows[part], seeds[part]))
         for part, (predictions, why) in decided:
             ids = read.ids[part]
             sure = confidence(self.learner, predictions.choices)
@@ -227,7 +227,7 @@ class LocalProcessor(Processor):
         self._totals.count(FORGOTTEN, self._features.expire(times[-1]))
         self._refuse(batch, [(read.positions[row], error) for row, error in failed], out)
 
-    def _said(self, rows: Floats, seeds: Seeds) -> tuple[Predictions, Reasons | None]:
+    def _decide_rows(self, rows: Floats, seeds: Seeds) -> tuple[Predictions, Reasons | None]:
         """Decide, and say why if that is wanted."""
         pooled = self._pooled()
         predictions = self.learner.decide(rows, seeds, pooled)
@@ -361,9 +361,11 @@ class LocalProcessor(Processor):
         """Teach the rules that learn; return which of the records they fail on."""
         if not self.learner.learns:
             return []
-        kept = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
-        d, at = self.learner.space.d, [k for k, _ in kept]
-        rows = np.frombuffer(b"".join(row for _, row in kept), np.float64).reshape(len(kept), d)
+        waiting = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
+        d, at = self.learner.space.d, [k for k, _ in waiting]
+        rows = np.frombuffer(b"".join(row for _, row in waiting), np.float64).reshape(
+            len(waiting), d
+        )
         lessons = self._lessons(rows, truth[at], [records[k] for k in at])
         _, failed = sift(len(at), lambda part: self._teach_rules(lessons.part(part)))
         return [(at[row], error) for row, error in failed]

@@ -48,9 +48,9 @@ class LogLine:
         'info'
         """
         try:
-            held = json.loads(text)
-            at = datetime.fromisoformat(held.pop("at")).timestamp()
-            return cls(at, **held)
+            fields = json.loads(text)
+            at = datetime.fromisoformat(fields.pop("at")).timestamp()
+            return cls(at, **fields)
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls(time.time(), "info", worker, text)
 
@@ -64,7 +64,7 @@ class LogLine:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
         return f"{when} {self.level:7} {self.worker}  {self.text}"
 
-    def shown(self, form: Format) -> str:
+    def formatted(self, form: Format) -> str:
         """Return it in a format."""
         return self.json() if form == "json" else self.plain()
 

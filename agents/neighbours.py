@@ -39,9 +39,9 @@ def _clashes(a: Settings, b: Settings) -> Iterator[str]:
                 f"would share {len(shared)} topics, {min(shared)} among them: give one of them"
                 " another topics.prefix"
             )
-    mine, theirs = a.worker.state.absolute(), b.worker.state.absolute()
-    if mine.is_relative_to(theirs) or theirs.is_relative_to(mine):
-        yield f"would keep their state in one folder, {min(mine, theirs)}: change worker.state"
+    folder, other = a.worker.state.absolute(), b.worker.state.absolute()
+    if folder.is_relative_to(other) or other.is_relative_to(folder):
+        yield f"would keep their state in one folder, {min(folder, other)}: change worker.state"
 
 
 def _same_broker(a: Settings, b: Settings) -> bool:

@@ -118,9 +118,9 @@ class RulePool:
     def pooled(self, own: LocalLearner) -> Pooled:
         """Return what to decide with; it is pooled again after anything new was learned."""
         learning = [rule for rule in own.rules if isinstance(rule, LearningRule)]
-        mine = self._models.get(learning[0].name.encode() if learning else FILLING)
-        if self._seen != (self._others.version, mine):
-            self._seen = self._others.version, mine
+        own_model = self._models.get(learning[0].name.encode() if learning else FILLING)
+        if self._seen != (self._others.version, own_model):
+            self._seen = self._others.version, own_model
             for mixed in self._learner.rules:
                 if isinstance(mixed, LearningRule) and mixed.averages:
                     self._mix(mixed)
@@ -132,9 +132,9 @@ class RulePool:
         return Pooled(rules, self._learner.filling)
 
     def _states(self, key: bytes) -> list[State]:
-        held = [self._models.get(key)]
-        held += [entries.get(key) for entries in self._others.entries("models").values()]
-        return [unpack_state(data) for data in held if data is not None]
+        models = [self._models.get(key)]
+        models += [entries.get(key) for entries in self._others.entries("models").values()]
+        return [unpack_state(data) for data in models if data is not None]
 
     def _mix(self, rule: LearningRule) -> None:
         states = self._states(rule.name.encode())

@@ -14,13 +14,13 @@ def roles(settings: Settings) -> tuple[str, ...]:
     return (*(f"local:{name}" for name in settings.learners), ENSEMBLE)
 
 
-def specs(settings: Settings, wanted: Sequence[str] = ()) -> list[AgentSpec]:
+def specs(settings: Settings, chosen: Sequence[str] = ()) -> list[AgentSpec]:
     """Return the agents of the given roles, or of all roles."""
     names = roles(settings)
-    for role in wanted:
+    for role in chosen:
         if role not in names:
             raise InputError(f"there is no role {role}; the settings have: {', '.join(names)}")
-    return [_spec(settings, role) for role in names if not wanted or role in wanted]
+    return [_spec(settings, role) for role in names if not chosen or role in chosen]
 
 
 def _spec(settings: Settings, role: str) -> AgentSpec:

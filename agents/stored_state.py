@@ -38,8 +38,10 @@ async def check_state(
     `partitions` has the number of partitions of every topic that exists. If `agents` are named,
     only their state is read: a worker has no right to read that of others.
     """
-    mine = {Topics.of(settings).changelog(agent) for agent in agents} or partitions.keys()
-    conflicts = await find_conflicts(settings, {n: c for n, c in partitions.items() if n in mine})
+    own_topics = {Topics.of(settings).changelog(agent) for agent in agents} or partitions.keys()
+    conflicts = await find_conflicts(
+        settings, {n: c for n, c in partitions.items() if n in own_topics}
+    )
     for conflict in conflicts:
         if conflict.owner is not None:
             source = f"the state in {conflict.changelog}"

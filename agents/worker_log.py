@@ -23,16 +23,16 @@ class Calm(logging.Filter):
     def __init__(self, seconds: float = QUIET_SECONDS, clock: Callable[[], float] = time.monotonic):
         super().__init__()
         self._seconds, self._clock = seconds, clock
-        self._said: dict[tuple[str, str], float] = {}
+        self._last_written: dict[tuple[str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether to write a message."""
         if record.name.partition(".")[0] != _CLIENT:
             return True
         kind, now = (record.name, str(record.msg)), self._clock()
-        if now - self._said.get(kind, -self._seconds) < self._seconds:
+        if now - self._last_written.get(kind, -self._seconds) < self._seconds:
             return False
-        self._said[kind] = now
+        self._last_written[kind] = now
         return True
 
 
@@ -87,7 +87,7 @@ class _Lines(logging.Formatter):
         self._worker, self._form = worker, form
 
     def format(self, record: logging.LogRecord) -> str:
-        return LogLine.of(record, self._worker).shown(self._form)
+        return LogLine.of(record, self._worker).formatted(self._form)
 
 
 _LEVELS = {"quiet": logging.WARNING, "normal": logging.INFO, "verbose": logging.DEBUG}

@@ -220,8 +220,8 @@ class Forgetting:
     @property
     def missing(self) -> tuple[str, ...]:
         """The agents that have not erased all of the patients."""
-        wanted = set(self.digests.values())
-        return tuple(agent for agent, digests in self.kept.erased.items() if not wanted <= digests)
+        digests = set(self.digests.values())
+        return tuple(agent for agent, erased in self.kept.erased.items() if not digests <= erased)
 
     async def erase(self) -> None:
         """Send an erasure for each patient, to the partition of its records."""

@@ -145,7 +145,7 @@ class Production:
         self._topic = Topics.of(settings).labels
         self._labelled = trial.labels and source.labelled
         self._random = np.random.default_rng(trial.seed)
-        self._delays, self._lost, self._wrong = self._random.spawn(3)
+        self._delays, self._missing, self._wrong = self._random.spawn(3)
         self._due: list[DueLabel] = []
         self._serial = 0
         self._ids: set[int] = set()
@@ -358,10 +358,10 @@ class Production:
         """
         trial, moment = self._trial, time.monotonic()
         delays = trial.delay.draw(self._delays, len(ids)).tolist()
-        lost = (self._lost.random(len(ids)) < trial.missing).tolist()
+        withheld = (self._missing.random(len(ids)) < trial.missing).tolist()
         wrong = self._wrong.random((len(ids), 2)).tolist()
         for name, true, delay, is_lost, (chance, which) in zip(
-            ids, labels, delays, lost, wrong, strict=True
+            ids, labels, delays, withheld, wrong, strict=True
         ):
             if not true:
                 continue

@@ -101,9 +101,9 @@ class _Gathered:
 
     def patients(self, settings: Settings, name: str) -> TablePatients:
         """Return them for the learners of these settings."""
-        wanted = Splitter(settings, sealed=False).columns
+        columns = Splitter(settings, sealed=False).columns
         recorded = {feature for names, _, _ in self._features.values() for feature in names}
-        if not recorded.intersection(wanted):
+        if not recorded.intersection(columns):
             raise InputError(f"{name}: none of the features of these settings was recorded there")
         ids = sorted(self._came, key=lambda patient: self._came[patient])
         if not ids:
@@ -111,7 +111,7 @@ class _Gathered:
         rows: list[Mapping[str, Any]] = [self._values[patient] for patient in ids]
         return TablePatients(
             name,
-            {column: [row.get(column) for row in rows] for column in wanted},
+            {column: [row.get(column) for row in rows] for column in columns},
             [self._labels.get(patient, "") for patient in ids],
             ids,
         )

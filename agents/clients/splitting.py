@@ -254,12 +254,15 @@ def _encode(
     # A context says nothing of history: its patient's instances do.
     past = history and part.record is Instance
     record: Any = partial(Instance, history=True) if past else part.record
-    shown: Iterable[Any] = (dict(zip(names, row, strict=True)) for row in rows)
+    documents: Iterable[Any] = (dict(zip(names, row, strict=True)) for row in rows)
     if part.ring is not None:
         seal = part.ring.text
-        shown = (seal(name, msgspec.json.encode(x)) for name, x in zip(ids, shown, strict=True))
+        documents = (
+            seal(name, msgspec.json.encode(x)) for name, x in zip(ids, documents, strict=True)
+        )
     return encode_all(
-        record(name, x, at, subject) for name, subject, x in zip(ids, subjects, shown, strict=True)
+        record(name, x, at, subject)
+        for name, subject, x in zip(ids, subjects, documents, strict=True)
     )
 
 

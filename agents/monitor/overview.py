@@ -120,12 +120,12 @@ class Overview:
 
 def state_view(names: Topics) -> StateView:
     """Return an empty view of all tables that the figures need."""
-    wanted: dict[str, tuple[str, ...]] = {names.changelog(agent): () for agent in names.agents}
-    wanted |= {names.shared(local(learner)): ("totals",) for learner in names.learners}
-    wanted[names.shared(ENSEMBLE)] = (
+    tables: dict[str, tuple[str, ...]] = {names.changelog(agent): () for agent in names.agents}
+    tables |= {names.shared(local(learner)): ("totals",) for learner in names.learners}
+    tables[names.shared(ENSEMBLE)] = (
         "scores", "regret", "totals", "amendments", "latest", "window", _ASSESSMENT, *_DELAYS
     )  # fmt: skip
-    return StateView(wanted)
+    return StateView(tables)
 
 
 def tails(names: Topics) -> dict[str, tuple[bytes, ...]]:

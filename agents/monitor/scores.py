@@ -305,11 +305,11 @@ class Scorer:
 
     @cached_property
     def _targets(self) -> dict[str, float]:
-        wanted = {
+        targets = {
             "per": self._settings.ensemble.per_target,
             "fnr": self._settings.ensemble.fnr_target,
         }
-        return {rate: target for rate, target in wanted.items() if target is not None}
+        return {rate: target for rate, target in targets.items() if target is not None}
 
     def _assessed(self, rows: Mapping[int, Ints]) -> dict[str, Any]:
         """Return how many diagnoses were answers, and the miss rate of labels with a target."""

@@ -165,20 +165,20 @@ class StateReader:
         if any(end < self._read_to[place] for place, end in ends.items()):
             raise StateLostError("a changelog is shorter than before")
         behind = [place for place, end in ends.items() if self._read_to[place] < end]
-        wanted = {p: set(self._tails[p.topic]) for p in behind if p.topic in self._tails}
+        keys = {p: set(self._tails[p.topic]) for p in behind if p.topic in self._tails}
         first, step = {p: self._read_to[p] for p in behind}, _FIRST_STEP
-        first |= {p: max(first[p], ends[p] - step) for p in wanted}
-        await self._read(first, ends, wanted)
-        while missing := [p for p, keys in wanted.items() if keys and first[p] > self._read_to[p]]:
+        first |= {p: max(first[p], ends[p] - step) for p in keys}
+        await self._read(first, ends, keys)
+        while missing := [p for p, left in keys.items() if left and first[p] > self._read_to[p]]:
             step *= _GROWTH
             first |= {p: max(self._read_to[p], ends[p] - step) for p in missing}
-            await self._read({p: first[p] for p in missing}, ends, wanted)
+            await self._read({p: first[p] for p in missing}, ends, keys)
         self._read_to.update(ends)
 
     async def _read(
-        self, first: Mapping[Any, int], ends: Mapping[Any, int], wanted: Mapping[Any, set[bytes]]
+        self, first: Mapping[Any, int], ends: Mapping[Any, int], keys: Mapping[Any, set[bytes]]
     ) -> None:
-        """Apply everything from `first` to `ends`; drop the keys that turn up from `wanted`."""
+        """Apply everything from `first` to `ends`; drop the keys that turn up from `keys`."""
         left = dict(first)
         for place, offset in left.items():
             self._consumer.seek(place, offset)
@@ -186,7 +186,7 @@ class StateReader:
         try:
             while left:
                 async with asyncio.timeout(_PATIENCE):
-                    left |= await self._take(list(left), wanted)
+                    left |= await self._take(list(left), keys)
                 for place in [p for p, at in left.items() if at >= ends[p]]:
                     del left[place]
                     self._consumer.pause(place)
@@ -196,7 +196,7 @@ class StateReader:
                 # What was fetched beyond the end would delay the next reading.
                 self._consumer.seek(place, ends[place])
 
-    async def _take(self, places: list[Any], wanted: Mapping[Any, set[bytes]]) -> dict[Any, int]:
+    async def _take(self, places: list[Any], keys: Mapping[Any, set[bytes]]) -> dict[Any, int]:
         """Wait for records of some partitions and apply them; return where each continues."""
         began = time.thread_time()
         while not (batches := take_batches(self._consumer, places, _CHUNK)):
@@ -205,9 +205,9 @@ class StateReader:
         after = {}
         for batch in batches:
             place = TopicPartition(batch.topic, batch.partition)
-            keys = self._view.take_batch(batch)
-            if place in wanted:
-                wanted[place] -= keys
+            present = self._view.take_batch(batch)
+            if place in keys:
+                keys[place] -= present
             after[place] = batch.next
             self.busy += time.thread_time() - began
             await asyncio.sleep(0)  # lets other tasks of the event loop run in between

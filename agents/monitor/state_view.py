@@ -20,16 +20,16 @@ from streams.kafka.batch import Batch
 class StateView:
     """The latest values of the wanted tables, by topic, table and partition."""
 
-    def __init__(self, wanted: Mapping[str, Collection[str]]) -> None:
-        """`wanted` names the tables to keep of each changelog topic."""
-        self._wanted = {topic: frozenset(tables) for topic, tables in wanted.items()}
+    def __init__(self, tables_of: Mapping[str, Collection[str]]) -> None:
+        """`tables_of` names the tables to keep of each changelog topic."""
+        self._tables_of = {topic: frozenset(tables) for topic, tables in tables_of.items()}
         self._rows: dict[tuple[str, str], dict[int, dict[bytes, bytes]]] = {}
         self.positions: dict[tuple[str, int], dict[str, int]] = {}
 
     @property
     def topics(self) -> list[str]:
         """Return the changelog topics that it is filled from."""
-        return list(self._wanted)
+        return list(self._tables_of)
 
     def take(self, records: Iterable[Any]) -> bool:
         """Apply records of the changelogs, in order; tell whether anything was new."""
@@ -53,23 +53,23 @@ class StateView:
         if key is None:
             return False
         name, row_key = split_key(key)
-        if name not in self._wanted[topic]:
+        if name not in self._tables_of[topic]:
             return False
         self._put(topic, partition, name, row_key, value)
         return True
 
     def _put(self, topic: str, partition: int, table: str, key: bytes, value: bytes | None) -> None:
-        held = self._rows.setdefault((topic, table), {}).setdefault(partition, {})
+        stored = self._rows.setdefault((topic, table), {}).setdefault(partition, {})
         if value is None:
-            held.pop(key, None)
+            stored.pop(key, None)
         else:
-            held[key] = value
+            stored[key] = value
 
     def put(
         self, topic: str, partition: int, table: str, rows: Iterable[tuple[bytes, bytes | None]]
     ) -> None:
         """Apply rows of a table by the table's own keys; unwanted tables are ignored."""
-        if table not in self._wanted[topic]:
+        if table not in self._tables_of[topic]:
             return
         for key, value in rows:
             self._put(topic, partition, table, key, value)
@@ -77,7 +77,7 @@ class StateView:
     def drop(self, topic: str, partition: int) -> None:
         """Forget a partition of a changelog."""
         self.positions.pop((topic, partition), None)
-        for table in self._wanted[topic]:
+        for table in self._tables_of[topic]:
             self._rows.get((topic, table), {}).pop(partition, None)
 
     def adopt(self, other: "StateView", topic: str, partition: int) -> None:
@@ -88,19 +88,19 @@ class StateView:
         self.drop(topic, partition)
         if (topic, partition) in other.positions:
             self.positions[topic, partition] = other.positions[topic, partition]
-        for table in self._wanted[topic]:
-            held = other._rows.get((topic, table), {}).get(partition)
-            if held is not None:
-                self._rows.setdefault((topic, table), {})[partition] = held
+        for table in self._tables_of[topic]:
+            stored = other._rows.get((topic, table), {}).get(partition)
+            if stored is not None:
+                self._rows.setdefault((topic, table), {})[partition] = stored
 
     def wants(self, topic: str) -> AbstractSet[str]:
         """Return the wanted tables of a changelog."""
-        return self._wanted[topic]
+        return self._tables_of[topic]
 
     def parts(self, topic: str, table: str) -> Iterator[tuple[int, dict[int, Ints]]]:
         """Yield each partition with its rows of a table of counts, by cell."""
-        for partition, held in sorted(self._rows.get((topic, table), {}).items()):
-            yield partition, {_cell(key): np.frombuffer(row, np.int64) for key, row in held.items()}
+        for partition, rows in sorted(self._rows.get((topic, table), {}).items()):
+            yield partition, {_cell(key): np.frombuffer(row, np.int64) for key, row in rows.items()}
 
     def sums(self, topic: str, table: str) -> dict[int, Ints]:
         """Return the rows of a table of counts, summed over all partitions, by cell."""

@@ -38,17 +38,21 @@ def symptom_of(error: HbError) -> Symptom:
 def symptoms_of(overview: Overview) -> list[Symptom]:
     """Return what is wrong with the system as it was seen."""
     symptoms = [task.symptom for task in overview.tasks if task.symptom is not None]
-    symptoms += [_held_back(held) for held in overview.held_back if held.seconds >= HELD_BACK_AFTER]
+    symptoms += [
+        _held_back(partition)
+        for partition in overview.held_back
+        if partition.seconds >= HELD_BACK_AFTER
+    ]
     unheld = [task for task in overview.tasks if task.holder is None]
     if not overview.members:
         return [*symptoms, Symptom(Cause.NO_WORKER, "no worker runs")]
     return [*symptoms, Symptom(Cause.TASK_UNHELD, _unheld(unheld))] if unheld else symptoms
 
 
-def _held_back(held: HeldBack) -> Symptom:
+def _held_back(partition: HeldBack) -> Symptom:
     text = (
-        f"an open transaction holds {held.topic}/{held.partition} back:"
-        f" {held.records} records written there cannot be read"
+        f"an open transaction holds {partition.topic}/{partition.partition} back:"
+        f" {partition.records} records written there cannot be read"
     )
     return Symptom(Cause.HELD_BACK, text)
 

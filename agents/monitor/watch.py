@@ -70,7 +70,7 @@ class Watch:
         self, settings: Settings, *, every: float = EVERY, patience: float | None = None
     ) -> None:
         self.latest: Overview | None = None
-        self.told: list[Callable[[Overview], None]] = []
+        self.listeners: list[Callable[[Overview], None]] = []
         """Called with every new overview, in the event loop of the process."""
         self._settings, self._every, self._patience = settings, every, patience
         self.own = LocalState(Topics.of(settings), state_view(Topics.of(settings)))
@@ -135,7 +135,7 @@ class Watch:
             await self._disconnect()
             raise HbError(f"cannot read the state on the broker: {describe(error)}") from error
         self.latest, self._taken = view, began
-        for tell in self.told:
+        for tell in self.listeners:
             tell(view)
         return view
 
@@ -208,7 +208,7 @@ async def look(
             began = overview.at
             # Open transactions are normal; only one that stays open is a fault, and that takes a
             # while to tell.
-            while any(held.seconds >= overview.at - began for held in overview.held_back):
+            while any(partition.seconds >= overview.at - began for partition in overview.held_back):
                 if overview.at - began > HELD_BACK_AFTER:
                     break
                 await asyncio.sleep(_AGAIN)
@@ -231,14 +231,14 @@ class Aged(Generic[Value]):
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._asked = -float("inf")
+        self._asked_at = -float("inf")
         self._known: Value | None = None
 
     async def of(self, ask: Callable[[], Awaitable[Value]]) -> Value:
         """Return it as it was, or ask."""
         now = time.monotonic()
-        if self._known is None or now - self._asked > self._seconds:
-            self._known, self._asked = await ask(), now
+        if self._known is None or now - self._asked_at > self._seconds:
+            self._known, self._asked_at = await ask(), now
         return self._known
 
 
@@ -356,19 +356,23 @@ class GroupView:
 
     def __init__(self) -> None:
         self.members: tuple[str, ...] = ()
-        self._held: dict[str, list[tuple[str, int]]] = {}
+        self._places_of: dict[str, list[tuple[str, int]]] = {}
 
     def take(self, members: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
         """Return the holders, given the members as the group describes them."""
         living = [member for member in members if not has_died(member["client_id"])]
-        self._held = {member["member_id"]: self._places(member) for member in living}
+        self._places_of = {member["member_id"]: self._places(member) for member in living}
         names = {member["member_id"]: _named(member) for member in living}
         self.members = tuple(sorted(names.values()))
-        return {place: names[held] for held, places in self._held.items() for place in places}
+        return {
+            place: names[member_id]
+            for member_id, places in self._places_of.items()
+            for place in places
+        }
 
     def _places(self, member: Mapping[str, Any]) -> list[tuple[str, int]]:
         if not member["member_assignment"]:
-            return self._held.get(member["member_id"], [])
+            return self._places_of.get(member["member_id"], [])
         return assigned(member["member_assignment"])
 
 

@@ -56,10 +56,10 @@ class Activity:
         previous = self._samples[-1].counts if self._samples else counts
         self._tasks = overview.tasks
         for agent in self._names.agents:
-            mine = [task for task in overview.tasks if task.agent == agent]
+            tasks = [task for task in overview.tasks if task.agent == agent]
             if work_of(agent, counts) != work_of(agent, previous):
                 self._moved[agent] = at
-            if not any(task.behind for task in mine):
+            if not any(task.behind for task in tasks):
                 self._caught_up[agent] = at
             self._caught_up.setdefault(agent, at)
         self._samples.append(_Sample(at, counts))
@@ -93,9 +93,9 @@ class Activity:
         return {agent: self._health(agent, now) for agent in self._names.agents}
 
     def _health(self, agent: str, now: float) -> Health:
-        mine = [task for task in self._tasks if task.agent == agent]
-        free = [task.partition for task in mine if task.holder is None]
-        behind = sum(task.behind for task in mine)
+        tasks = [task for task in self._tasks if task.agent == agent]
+        free = [task.partition for task in tasks if task.holder is None]
+        behind = sum(task.behind for task in tasks)
         if free:
             return Health("unheld", f"{_partitions(free)} no worker; {_waiting(behind)}")
         still = now - self._moved.get(agent, self._samples[0].at)
@@ -155,8 +155,8 @@ def _partitions(numbers: Iterable[int]) -> str:
     listed = [str(number) for number in numbers]
     if len(listed) == 1:
         return f"partition {listed[0]} has"
-    shown = ", ".join(listed[:4]) + (" and more" if len(listed) > 4 else "")
-    return f"partitions {shown} have"
+    listing = ", ".join(listed[:4]) + (" and more" if len(listed) > 4 else "")
+    return f"partitions {listing} have"
 
 
 def _waiting(behind: int) -> str:

@@ -59,7 +59,7 @@ class Console:
     ) -> None:
         self._settings, self._watch, self._statuses = settings, watch, statuses
         self._symptoms = symptoms
-        watch.told.append(self._take)
+        watch.listeners.append(self._take)
         self._about = about(settings, uuid4().hex[:8], wall(), version("hedged-bandits"))
         self._activity = Activity(Topics.of(settings))
         self._newest = NewestRecords(settings)
@@ -168,12 +168,12 @@ class Console:
         done, _ = await asyncio.wait([self._reading], timeout=0 if opening else self.patience)
         for reading in done:
             reading.result()
-        return event("snapshot", self._shown(in_time=bool(done) or opening))
+        return event("snapshot", self._page_data(in_time=bool(done) or opening))
 
-    def _shown(self, in_time: bool) -> dict[str, Any]:
+    def _page_data(self, in_time: bool) -> dict[str, Any]:
         overview = self._watch.latest
         symptoms = [*self._symptoms(), *(() if in_time else (_SLOW,))]
-        shown: dict[str, Any] = {
+        page: dict[str, Any] = {
             "worker": self._about["worker"],
             "now": wall(),
             "at": None if overview is None else _millis(overview),
@@ -184,7 +184,7 @@ class Console:
             "marks": self.history.marks,
         }
         if overview is not None:
-            shown |= snapshot(
+            page |= snapshot(
                 self._settings,
                 overview,
                 self._activity,
@@ -192,7 +192,7 @@ class Console:
                 self._statuses(),
                 returns=self.diagnoses.returns,
             )
-        return shown
+        return page
 
     def _stuck(self) -> list[Concern]:
         """Return the agents that make no progress; one without a worker is known as such."""

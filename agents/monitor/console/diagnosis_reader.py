@@ -189,26 +189,34 @@ class DiagnosisReader:
                 )
 
     async def _look_for(
-        self, wanted: Diagnosis, search: _Search, reader: Reader[Any], take: Callable[[Any], None]
+        self,
+        diagnosis: Diagnosis,
+        search: _Search,
+        reader: Reader[Any],
+        take: Callable[[Any], None],
     ) -> bool:
         """Read on where the last request stopped; return whether the end was reached."""
         if search.topic in self._denied:
             return True
         try:
-            return await self._read_on(wanted, search, reader, take)
+            return await self._read_on(diagnosis, search, reader, take)
         except NotAllowedError:
             self._denied.add(search.topic)  # this worker's role does not include it
             return True
 
     async def _read_on(
-        self, wanted: Diagnosis, search: _Search, reader: Reader[Any], take: Callable[[Any], None]
+        self,
+        diagnosis: Diagnosis,
+        search: _Search,
+        reader: Reader[Any],
+        take: Callable[[Any], None],
     ) -> bool:
-        key = wanted.id.encode()
+        key = diagnosis.id.encode()
         place = TopicPartition(search.topic, partition_of(key, self._settings.topics.partitions))
         async with TopicReader(self._settings, [place.topic], only=[place.partition]) as topic:
             begin = search.next
             if begin is None:
-                begin = (await topic.since(wanted.at - EARLIER))[place]
+                begin = (await topic.since(diagnosis.at - EARLIER))[place]
             topic.seek({place: max(begin, topic.begins[place])})
             left = RECORDS
             async for records in topic.present():

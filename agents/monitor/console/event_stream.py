@@ -39,7 +39,7 @@ class EventStream:
         self._fresh = asyncio.Event()
         self._builder: asyncio.Task[None] | None = None
         self.pages = 0
-        self.made = 0
+        self.frame_number = 0
         self.closed = False
         self._last = b""
 
@@ -53,12 +53,12 @@ class EventStream:
         self.pages += 1
         try:
             self._start()
-            shown = self.made - 1 if self._frame else self.made
+            last_number = self.frame_number - 1 if self._frame else self.frame_number
             while self._builder is not None:
-                if shown == self.made:
+                if last_number == self.frame_number:
                     await self._fresh.wait()
                     continue
-                shown = self.made
+                last_number = self.frame_number
                 yield self._frame
             if self._last:
                 yield self._last
@@ -92,7 +92,7 @@ class EventStream:
 
     def _publish(self, frame: bytes) -> None:
         self._frame = frame
-        self.made += 1
+        self.frame_number += 1
         woken, self._fresh = self._fresh, asyncio.Event()
         woken.set()
 

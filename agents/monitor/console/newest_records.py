@@ -48,10 +48,10 @@ class DeadLetterReasons:
         self._newest.append(kind)
         self.counts[kind] += 1
         if len(self._newest) > self._most:
-            gone = self._newest.popleft()
-            self.counts[gone] -= 1
-            if not self.counts[gone]:
-                del self.counts[gone]
+            oldest = self._newest.popleft()
+            self.counts[oldest] -= 1
+            if not self.counts[oldest]:
+                del self.counts[oldest]
             self.all_counted = False
 
 
@@ -81,8 +81,8 @@ class NewestRecords:
         """Read what is new, given an overview and the state of the worker's own tasks."""
         ends = {topic.name: topic.ends for topic in overview.topics}
         here = local.holds(ENSEMBLE, self._settings.topics.partitions)
-        wanted = self._dead if here and self._seen else [*self._dead, self._diagnoses]
-        if any(ends.get(name) != self._seen.get(name) for name in wanted) or not self._seen:
+        topics = self._dead if here and self._seen else [*self._dead, self._diagnoses]
+        if any(ends.get(name) != self._seen.get(name) for name in topics) or not self._seen:
             await self._read_topics()
             self._seen = ends
         self._show(

@@ -223,17 +223,17 @@ def _tasks(tasks: Iterable[TaskView], statuses: Sequence[TaskStatus]) -> list[di
 
 
 def _task(task: TaskView, own: TaskStatus | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+    row: dict[str, Any] = {
         "agent": task.agent,
         "partition": task.partition,
         "holder": task.holder,
         "behind": task.behind,
     }
     if own is not None:
-        shown |= {
+        row |= {
             "phase": own.phase.value,
             "reason": own.reason,
             "reopenings": max(own.reopenings, 0),
             "uncommitted": None if own.oldest is None else round(own.oldest, 1),
         }
-    return shown
+    return row

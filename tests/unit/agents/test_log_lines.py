@@ -14,11 +14,11 @@ LINE = LogLine(1_760_000_000.25, "warning", "local:imaging", "is slow", "streams
 
 
 def test_a_line_says_when_how_serious_and_who():
-    line = LINE.shown("text")
+    line = LINE.formatted("text")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning local:imaging  is slow", line), (
         line
     )
-    held = orjson.loads(LINE.shown("json"))
+    held = orjson.loads(LINE.formatted("json"))
     assert held["at"].count(":") >= 2
     assert (held["level"], held["worker"], held["text"]) == ("warning", "local:imaging", "is slow")
     assert LogLine.read(LINE.json(), "other") == LINE

@@ -86,13 +86,13 @@ async def test_recreated_topics_are_read_again():
 async def test_the_timer_looks_on_tells_and_complains(caplog):
     caplog.set_level(logging.WARNING)
     failures = BrokerError("away"), BrokerError("away"), ZeroDivisionError()
-    watch, looks_told = Slow(*failures, every=0.03), []
-    watch.told.append(looks_told.append)
+    watch, looks = Slow(*failures, every=0.03), []
+    watch.listeners.append(looks.append)
     async with watch:
         async with asyncio.timeout(120):
-            while watch.looks <= 4 or not looks_told:  # noqa: ASYNC110 - it tells nobody
+            while watch.looks <= 4 or not looks:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.01)
-    assert looks_told[-1] is watch.latest
+    assert looks[-1] is watch.latest
     assert ["away" in record.message for record in caplog.records] == [True, False]
     looks = watch.looks
     await asyncio.sleep(0.1)
@@ -137,7 +137,7 @@ async def test_what_changes_slowly_is_asked_rarely():
 
     aged = Aged(3600)
     assert [await aged.of(ask) for _ in range(3)] == [1, 1, 1]
-    aged._asked -= 3601
+    aged._asked_at -= 3601
     assert await aged.of(ask) == 2
 
 

@@ -65,7 +65,7 @@ def test_a_page_touches_no_more_rows_as_more_is_learned(tmp_path):
         watch.latest = figures(settings, Scorer(settings), sums(settings, view))
         for _ in range(3 * MOST):
             console._take(watch.latest)
-        shown = orjson.dumps(console._shown(in_time=True))
+        shown = orjson.dumps(console._page_data(in_time=True))
         frames.append(len(console.hello()) + len(shown))
         assert watch.latest.scores.labelled == numbers.stop
     assert costs[1] == costs[0]

@@ -19,7 +19,7 @@ class Maker:
     async def make(self):
         if self.fail:
             raise RuntimeError("broken")
-        return event("snapshot", {"n": self.stream.made})
+        return event("snapshot", {"n": self.stream.frame_number})
 
     async def rest(self):
         self.rests += 1
@@ -32,9 +32,11 @@ async def read(stream, count, missing=0):
             frames_read.append(frame)
             if len(frames_read) == count:
                 break
-            count_before = stream.made
+            count_before = stream.frame_number
             await asyncio.sleep(0)
-            await until(lambda count_before=count_before: stream.made >= count_before + missing)
+            await until(
+                lambda count_before=count_before: stream.frame_number >= count_before + missing
+            )
     return frames_read
 
 
@@ -49,7 +51,7 @@ async def test_a_hundred_pages_get_the_same_bytes_and_each_frame_is_made_once():
     readings = await asyncio.gather(*[read(maker.stream, 5) for _ in range(100)])
     assert all(frames == readings[0] for frames in readings)
     assert all(a is b for a, b in zip(readings[0], readings[99], strict=True)), "not even copied"
-    assert maker.stream.made <= 6
+    assert maker.stream.frame_number <= 6
 
 
 async def test_a_slow_page_misses_frames_and_holds_up_nobody():
@@ -66,9 +68,9 @@ async def test_nothing_is_made_while_nobody_looks():
     maker = Maker()
     await read(maker.stream, 2)
     await until(lambda: maker.rests == 1)
-    count = maker.stream.made
+    count = maker.stream.frame_number
     await asyncio.sleep(0.1)
-    assert maker.stream.made == count
+    assert maker.stream.frame_number == count
     assert maker.stream.pages == 0
     # A page that is opened later does not begin with the frame of long ago.
     first, *_ = await read(maker.stream, 1)
@@ -79,7 +81,7 @@ async def test_a_page_that_comes_later_begins_with_the_present_frame():
     maker = Maker()
     maker.stream._every = 10.0
     first = asyncio.create_task(read(maker.stream, 2))
-    await until(lambda: maker.stream.made == 1)
+    await until(lambda: maker.stream.frame_number == 1)
     assert await read(maker.stream, 1) == [event("snapshot", {"n": 0})]
     first.cancel()
     await asyncio.wait([first])
@@ -89,7 +91,7 @@ async def test_a_page_that_comes_later_begins_with_the_present_frame():
 async def test_closing_ends_every_stream():
     maker = Maker()
     pages = [asyncio.create_task(read(maker.stream, 10**6)) for _ in range(3)]
-    await until(lambda: maker.stream.made > 2)
+    await until(lambda: maker.stream.frame_number > 2)
     await maker.stream.close()
     async with asyncio.timeout(120):
         assert all(await asyncio.gather(*pages))
@@ -99,7 +101,7 @@ async def test_closing_ends_every_stream():
 async def test_an_error_ends_the_streams_and_is_logged_and_the_next_page_starts_again(caplog):
     maker = Maker()
     page = asyncio.create_task(read(maker.stream, 10**6))
-    await until(lambda: maker.stream.made > 1)
+    await until(lambda: maker.stream.frame_number > 1)
     maker.fail = True
     async with asyncio.timeout(120):
         assert await page

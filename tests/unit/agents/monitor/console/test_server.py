@@ -125,7 +125,7 @@ async def test_what_is_known_is_shown_at_once_and_the_curves_from_the_start():
     async with served() as client:
         for n in range(3):
             state = overview(left=n, learned=n, rates={"ensemble": {"per": 0.5}})
-            for tell in client.watch.told:
+            for tell in client.watch.listeners:
                 tell(state)
             client.watch.latest = state
         stream = await client.get("/events")
@@ -142,7 +142,7 @@ async def test_a_page_that_reads_nothing_misses_frames_and_holds_up_nobody():
         padding = "x" * 200_000
 
         async def make():
-            return event("snapshot", {"n": feed.made, "padding": padding})
+            return event("snapshot", {"n": feed.frame_number, "padding": padding})
 
         feed._make, feed._every = make, 0.005
         host, port = client.server.host, client.server.port
