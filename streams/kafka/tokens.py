@@ -6,11 +6,13 @@ expired; so a token is kept while it is fresh, and renewed when four fifths of i
 
 import asyncio
 import inspect
+import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import aiohttp
+import msgspec
 from aiokafka.abc import AbstractTokenProvider
 
 from learners.errors import LearnerError
@@ -22,6 +24,8 @@ from streams.kafka.client.log_ins import NoTokenError
 _FRESH = 0.8
 _PATIENCE = 10.0
 _SHORTEST = 1.0
+_LIFE = 60.0
+"""Seconds that a token is good for whose issuer does not say."""
 
 
 class IssuedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is untyped
@@ -65,25 +69,50 @@ class IssuedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is 
                         f"the token issuer at {issuer.url} refuses this client (status"
                         f" {answer.status}); see broker.security.token"
                     )
-                document = await answer.json(content_type=None)
-                return str(document["access_token"]), float(document.get("expires_in", 60))
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            raise NoTokenError(
-                f"no token from {issuer.url} ({type(error).__name__}); see broker.security.token"
-            ) from None
+                return read_answer(await answer.read())
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise _no_token(issuer.url, error) from None
+
+
+class _Answer(msgspec.Struct):
+    """What an issuer answers (RFC 6749, section 5.1)."""
+
+    access_token: Annotated[str, msgspec.Meta(min_length=1)]
+    expires_in: float | None = None
+
+
+def read_answer(content: bytes) -> tuple[str, float]:
+    """Return a token and the seconds that it is good for; raise ValueError if there is none."""
+    try:
+        answer = msgspec.json.decode(content, type=_Answer, strict=False)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError("not a token") from error
+    life = _LIFE if answer.expires_in is None else answer.expires_in
+    if not math.isfinite(life):
+        raise ValueError("a token that is good for ever")
+    return answer.access_token, life
 
 
 class OwnTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is untyped
     """Tokens that a function returns, for clouds with a scheme of their own."""
 
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self._function = function
+    def __init__(self, name: str, function: Callable[[], Any]) -> None:
+        self._name, self._function = name, function
 
     async def token(self) -> str:
         """Call the function, in a thread unless it is a coroutine."""
-        if inspect.iscoroutinefunction(self._function):
-            return str(await self._function())
-        return str(await asyncio.to_thread(self._function))
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                return str(await self._function())
+            return str(await asyncio.to_thread(self._function))
+        except Exception as error:  # whatever goes wrong there, it may go well the next time
+            raise _no_token(self._name, error) from error
+
+
+def _no_token(source: str, error: Exception) -> NoTokenError:
+    return NoTokenError(
+        f"no token from {source} ({type(error).__name__}); see broker.security.token"
+    )
 
 
 def token_provider(settings: TokenSettings) -> AbstractTokenProvider:
@@ -92,6 +121,7 @@ def token_provider(settings: TokenSettings) -> AbstractTokenProvider:
         return IssuedTokens(settings)
     package = settings.function.partition(":")[0]
     try:
-        return OwnTokens(load("broker", "function", settings.function, [package]))
+        function = load("broker", "function", settings.function, [package])
     except LearnerError as error:
         raise SettingsError(f"broker.security.token.function: {error}") from None
+    return OwnTokens(settings.function, function)

@@ -1,4 +1,4 @@
-"""Ways to log in besides SCRAM: a plain password, a certificate, and tokens that live for a second.
+"""Ways to log in: passwords, a certificate, and signed tokens that live for a second.
 
 One broker with all of them serves all tests. The pipeline runs as users run it: a worker in a
 process of its own, and commands.
@@ -12,12 +12,14 @@ import csv
 import datetime as dt
 import http.server
 import json
+import socket
 import ssl
 import threading
 import time
 from dataclasses import replace
 
 import pytest
+import typer
 from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
@@ -26,28 +28,32 @@ from confluent_kafka.admin import (
 )
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509.oid import NameOID
 from engine_kit import PATIENCE
 from user_kit import TOML, worker_process
 
 from agents.worker import Worker
+from cli.main import app
 from settings.errors import BrokerError
 from settings.loading import load_settings
 from settings.render import broker_section
 from settings.sections.broker import BrokerSettings, SecuritySettings
-from streams.broker import USER
+from streams.broker import USER, node
+from streams.broker.jvm import java_command
 from streams.broker.reaper import temporary_broker
 from streams.kafka.acls import add, compare
-from streams.kafka.connection import admin_client, await_broker
+from streams.kafka.connection import admin_client
 from streams.kafka.rights import roles
-from streams.kafka.topic_admin import create
-from streams.kafka.topics import Topic
+from streams.kafka.topics import Topics
 from tests.cli_runs import Hb
 
 SECRET = "correct-horse"
 WARD, DESK = "ward", "desk"
 """Who the worker is by its token, and who gives the commands."""
+AUDIENCE, ISSUER = "kafka", "the-clinic"
+KEY, OTHER_KEY = (rsa.generate_private_key(65537, 2048) for _ in range(2))
+"""What tokens are signed with, and what a forger has."""
 LOG_IN = 1.5
 """Seconds that a log-in by token is good for; a client asks for a new token after one."""
 TIMES = 10
@@ -59,10 +65,14 @@ CHANGES = {
         f"{LOGIN}.scram.ScramLoginModule required;",
     "listener.name.client.plain.sasl.jaas.config":
         f'{LOGIN}.plain.PlainLoginModule required user_alice="{SECRET}";',
-    # Tokens are not signed in this test, but they do expire, and connections with them.
+    # The broker itself has no token: the claim stands for one, as Kafka wants one of every server.
     "listener.name.client.oauthbearer.sasl.jaas.config":
         f"{LOGIN}.oauthbearer.OAuthBearerLoginModule required"
         ' unsecuredLoginStringClaim_sub="broker";',
+    "listener.name.client.oauthbearer.sasl.server.callback.handler.class":
+        f"{LOGIN}.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    "sasl.oauthbearer.expected.audience": AUDIENCE,
+    "sasl.oauthbearer.expected.issuer": ISSUER,
     "listener.name.client.oauthbearer.connections.max.reauth.ms": f"{1000 * LOG_IN:.0f}",
     # Not the client whose certificate the broker made: it needs access rules like everybody else.
     "super.users": "User:CN=hb-broker;User:hb;User:alice",
@@ -70,6 +80,7 @@ CHANGES = {
 
 
 COMMANDS = (
+    ("topics", "create"),
     ("topics", "check"),
     ("topics", "describe"),
     ("broker", "check"),
@@ -84,17 +95,39 @@ COMMANDS = (
     ("forget", "p1", "--dry-run"),
     ("forget", "p1"),
     ("teach", "HISTORY"),
+    ("deadletters", "--replay", "LETTERS"),
     ("audit",),
+    ("acls", "apply"),
+    ("acls", "check"),
 )
-"""All that talk to the broker; HISTORY stands for a file."""
-FINDING = {("doctor",), ("status",)}
-"""Those that may find fault with this machine or these patients, and then exit with 1."""
+"""All that log in and end by themselves; HISTORY and LETTERS stand for files."""
+FINDING = {("doctor",), ("status",), ("acls", "check")}
+"""Those that may find fault with this machine, these patients or these rules, and exit with 1."""
+LASTING = (("worker",), ("up",))
+"""Those that log in and stay; the first is the worker of each pipeline here."""
+WITHOUT_LOG_IN = {
+    *("acls print", "console", "down", "logs", "plan", "schema", "evaluate", "init", "demo"),
+    *("build", "check", "dashboards", "docs", "fuzz", "sbom", "screenshots", "test"),
+    *("bench", "experiments", "features", "settings"),
+    *("broker up", "broker down", "broker status", "broker logs", "broker reset"),
+}
+"""Commands, and whole groups of them, that use no broker or only one that they start themselves."""
 
 
 @pytest.fixture(scope="module")
 def broker():
-    with temporary_broker(users=(USER,), changes=CHANGES, short_lived=True) as started:
-        yield started
+    """Start a broker that takes the keys of tokens from their issuer, as it may from no other."""
+    with key_server() as keys, pytest.MonkeyPatch.context() as patch:
+        allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys}"
+
+        def command(*arguments, **options):
+            java, *rest = java_command(*arguments, **options)
+            return [java, allowed, *rest]
+
+        patch.setattr(node, "java_command", command)
+        changes = {**CHANGES, "sasl.oauthbearer.jwks.endpoint.url": keys}
+        with temporary_broker(users=(USER,), changes=changes, short_lived=True) as started:
+            yield started
 
 
 @pytest.fixture
@@ -160,22 +193,36 @@ def _settings(broker, **log_in):
 
 
 class Issuer(http.server.ThreadingHTTPServer):
-    """Issues tokens that count as fresh for a second and expire `exp` seconds from now."""
+    """Issues tokens that count as fresh for a second and expire `exp` seconds from now.
+
+    issued, turned_away   when each client was given a token, and how often none because we are away
+    """
 
     daemon_threads = True
 
-    def __init__(self, exp):
+    def __init__(self, exp=60, audience=AUDIENCE, name=ISSUER, key=KEY):
         super().__init__(("127.0.0.1", 0), _Counter)
-        self.exp, self.issued = exp, collections.defaultdict(list)
+        self.claims, self.exp, self.key = {"aud": audience, "iss": name}, exp, key
+        self.issued, self.turned_away = collections.defaultdict(list), collections.Counter()
+        self.away = False
         self.url = f"http://127.0.0.1:{self.server_port}/token"
 
     def issue(self, client):
-        now = time.time()
-        self.issued[client].append(now)
-        claims = {"sub": client, "iat": now - 100, "exp": now + self.exp}
-        parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
-        token = ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
-        return {"access_token": f"{token}.", "expires_in": 1.0}
+        now = int(time.time())
+        self.issued[client].append(time.time())
+        claims = {**self.claims, "sub": client, "iat": now - 100, "exp": now + self.exp}
+        parts = [json.dumps(part).encode() for part in ({"alg": "RS256", "kid": "1"}, claims)]
+        signed = ".".join(map(base64_url, parts))
+        signature = self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
+        return {"access_token": f"{signed}.{base64_url(signature)}", "expires_in": 1.0}
+
+    def keys(self):
+        """Return the key that a broker checks signatures with (RFC 7517)."""
+        public = KEY.public_key().public_numbers()
+        parts = {
+            name: base64_url(getattr(public, name).to_bytes(256).lstrip(b"\0")) for name in "ne"
+        }
+        return {"keys": [{"kty": "RSA", "kid": "1", "alg": "RS256", "use": "sig", **parts}]}
 
     def span(self, client):
         """Return for how many seconds a client has been asking."""
@@ -183,25 +230,39 @@ class Issuer(http.server.ThreadingHTTPServer):
         return times[-1] - times[0] if times else 0.0
 
 
+def base64_url(content):
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
 class _Counter(http.server.BaseHTTPRequestHandler):
-    """Where clients ask for tokens."""
+    """Where clients ask for tokens, and brokers for keys."""
 
     def do_POST(self):
         credentials = self.headers.get("Authorization", "").removeprefix("Basic ")
         client, _, secret = base64.b64decode(credentials).decode().partition(":")
-        accepted = secret == SECRET
-        answer = self.server.issue(client) if accepted else {"error": "invalid_client"}
-        self.send_response(200 if accepted else 401)
+        if self.server.away:
+            self.server.turned_away[client] += 1
+            self.connection.shutdown(socket.SHUT_RDWR)
+        elif secret == SECRET:
+            self._answer(200, self.server.issue(client))
+        else:
+            self._answer(401, {"error": "invalid_client"})
+
+    def do_GET(self):
+        self._answer(200, self.server.keys())
+
+    def _answer(self, status, document):
+        self.send_response(status)
         self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
+        self.wfile.write(json.dumps(document).encode())
 
     def log_message(self, *_):
         pass
 
 
 @contextlib.contextmanager
-def issuer(exp=60.0):
-    with Issuer(exp) as server:
+def issuer(**options):
+    with Issuer(**options) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -209,6 +270,13 @@ def issuer(exp=60.0):
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextlib.contextmanager
+def key_server():
+    """Serve the keys for as long as there is the broker; give their address."""
+    with issuer() as server:
+        yield f"http://127.0.0.1:{server.server_port}/jwks"
 
 
 def written(folder, name, broker, of):
@@ -245,13 +313,20 @@ def patients_file(folder, first, count):
     return file
 
 
-def used(hb, folder, file, enough):
+def wait_until(it_is_so):
+    deadline = time.monotonic() + PATIENCE
+    while not it_is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def used(hb, folder, file, enough, first=0):
     """Let patients come, fifty at a time, until it is enough; return how many came."""
     sent = 0
     deadline = time.monotonic() + PATIENCE
     while not sent or not enough():
         chosen = ("--settings", file)
-        run = hb("produce", patients_file(folder, sent, 50), "--rate", 100, *chosen)
+        run = hb("produce", patients_file(folder, first + sent, 50), "--rate", 100, *chosen)
         assert run.code == 0, run.err
         sent += 50
         assert time.monotonic() < deadline
@@ -276,7 +351,10 @@ def checked(hb, file, sent):
 def test_the_pipeline_by_tokens_that_live_for_a_second(
     broker, prefix, tmp_path, hb, monkeypatch, way
 ):
-    """The worker's connections end with each token, ten times, and nothing is lost."""
+    """The worker's connections end with each token, ten times, and nothing is lost.
+
+    Nor is anything while nobody issues tokens.
+    """
     name = prefix.strip(".")
     with issuer() as tokens:
 
@@ -291,28 +369,50 @@ def test_the_pipeline_by_tokens_that_live_for_a_second(
         assert hb("topics", "create", "--settings", desk).code == 0
         with worker_process(ward):
             sent = used(hb, tmp_path, desk, lambda: tokens.span(WARD) > TIMES * LOG_IN)
+            tokens.away = True
+            wait_until(lambda: tokens.turned_away[WARD] > TIMES)
+            tokens.away = False
+            sent += used(hb, tmp_path, desk, lambda: True, sent)
             checked(hb, desk, sent)
             every_command(hb, tmp_path, desk)
         assert len(tokens.issued[WARD]) > TIMES
 
 
-def test_the_pipeline_by_scram_sha_256(broker, prefix, tmp_path, hb):
-    way = by_scram_256(broker, tmp_path, "nurse")
-    file = written(tmp_path, prefix.strip("."), way, "nurse")
-    grant(broker, file, "nurse")
+@pytest.mark.parametrize("way", ["scram-sha-256", "plain"])
+def test_the_pipeline_by_password(broker, prefix, tmp_path, hb, way):
+    """One user has the rights of all roles, the other is an administrator."""
+    user = "alice" if way == "plain" else "nurse"
+    log_in = by_password(broker, tmp_path, SECRET) if way == "plain" else None
+    file = written(
+        tmp_path, prefix.strip("."), log_in or by_scram_256(broker, tmp_path, user), user
+    )
+    grant(broker, file, user)
     assert hb("topics", "create", "--settings", file).code == 0
     with worker_process(file):
         checked(hb, file, used(hb, tmp_path, file, lambda: True))
+        every_command(hb, tmp_path, file, administrator=way == "plain")
 
 
-def every_command(hb, folder, file):
+def every_command(hb, folder, file, *, administrator=False):
     """Give every command that talks to the broker; those above have been given already."""
-    history = patients_file(folder, 100_000, 20)
     for arguments in COMMANDS:
-        command = [history if part == "HISTORY" else part for part in arguments]
-        run = hb(*command, "--settings", file)
+        run = given(hb, arguments, folder, file, 100_000)
+        if arguments[0] == "acls" and not administrator:
+            assert run.code == 4, (arguments, run.out)
+            assert "does not let" in run.err
+            continue
         assert run.code in (0, 1), (arguments, run.err)
         assert run.code == 0 or arguments in FINDING, (arguments, run.out, run.err)
+
+
+def given(hb, arguments, folder, file, first):
+    """Give a command, with files where it needs them."""
+    letters = folder / "letters.jsonl"
+    topic = Topics.of(load_settings(file, environ={})).labels
+    value = {"v": 1, "id": "p3", "label": "malignant", "at": 1}
+    letters.write_text(json.dumps({"topic": topic, "value": value}) + "\n")
+    files = {"HISTORY": patients_file(folder, first, 20), "LETTERS": letters}
+    return hb(*(files.get(part, part) for part in arguments), "--settings", file)
 
 
 def test_the_pipeline_by_certificate(broker, prefix, tmp_path, hb):
@@ -329,23 +429,34 @@ def test_the_pipeline_by_certificate(broker, prefix, tmp_path, hb):
         every_command(hb, tmp_path, file)
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda command: "-".join(command[:2]))
+@pytest.mark.parametrize(
+    "arguments", [*COMMANDS, *LASTING], ids=lambda command: "-".join(command[:2])
+)
 def test_every_command_says_that_the_password_is_wrong(broker, prefix, tmp_path, hb, arguments):
     file = written(tmp_path, prefix.strip("."), by_password(broker, tmp_path, "guess"), "mistaken")
-    history = patients_file(tmp_path, 0, 20)
-    command = [history if part == "HISTORY" else part for part in arguments]
-    run = hb(*command, "--settings", file)
+    run = given(hb, arguments, tmp_path, file, 0)
     assert "does not accept the user name and password" in " ".join((run.out + run.err).split())
     assert "Traceback" not in run.err
     assert run.code == (1 if arguments[0] == "doctor" else 4)
 
 
-async def test_a_plain_password(broker, prefix, tmp_path):
-    settings = by_password(broker, tmp_path, SECRET)
-    async with admin_client(settings) as admin:
-        await create(admin, [Topic(f"{prefix}plain", 1, 1)])
-    with pytest.raises(BrokerError, match="does not accept the user name and password"):
-        await await_broker(by_password(broker, tmp_path, "guess"), 3600)
+def test_no_command_is_left_out():
+    """A new command either logs in above, or is known to do without."""
+    tried = [*COMMANDS, *LASTING]
+    left = {
+        " ".join(path)
+        for path in paths(typer.main.get_command(app))
+        if not any(command[: len(path)] == path for command in tried)
+    }
+    assert {name if name in WITHOUT_LOG_IN else name.split()[0] for name in left} == WITHOUT_LOG_IN
+
+
+def paths(command, path=()):
+    """Yield the words of each command."""
+    if not hasattr(command, "commands"):
+        yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from paths(below, (*path, name))
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +513,7 @@ def mistaken(case, broker, folder, dubious):
         if case == "wrong password":
             yield by_password(broker, folder, "guess")
         elif "token" in case:
-            tokens = stack.enter_context(issuer(exp=-30.0 if case == "expired token" else 60.0))
+            tokens = stack.enter_context(issuer(**BAD_TOKENS.get(case, {})))
             url = "http://127.0.0.1:9/token" if case == "no issuer of tokens" else tokens.url
             secret = "guess" if case == "wrong secret for tokens" else SECRET
             yield by_token(broker, folder, url, secret)
@@ -426,9 +537,17 @@ def mistaken(case, broker, folder, dubious):
             yield BrokerSettings(bootstrap=f"localhost:{port}", security=security)
 
 
+REFUSED_TOKEN = "does not accept the user name and password, or the token"
+BAD_TOKENS = {
+    # Kafka grants half a minute for clocks that differ.
+    "expired token": {"exp": -60},
+    "forged token": {"key": OTHER_KEY},
+    "token for another audience": {"audience": "files"},
+    "token of another issuer": {"name": "another"},
+}
 MISTAKES = {
     "wrong password": "does not accept the user name and password",
-    "expired token": "does not accept the user name and password, or the token",
+    **dict.fromkeys(BAD_TOKENS, REFUSED_TOKEN),
     "wrong secret for tokens": "refuses this client",
     "no issuer of tokens": "no token from",
     "expired certificate": "its certificate has expired",
