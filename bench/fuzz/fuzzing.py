@@ -17,6 +17,7 @@ import psutil
 from bench.fuzz.mutations import mutated
 from bench.fuzz.targets import Target, targets
 from bench.fuzz.web_pages import REQUESTS, ask, served
+from bench.fuzz.wire_targets import wire_targets
 from bench.pipeline.job import write_settings
 from settings.errors import InputError
 
@@ -45,7 +46,9 @@ def all_targets() -> Iterator[dict[str, Target]]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hb-fuzz-")))
         by_name = targets(folder)
         port = stack.enter_context(served(write_settings(folder, "127.0.0.1:9", "fuzz")))
-        yield by_name | {"web pages": Target(REQUESTS, lambda data: ask(port, data))}
+        yield (
+            by_name | wire_targets() | {"web pages": Target(REQUESTS, lambda data: ask(port, data))}
+        )
 
 
 @contextmanager

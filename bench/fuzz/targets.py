@@ -11,8 +11,12 @@ import numpy as np
 import orjson
 
 from agents.clients.deadletters import Replayer, as_letter
+from agents.clients.label_publishing import pairs_in
 from agents.clients.patient_files import file_patients
 from agents.clients.splitting import Splitter, label_value
+from agents.monitor.console.curves_file import CurvesFile
+from agents.monitor.console.history import History, point
+from agents.monitor.scores import Scores
 from agents.state_encoding import pack_state, unpack_state
 from agents.testing import Agent, Pipeline
 from agents.worker_pages import announced, worker_pages
@@ -28,6 +32,7 @@ from schemas.writing import encode
 from settings.errors import HbError
 from settings.loading import source_of, validate
 from settings.model import Settings
+from settings.proposing.from_csv import Wishes, propose
 from streams.broker.cluster_layout import load_plan, new_plan
 from streams.engine.changelogs.changelog import META_KEY, Changelogs
 from streams.engine.changelogs.origin import Origin
@@ -60,6 +65,9 @@ def targets(folder: Path) -> dict[str, Target]:
         "settings file": _settings_file(folder),
         "csv file": _patients(folder, settings, "patients.csv"),
         "json file": _patients(folder, settings, "patients.jsonl"),
+        "label file": _labels(folder, settings),
+        "proposal": _proposal(folder),
+        "curves": _curves(settings),
         "client": _client(settings),
         "export of dead letters": _export(settings),
         "stored arrays": Target([pack_state(_STATE)], unpack_state, (HbError,)),
@@ -127,6 +135,48 @@ def _patients(folder: Path, settings: Settings, name: str) -> Target:
         return [splitter.faults(part.ids or [], part.columns) for part in source.chunks()]
 
     return Target([text], run, (HbError,))
+
+
+def _labels(folder: Path, settings: Settings) -> Target:
+    def run(data: bytes) -> object:
+        # A label file says by its name what it is; its first byte chooses here.
+        file = folder / ("labels.jsonl" if data.startswith(b"{") else "labels.csv")
+        file.write_bytes(data)
+        return pairs_in(file, settings)
+
+    rows = [{"id": "p1", "label": LABELS[0]}, {"id": "p2", "label": LABELS[1]}]
+    text = "id,label\n" + "".join(f"{row['id']},{row['label']}\n" for row in rows)
+    return Target([text.encode(), b"\n".join(map(orjson.dumps, rows))], run, (HbError,))
+
+
+def _proposal(folder: Path) -> Target:
+    """A file that `hb init` proposes settings for."""
+    file = folder / "history.csv"
+    rows = [f"p{n},{n / 7:.2f},{'left' if n % 3 else 'right'},{LABELS[n % 2]}" for n in range(30)]
+
+    def run(data: bytes) -> object:
+        file.write_bytes(data)
+        return propose(file, Wishes())
+
+    return Target(["\n".join(["id,size,side,diagnosis", *rows]).encode()], run, (HbError,))
+
+
+def _curves(settings: Settings) -> Target:
+    """The console's curves of the last worker, which the next one continues."""
+    file, history = CurvesFile(settings), History()
+    for labels in range(3):
+        history.add(point(settings, Scores(labelled=labels), labels))
+        history.mark(labels, "restart", "the worker restarted")
+    file.save(history)
+    good = file._file.read_bytes()
+
+    def run(data: bytes) -> None:
+        file._file.write_bytes(data)
+        continued = History()
+        CurvesFile(settings).load(continued, 1)
+        continued.add(point(settings, Scores(labelled=9), 9))
+
+    return Target([good], run)
 
 
 def _client(settings: Settings) -> Target:

@@ -6,18 +6,19 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from aiohttp import web
 
-from agents.monitor.console.console import Console
-from agents.monitor.console.server import add_pages
-from agents.monitor.page_guard import guard
-from agents.monitor.watch import Watch
+from agents.worker import worker_app
 from settings.model import Settings
 
 _WAIT = 5.0
 _ENOUGH = 64
-_PATHS = ("/", "/events", "/learner/imaging", "/console/main.js", "/metrics", "/no/such%2fpage?a=b")
+_PATHS = (
+    "/", "/events", "/learner/imaging", "/console/main.js", "/diagnosis/0-5-abc", "/viewers",
+    "/metrics", "/healthz", "/readyz", "/no/such%2fpage?a=b",
+)  # fmt: skip
 REQUESTS = [
     f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:6066\r\nAuthorization: Basic YTpi\r\n"
     f'If-None-Match: "abc"\r\nAccept-Encoding: gzip\r\nContent-Length: 0\r\n\r\n'.encode()
@@ -31,7 +32,7 @@ class ServerError(Exception):
 
 @contextmanager
 def served(settings: Settings) -> Iterator[int]:
-    """Serve the console's pages behind their guard in a thread; yield the port."""
+    """Serve all pages of a worker that has no broker, in a thread; yield the port."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -46,9 +47,9 @@ def served(settings: Settings) -> Iterator[int]:
 
 
 async def _start(settings: Settings) -> tuple[web.AppRunner, int]:
-    site = web.Application(middlewares=[guard(settings.worker)])
-    add_pages(site, Console(settings, Watch(settings)), settings)
-    runner = web.AppRunner(site, access_log=None, shutdown_timeout=0.5)
+    pages: Any = worker_app(settings).web
+    pages.init_server()
+    runner = web.AppRunner(pages.web_app, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     listener = socket.create_server(("127.0.0.1", 0))
     await web.SockSite(runner, listener).start()

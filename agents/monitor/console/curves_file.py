@@ -16,8 +16,9 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from itertools import count
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
+import msgspec
 import orjson
 
 from agents.monitor.console.history import History
@@ -25,6 +26,54 @@ from settings.model import Settings
 
 _VERSION = 1
 _log = logging.getLogger(__name__)
+
+
+_Rates = list[float | None]
+
+
+class _Head(msgspec.Struct):
+    v: int
+    name: str
+
+
+class _Point(TypedDict):
+    """A point of the curves, as `history.point` makes it."""
+
+    t: int
+    n: int
+    h: int
+    e: _Rates
+    r: _Rates
+    x: _Rates
+    w: dict[str, float | None]
+    g: float | None
+    b: float | None
+
+
+class _Mark(TypedDict):
+    t: int
+    n: int
+    kind: str
+    text: str
+
+
+class _Stored(_Head):
+    learners: list[str]
+    settings: dict[str, str]
+    points: list[_Point]
+    marks: list[_Mark]
+    added: int
+    step: Annotated[int, msgspec.Meta(ge=1)]
+    colours: dict[str, int] = {}
+
+
+def _decode(content: bytes) -> _Stored:
+    stored = msgspec.json.decode(content, type=_Stored)
+    count = len(stored.learners)
+    for point in stored.points:
+        if (len(point["e"]), len(point["r"]), len(point["x"])) != (count + 1, count + 1, count):
+            raise ValueError("a point does not have a value for each learner")
+    return stored
 
 
 class CurvesFile:
@@ -40,20 +89,21 @@ class CurvesFile:
     def load(self, history: History, now: int) -> None:
         """Continue the curves of the last worker, if they fit, and mark the restart."""
         try:
-            stored = orjson.loads(self._file.read_bytes())
-            if (stored["v"], stored["name"]) != (_VERSION, self._settings.name):
+            content = self._file.read_bytes()
+            head = msgspec.json.decode(content, type=_Head)
+            if (head.v, head.name) != (_VERSION, self._settings.name):
                 return
-            before = stored.get("colours") or {n: k for k, n in enumerate(stored["learners"])}
-            self.colours = assigned(self._coloured, {n: int(k) for n, k in before.items()})
-            history.restore(
-                {**stored, "points": _renamed(stored["points"], stored["learners"], self._learners)}
-            )
+            stored = _decode(content)
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
             _log.warning("cannot read the curves in %s, starting new ones: %s", self._file, error)
             return
-        changed = _changed(stored["settings"], _digests(self._settings))
+        before = stored.colours or {name: k for k, name in enumerate(stored.learners)}
+        self.colours = assigned(self._coloured, before)
+        points = _renamed(stored.points, stored.learners, self._learners)
+        history.restore({**msgspec.structs.asdict(stored), "points": points})
+        changed = _changed(stored.settings, _digests(self._settings))
         if changed:
             history.mark(now, "settings", f"settings changed: {', '.join(changed)}")
         else:

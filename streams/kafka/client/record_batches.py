@@ -27,7 +27,6 @@ from aiokafka.codec import snappy_decode
 from aiokafka.consumer import fetcher
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords as CompiledRecords
-from aiokafka.record.util import decode_varint
 
 MOST_UNPACKED = 64 << 20
 MOST_RECORDS = 250_000
@@ -39,6 +38,8 @@ _LENGTH_AT, _LENGTH_END, _MAGIC_AT, _ATTRIBUTES_AT = 8, 12, 16, 21
 _CODEC, _APPEND_TIME = 0x07, 0x08
 _GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _FORMAT = 2
+_CONTINUED, _LONGEST_NUMBER = 0x80, 70
+"""Of numbers of variable length: the bit that says there is more, and the most bits there are."""
 
 
 class Unread(bytes):
@@ -133,18 +134,18 @@ class ReadableBatch:
 
 def _unpacked(codec: int, data: memoryview) -> bytes | None:
     """Return the uncompressed bytes of a batch, None if they are too large."""
-    if codec == _GZIP:
-        return _gunzipped(data)
-    if codec == _SNAPPY:  # never unpacks to more than some twenty times its size
-        return bytes(snappy_decode(bytes(data)))
-    room = _room()
     try:
-        size = (cramjam.lz4 if codec == _LZ4 else cramjam.zstd).decompress_into(bytes(data), room)
-    except cramjam.DecompressionError as error:
+        if codec == _GZIP:
+            return _gunzipped(data)
+        if codec == _SNAPPY:  # never unpacks to more than some twenty times its size
+            return bytes(snappy_decode(bytes(data)))
+        room = _room()
+        unpack = (cramjam.lz4 if codec == _LZ4 else cramjam.zstd).decompress_into
+        return bytes(memoryview(room)[: unpack(bytes(data), room)])
+    except (cramjam.DecompressionError, zlib.error, struct.error) as error:
         if "whole buffer" in str(error):
             return None
         raise CorruptRecordException("a compressed record batch cannot be unpacked") from error
-    return bytes(memoryview(room)[:size])
 
 
 @cache
@@ -179,14 +180,14 @@ def _unread(raw: memoryview) -> ReadRecord:
 
 def _read(raw: memoryview) -> list[Any]:
     """Read the records of a batch that is not compressed, whatever its header keys are."""
-    head, data = _HEAD.unpack_from(raw), bytearray(raw)
+    head, data = _HEAD.unpack_from(raw), bytes(raw)
     base, attributes, first, newest, count = head[0], head[5], head[7], head[8], head[12]
     by_broker, at = bool(attributes & _APPEND_TIME), _HEAD.size
     records = []
     for _ in range(count):
-        _, at = decode_varint(data, at)
-        later, at = decode_varint(data, at + 1)  # after the attributes, of which none are defined
-        number, at = decode_varint(data, at)
+        _, at = _varint(data, at)
+        later, at = _varint(data, at + 1)  # after the attributes, of which none are defined
+        number, at = _varint(data, at)
         key, at = _bytes(data, at)
         value, at = _bytes(data, at)
         headers, at = _headers(data, at)
@@ -195,13 +196,26 @@ def _read(raw: memoryview) -> list[Any]:
     return records
 
 
-def _bytes(data: bytearray, at: int) -> tuple[bytes | None, int]:
-    size, at = decode_varint(data, at)
-    return (None, at) if size < 0 else (bytes(data[at : at + size]), at + size)
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number, and where it ends; aiokafka's own reads on behind the end of the data."""
+    number = shift = 0
+    while at < len(data) and shift < _LONGEST_NUMBER:
+        byte = data[at]
+        number, at, shift = number | (byte & 0x7F) << shift, at + 1, shift + 7
+        if byte < _CONTINUED:
+            return number >> 1 ^ -(number & 1), at
+    raise CorruptRecordException("a record ends before its time")
 
 
-def _headers(data: bytearray, at: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    count, at = decode_varint(data, at)
+def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    size, at = _varint(data, at)
+    if at + size > len(data):
+        raise CorruptRecordException("a record is longer than its batch")
+    return (None, at) if size < 0 else (data[at : at + size], at + size)
+
+
+def _headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    count, at = _varint(data, at)
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         name, at = _bytes(data, at)
