@@ -30,7 +30,7 @@ from learners.arrays.seeds import seeds_of
 from learners.arrays.types import MISSING, Floats, Ints, Seeds
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
-from learners.local.learner import Labelled, Lessons, Pooled, Predictions, opinion
+from learners.local.learner import Checkpoint, Labelled, Lessons, Pooled, Predictions, opinion
 from learners.local.reasons import Reasons, reasons
 from learners.rules.base import LearningRule, RuleError
 from learners.rules.calls import CURRENT, RuleHangs
@@ -283,32 +283,31 @@ class LocalProcessor(Processor):
             lessons, positions = [records[k] for k in first], [positions[k] for k in first]
         if not lessons:
             return
-        truth = self._count(lessons, [r.label for r in lessons])
+        labelled = self._labelled(lessons, [r.label for r in lessons])
+        self._note(labelled)
+        at, features = self._taken(lessons)
         # A record that a rule fails on is still counted, but it teaches nothing.
-        failed = self._teach(lessons, truth)
-        self._refuse(batch, [(positions[k], error) for k, error in failed], out)
+        failed = self.learner.learn(
+            labelled,
+            self._lessons(features, labelled.truth[at], [lessons[k] for k in at]),
+            Checkpoint(self._save_rules, self._restore_rules),
+        )
+        self._refuse(batch, [(positions[at[k]], error) for k, error in failed], out)
 
     def _correct(self, records: Sequence[Feedback]) -> None:
-        """Take back what labels counted that were amended or withdrawn, and recount them.
+        """Take back what labels counted that were amended or withdrawn, and recount them."""
+        known = [r for r in records if r.was is not None]
+        again = [r for r in records if r.label is not None]
+        back = self._labelled(known, [r.was for r in known])
+        relabelled = self._labelled(again, [r.label for r in again])
+        self._note(back, -1)
+        self._note(relabelled)
+        self.learner.correct(back, relabelled)
 
-        Rules that learn cannot unlearn, and the features are gone: they are taught nothing.
-        """
-        back = [r for r in records if r.was is not None]
-        labelled = [r for r in records if r.label is not None]
-        self._count(back, [r.was for r in back], -1)
-        self._count(labelled, [r.label for r in labelled])
-
-    def _count(
-        self, records: Sequence[Feedback], labels: Sequence[str | None], sign: int = 1
-    ) -> Ints:
-        """Count which rules were right by these labels, or take it back; return the labels."""
-        if not records:
-            return np.zeros(0, np.int64)
-        labelled = self._labelled(records, labels)
+    def _note(self, labelled: Labelled, sign: int = 1) -> None:
+        """Note which cubes will change, and how many labels there are."""
         self._counted.append((labelled.phase, labelled.cubes))
-        self._totals.count(LABELLED, sign * len(records))
-        self.learner.count(labelled, sign)
-        return labelled.truth
+        self._totals.count(LABELLED, sign * len(labelled.truth))
 
     def _usable(
         self, batch: Batch, read: ReadBatch[Feedback], out: Outbox
@@ -357,27 +356,16 @@ class LocalProcessor(Processor):
         ]
         return np.array(votes, np.int64)
 
-    def _teach(self, records: Sequence[Feedback], truth: Ints) -> Sequence[tuple[int, RuleError]]:
-        """Teach the rules that learn; return which of the records they fail on."""
-        if not self.learner.learns:
-            return []
-        waiting = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
-        d, at = self.learner.space.d, [k for k, _ in waiting]
-        rows = np.frombuffer(b"".join(row for _, row in waiting), np.float64).reshape(
-            len(waiting), d
-        )
-        lessons = self._lessons(rows, truth[at], [records[k] for k in at])
-        _, failed = sift(len(at), lambda part: self._teach_rules(lessons.part(part)))
-        return [(at[row], error) for row, error in failed]
+    def _taken(self, records: Sequence[Feedback]) -> tuple[list[int], Floats]:
+        """Take the features out that waited for these labels; return of which records they are."""
+        waited = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
+        d = self.learner.space.d
+        rows = np.frombuffer(b"".join(row for _, row in waited), np.float64)
+        return [k for k, _ in waited], rows.reshape(len(waited), d)
 
-    def _teach_rules(self, lessons: Lessons) -> None:
-        """Teach the rules and write their state; if one fails, all are as before."""
-        try:
-            self.learner.teach(lessons)
-        except RuleError:
-            self._restore_rules()
-            raise
-        self._taught += len(lessons.truth)
+    def _save_rules(self, lessons: int) -> None:
+        """Write what the rules have learned."""
+        self._taught += lessons
         assert self._models is not None  # noqa: S101 - the tables were made for these rules
         if self.learner.filling.begun:
             self._models.put(FILLING, pack_state(self.learner.filling.state()))

@@ -212,8 +212,7 @@ def learn_again(audit: LocalAudit, learned: Bools) -> Taught:
     taught = lessons_of(audit, learned)
     back = audit.corrected & (columns["was"] != MISSING)
     relabelled = audit.corrected & (columns["label"] != MISSING)
-    learner.count(_labelled(audit, back, "was"), -1)
-    learner.count(_labelled(audit, relabelled, "label"))
+    learner.correct(_labelled(audit, back, "was"), _labelled(audit, relabelled, "label"))
     try:
         learner.learn(_labelled(audit, learned, "label"), taught.lessons)
     except RuleError:

@@ -201,10 +201,8 @@ class Player:
                 correction for correction in corrected if correction.case.payloads[i] is not None
             ]
             back = [replace(correction.case, label=correction.was) for correction in corrections]
-            for cases, sign in ((back, -1), ([correction.case for correction in corrections], 1)):
-                labelled = [case for case in cases if case.label != MISSING]
-                if labelled:
-                    learner.count(_labelled(labelled, i), sign)
+            relabelled = [correction.case for correction in corrections]
+            learner.correct(_labelled(_with_label(back), i), _labelled(_with_label(relabelled), i))
 
     def record(self, outcome: Outcome) -> None:
         """Note the diagnoses; a subclass may note more."""
@@ -250,6 +248,10 @@ class Player:
         corrected = any(counts[n] for n in ("amendment_taken", "withdrawal_taken", "label_again"))
         delays = fusion.tables()[name].rows(cells)
         return regret_bound(fusion, labelled, delays, corrected=corrected)
+
+
+def _with_label(cases: Sequence[Settle]) -> list[Settle]:
+    return [case for case in cases if case.label != MISSING]
 
 
 def _labelled(cases: Sequence[Settle], learner: int) -> Labelled:

@@ -10,7 +10,7 @@ Deciding never changes the state. What is learned is a fold over the feedback: i
 order does not matter, and the state of learning rules, whose order does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +21,8 @@ from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
 from learners.local.fill_and_scale import Moments
 from learners.local.iup import Choices, Iup, IupConfig
-from learners.rules.base import LearningRule, Rule
+from learners.rules.base import LearningRule, Rule, RuleError
+from learners.rules.failing_rows import sift
 from learners.rules.joint import Heard
 
 _EVEN = 1e-9
@@ -128,6 +129,17 @@ def opinion(log_odds: Floats, labels: Ints) -> Floats:
     return np.where(labels[:, None] < 0, 0.0, log_odds)
 
 
+class Checkpoint(NamedTuple):
+    """How a caller keeps what a learner has learned, so that a rule that fails leaves no trace.
+
+    save      called with how many lessons have been learned since the last call
+    restore   puts the rules and what is known of the features back to the last save
+    """
+
+    save: Callable[[int], None]
+    restore: Callable[[], None]
+
+
 class Pooled(NamedTuple):
     """What all partitions of an LL know together, apart from the counts per cube."""
 
@@ -147,7 +159,7 @@ class LocalLearner:
     >>> learner = LocalLearner(unit_cube(2), rules, IupConfig(rules=2, cuts=2), classes=2)
     >>> rows = np.array([[0.1, 0.2], [0.8, 0.9]])
     >>> said = learner.decide(rows, seeds_of(["p1", "p2"]))
-    >>> learner.learn(Labelled.of(said, truth=np.array([0, 1])))
+    >>> _ = learner.learn(Labelled.of(said, truth=np.array([0, 1])))
     >>> learner.iup.labelled
     2
     """
@@ -226,20 +238,40 @@ class LocalLearner:
         labels = votes[np.arange(len(rows)), choices.rules]
         return Predictions(choices, labels, votes, log_odds)
 
-    def learn(self, labelled: Labelled, lessons: Lessons | None = None) -> None:
+    def learn(
+        self,
+        labelled: Labelled,
+        lessons: Lessons | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Sequence[tuple[int, RuleError]]:
         """Take in labels of instances decided earlier: count them, then teach the rules, in order.
 
         `lessons` are needed if a rule learns. They may be fewer than the labels, where features
-        were not kept for as long.
+        were not kept for as long. If a rule fails on one, RuleError is raised, and other rules may
+        have learned from it; with a `checkpoint` such lessons teach nothing, and are returned.
         """
-        self.count(labelled)
-        if lessons is not None:
-            self.teach(lessons)
-        elif self.learns:
+        self._count(labelled)
+        if not self.learns:
+            return []
+        if lessons is None:
             raise LearnerError("a rule that learns needs the features with the label")
+        if checkpoint is None:
+            self._teach(lessons)
+            return []
+        return sift(len(lessons.truth), lambda rows: self._try(lessons.part(rows), checkpoint))[1]
 
-    def count(self, labelled: Labelled, sign: int = 1) -> None:
-        """Count which rules were right, the first half of `learn`; with `sign` -1, take it back."""
+    def correct(self, back: Labelled, relabelled: Labelled) -> None:
+        """Take back labels that were counted, and count others in their place.
+
+        Rules that learn cannot unlearn, and the features are gone: they are taught nothing.
+        """
+        self._count(back, -1)
+        self._count(relabelled)
+
+    def _count(self, labelled: Labelled, sign: int = 1) -> None:
+        """Count which rules were right; with `sign` -1, take it back."""
+        if not len(labelled.truth):
+            return
         correct: Bools = labelled.votes == labelled.truth[:, None]
         tried: Bools = labelled.votes != MISSING
         self.iup.learn(
@@ -251,22 +283,28 @@ class LocalLearner:
             sign=sign,
         )
 
-    def teach(self, lessons: Lessons) -> None:
-        """Teach the rules that learn: the second half of `learn`.
+    def _try(self, lessons: Lessons, checkpoint: Checkpoint) -> None:
+        """Teach the rules that learn; if one fails, all are as before."""
+        try:
+            self._teach(lessons)
+        except RuleError:
+            checkpoint.restore()
+            raise
+        checkpoint.save(len(lessons.truth))
 
-        If a rule fails, others may have learned before RuleError is raised: restore them all then.
-        """
+    def _teach(self, lessons: Lessons) -> None:
+        """Teach the rules that learn; if one fails, others may have learned already."""
         if not self.space.online or all(rule.scale_free for rule in self.learning_rules):
             if len(lessons.truth):
-                self._teach(lessons, self.filling.learn(lessons.rows))
+                self._teach_rules(lessons, self.filling.learn(lessons.rows))
             return
         # Rules that see scaled values learn each row as it was scaled by what was known before it.
         for k in range(len(lessons.truth)):
             lesson = lessons.part(slice(k, k + 1))
-            self._teach(lesson, self.filling.look(lesson.rows))
+            self._teach_rules(lesson, self.filling.look(lesson.rows))
             self.filling.learn(lesson.rows)
 
-    def _teach(self, lessons: Lessons, rows: Floats) -> None:
+    def _teach_rules(self, lessons: Lessons, rows: Floats) -> None:
         """Teach every rule that learns; `rows` are those of the lessons, without gaps."""
         for f, rule in enumerate(self.rules):
             if isinstance(rule, LearningRule):

@@ -184,3 +184,12 @@ def test_a_batch_is_cut_at_an_offset():
     assert upto(batch, 8).values == [b"a", b"b"]
     assert upto(batch, 8).next == 8
     assert upto(batch, 9) is batch
+
+
+def test_rules_that_do_not_learn_see_the_same_in_place_of_missing_values(configured):
+    rule = '{kind="threshold", feature="%s", above="ill", below="well", value=0.5}'
+    settings = configured(
+        f"learners.a.rules={{t={rule % 'x'}}}", f"learners.b.rules={{t={rule % 'z'}}}"
+    )
+    replay = replayed([inline_pipeline.with_gaps(settings, N).logs()], settings)
+    assert replay.agreement == 1.0
