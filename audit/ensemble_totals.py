@@ -32,14 +32,14 @@ _REFUSED = ("conflict", "expired", "evicted", "pending_full")
 def audit_counters(observed: Observed, joined: Joined, findings: Findings) -> Ints:
     """Compare all totals that the topics determine; return the totals as they should be."""
     note = "" if observed.whole else "not compared: the start of its topics is gone"
-    held = {**observed.head, **{f"now_{k}": n for k, n in observed.totals.waiting.items()}}
-    held |= {"now_amendable": observed.amendments.amendable, "bytes": observed.amendments.size}
+    counters = {**observed.head, **{f"now_{k}": n for k, n in observed.totals.waiting.items()}}
+    counters |= {"now_amendable": observed.amendments.amendable, "bytes": observed.amendments.size}
     expected = {**_inputs(observed), **_outcomes(observed, joined), **_entries(observed)}
     if not observed.logs.labels.columns["amends"].any():
         # If some labels were amended, only the worker knows which of several came first.
         expected["label_duplicate"] = _repeated(expected)
     tally = _tally(observed, joined)
-    wrong = {name: _sum(held, name) != number for name, number in expected.items()}
+    wrong = {name: _sum(counters, name) != number for name, number in expected.items()}
     corrections = [
         differs for name, differs in wrong.items() if set(_terms(name)) <= _OF_CORRECTIONS
     ]
@@ -54,7 +54,7 @@ def audit_counters(observed: Observed, joined: Joined, findings: Findings) -> In
         "ensemble corrections", where, values=len(corrections),
         differing=0 if note else sum(corrections), note=note,
     )  # fmt: skip
-    return _row({**held, **expected}, expected[_PARKED_LABELS], tally)
+    return _row({**counters, **expected}, expected[_PARKED_LABELS], tally)
 
 
 _OF_CORRECTIONS = {*AMENDMENTS, "now_amendable", "bytes"}
@@ -65,10 +65,10 @@ def _terms(names: str) -> dict[str, str]:
     return {name: sign for sign, name in re.findall(r"([+-]?)(\w+)", names)}
 
 
-def _sum(held: dict[str, int], names: str) -> int:
+def _sum(counters: dict[str, int], names: str) -> int:
     """Return the sum or difference of counts that an expression names."""
     terms = _terms(names).items()
-    return sum(-held[name] if sign == "-" else held[name] for name, sign in terms)
+    return sum(-counters[name] if sign == "-" else counters[name] for name, sign in terms)
 
 
 def _row(counts: dict[str, int], parked: int, tally: Ints) -> Ints:
@@ -159,11 +159,11 @@ def _entries(observed: Observed) -> dict[str, int]:
     status, label = observed.pending.status, observed.pending.label
     waiting = ((status == PARKED) | (status == OPEN)) & (label != MISSING)
     codes = {"now_parked": PARKED, "now_open": OPEN, "now_diagnosed": DIAGNOSED}
-    held = [e for e in observed.pending.entries.values() if isinstance(e, SettledEntry)]
+    settled = [e for e in observed.pending.entries.values() if isinstance(e, SettledEntry)]
     return {
         **{name: int((status == code).sum()) for name, code in codes.items()},
-        "now_amendable": len(held),
-        "bytes": sum(len(entry.diagnosed) for entry in held),
+        "now_amendable": len(settled),
+        "bytes": sum(len(entry.diagnosed) for entry in settled),
         _PARKED_LABELS: int(waiting.sum()),
         "settled+expired+evicted-forgotten": int((status >= SETTLED).sum()),
     }
@@ -199,9 +199,9 @@ def latest_again(observed: Observed, joined: Joined) -> Ints | None:
 
 def audit_latest(observed: Observed, again: Ints | None, findings: Findings) -> None:
     """Compare the shares of the latest diagnosis."""
-    held = observed.state(ENSEMBLE).counts["latest"].items()[1]
+    rows = observed.state(ENSEMBLE).counts["latest"].items()[1]
     note = "" if observed.whole else "not compared: the start of its topics is gone"
-    actual, expected = held.reshape(-1), np.zeros(0, np.int64) if again is None else again
+    actual, expected = rows.reshape(-1), np.zeros(0, np.int64) if again is None else again
     same = len(actual) == len(expected)
     differing = int((actual != expected).sum()) if same else abs(len(actual) - len(expected))
     findings.table(

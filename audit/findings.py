@@ -54,26 +54,26 @@ class Findings:
     """Everything found so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    found: Counter[tuple[Kind, str, str]] = field(default_factory=Counter)
+    differences: Counter[tuple[Kind, str, str]] = field(default_factory=Counter)
     tables: dict[str, TableCheck] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def lost(self, what: str, where: str, times: Any) -> None:
+    def lost(self, subject: str, where: str, times: Any) -> None:
         """Note something lost; `times` is a number, or an array of numbers or marks to sum."""
-        self._add(Kind.LOST, what, where, times)
+        self._add(Kind.LOST, subject, where, times)
 
-    def double(self, what: str, where: str, times: Any) -> None:
+    def double(self, subject: str, where: str, times: Any) -> None:
         """Note something doubled."""
-        self._add(Kind.DOUBLE, what, where, times)
+        self._add(Kind.DOUBLE, subject, where, times)
 
-    def differing(self, what: str, where: str, times: Any) -> None:
+    def differing(self, subject: str, where: str, times: Any) -> None:
         """Note something that differs."""
-        self._add(Kind.DIFFERING, what, where, times)
+        self._add(Kind.DIFFERING, subject, where, times)
 
-    def _add(self, kind: Kind, what: str, where: str, times: Any) -> None:
+    def _add(self, kind: Kind, subject: str, where: str, times: Any) -> None:
         number = int(np.sum(times))
         if number:
-            self.found[kind, what, where] += number
+            self.differences[kind, subject, where] += number
 
     def count(self, name: str, number: Any) -> None:
         """Count what was seen."""
@@ -84,12 +84,12 @@ class Findings:
         self.notes[text] = None
 
     @contextmanager
-    def reporting(self, what: str, where: str) -> Iterator[None]:
+    def reporting(self, subject: str, where: str) -> Iterator[None]:
         """Turn whatever a part of the audit fails on into a finding; it may hold no value."""
         try:
             yield
         except Exception as error:  # noqa: BLE001  # an audit reports, whatever it meets
-            self.differing(f"{what}: cannot be recomputed ({describe(error)})", where, 1)
+            self.differing(f"{subject}: cannot be recomputed ({describe(error)})", where, 1)
 
     def table(self, name: str, where: str, *, values: int, differing: int, note: str = "") -> None:
         """Note how a table compares."""
@@ -102,7 +102,7 @@ class Findings:
     def merge(self, other: "Findings") -> None:
         """Take in what was found in another partition."""
         self.counts.update(other.counts)
-        self.found.update(other.found)
+        self.differences.update(other.differences)
         self.notes.update(other.notes)
         for name, check in other.tables.items():
             own = self.tables.setdefault(name, TableCheck())
@@ -113,12 +113,12 @@ class Findings:
     @property
     def clean(self) -> bool:
         """Whether nothing is lost, double or differing."""
-        return not self.found
+        return not self.differences
 
     def total(self, kind: Kind) -> int:
         """Return how many differences of one kind were found."""
-        return sum(times for (k, _, _), times in self.found.items() if k is kind)
+        return sum(times for (k, _, _), times in self.differences.items() if k is kind)
 
     def list(self) -> list[Finding]:
         """Return all that was found."""
-        return [Finding(*key, times) for key, times in sorted(self.found.items())]
+        return [Finding(*key, times) for key, times in sorted(self.differences.items())]

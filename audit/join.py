@@ -94,18 +94,18 @@ class JoinAudit:
             self.topics.labels, labels
         )
         self.read = count(predictions["id"][self.read_predictions], self.size) > 0
-        self.gone = self.status == GONE
+        self.forgotten = self.status == GONE
         if self.forgets:
             # A label for a forgotten instance is parked, as for one that was never seen.
-            self.gone |= (self.status == PARKED) & self.read
+            self.forgotten |= (self.status == PARKED) & self.read
         self.joined = self._join()
 
     def _join(self) -> Joined:
         predictions, size = self.logs.predictions.columns, self.size
         first = np.full((len(self.topics.learners), size), -1, np.int64)
         for i in range(len(first)):
-            mine = np.flatnonzero(self.heard & (predictions["learner"] == i))
-            first[i] = _places(predictions["id"], mine, size)
+            rows = np.flatnonzero(self.heard & (predictions["learner"] == i))
+            first[i] = _places(predictions["id"], rows, size)
         fed = [log.columns["id"] for log in self.logs.feedback.values()]
         feedback = np.array([firsts(ids, size) for ids in fed])
         label, amended = self._last_words()
@@ -113,18 +113,18 @@ class JoinAudit:
         if self.forgets:
             # What is forgotten was settled if its feedback is there.
             labelled = (label >= 0) | amended
-            settled = settled | (self.gone & labelled & (np.max(feedback, 0) >= 0))
+            settled = settled | (self.forgotten & labelled & (np.max(feedback, 0) >= 0))
         diagnosis = firsts(self.logs.diagnoses.columns["id"], size)
-        held = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
+        correctable = (self.status == SETTLED) | (self.status == WITHDRAWN_STATE)
         latest = np.where(label >= 0, _take(self.logs.labels.columns["label"], label), MISSING)
         # Whatever came later about an erased patient has counted for nothing.
-        fed_last = self._told(np.array([lasts(ids, size) for ids in fed]))
+        fed_last = self._settled_label(np.array([lasts(ids, size) for ids in fed]))
         latest = np.where(self.observed.erased(ENSEMBLE) >= 0, fed_last, latest)
-        final = np.where(held, self.observed.pending.label, latest)
-        taught = self._told(feedback)
+        final = np.where(correctable, self.observed.pending.label, latest)
+        taught = self._settled_label(feedback)
         return Joined(first, diagnosis, feedback, label, settled, amended, taught, final)
 
-    def _told(self, feedback: Ints) -> Ints:
+    def _settled_label(self, feedback: Ints) -> Ints:
         """Return the label of some feedback on each instance, MISSING where there is none."""
         labels = np.full(self.size, MISSING, np.int64)
         for at, log in zip(feedback, self.logs.feedback.values(), strict=True):
@@ -139,9 +139,9 @@ class JoinAudit:
         amends = columns["amends"][used]
         amended = count(columns["id"][used[amends]], self.size) > 0
         for at in used[amended[columns["id"][used]]].tolist():
-            number, says = columns["id"][at], columns["label"][at]
+            number, label_index = columns["id"][at], columns["label"][at]
             if columns["amends"][at]:
-                label[number] = at if says != MISSING else -1
+                label[number] = at if label_index != MISSING else -1
             elif label[number] < 0:
                 label[number] = at
         return label, amended
@@ -165,7 +165,7 @@ class JoinAudit:
         findings, scope, status = self.findings, self.scope, self.status
         diagnosed_times = count(self.logs.diagnoses.columns["id"], self.size)
         ever = count(self.logs.predictions.columns["id"][self.heard], self.size) > 0
-        due = (status >= DIAGNOSED) | (self.gone & self.read)
+        due = (status >= DIAGNOSED) | (self.forgotten & self.read)
         complete = self.logs.diagnoses.columns["complete"]
         findings.count("diagnoses", len(complete))
         findings.count("diagnoses_complete", complete.sum())
@@ -177,7 +177,7 @@ class JoinAudit:
         findings.differing(
             "diagnoses without prediction", self.where, diagnosed_times[scope & ~ever]
         )
-        early = scope & self.read & (status == PARKED) & ~self.gone
+        early = scope & self.read & (status == PARKED) & ~self.forgotten
         findings.differing("parked patients with predictions", self.where, early)
 
     def _opinions(self) -> None:
@@ -221,7 +221,7 @@ class JoinAudit:
         again = labels_then != current[ids]
         again &= self.used_labels & ~lost[columns["id"]] & ~vain[columns["id"]]
         if self.forgets:
-            again &= ~self.gone[columns["id"]]
+            again &= ~self.forgotten[columns["id"]]
         findings.lost("labels", self.where, lost & scope)
         findings.differing("labels of the state", self.where, again & scope[columns["id"]])
         bare = joined.settled & (used == 0) & ~joined.amended & scope
@@ -308,10 +308,10 @@ class JoinAudit:
         """Compare what the state keeps of each waiting instance with its predictions."""
         labels = self.logs.predictions.columns["label"]
         wrong = compared = 0
-        for number, held in self.observed.pending.entries.items():
-            if isinstance(held, OverEntry) or not self.scope[number]:
+        for number, pending in self.observed.pending.entries.items():
+            if isinstance(pending, OverEntry) or not self.scope[number]:
                 continue
-            entry = waited(held) if isinstance(held, SettledEntry) else held
+            entry = waited(pending) if isinstance(pending, SettledEntry) else pending
             compared += 1
             sent = [labels[at] if at >= 0 else MISSING for at in self.joined.first[:, number]]
             pairs = zip(entry.labels, sent, strict=True)

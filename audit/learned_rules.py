@@ -66,22 +66,22 @@ def audit_models(audit: "LocalAudit", taught: Taught) -> None:
     _audit_filling(audit, taught)
     for rule in rules:
         name = f"{local(audit.name)} model {rule.name}"
-        held = audit.state.entries["models"].get(rule.name.encode())
-        if note or (held is None and not len(taught.lessons.truth)):
+        stored = audit.state.entries["models"].get(rule.name.encode())
+        if note or (stored is None and not len(taught.lessons.truth)):
             audit.findings.table(name, audit.where, values=0, differing=0, note=note)
             continue
-        values, differing, why = _compare(audit, rule, held, taught)
+        values, differing, why = _compare(audit, rule, stored, taught)
         audit.findings.table(name, audit.where, values=values, differing=differing, note=why)
 
 
 def _audit_filling(audit: "LocalAudit", taught: Taught) -> None:
     """Compare what fills in for missing values with what the lessons give, if any were missing."""
-    held = audit.state.entries["models"].get(FILLING)
+    stored = audit.state.entries["models"].get(FILLING)
     again = audit.learner.filling.state()
-    if held is None and not again:
+    if stored is None and not again:
         return
     note = taught.unknown or ("not compared: a rule failed" if taught.failed else "")
-    differing = 0 if note else same_state({} if held is None else unpack_state(held), again)
+    differing = 0 if note else same_state({} if stored is None else unpack_state(stored), again)
     audit.findings.table(
         f"{local(audit.name)} filling", audit.where, values=len(again), differing=differing,
         note=note,
@@ -103,12 +103,12 @@ def _unknowable(audit: "LocalAudit") -> str:
 
 
 def _compare(
-    audit: "LocalAudit", rule: LearningRule, held: bytes | None, taught: Taught
+    audit: "LocalAudit", rule: LearningRule, stored: bytes | None, taught: Taught
 ) -> tuple[int, int, str]:
     """Return values compared, values differing, and a note."""
     lessons = len(taught.lessons.truth)
     try:
-        live = {} if held is None else unpack_state(held)
+        live = {} if stored is None else unpack_state(stored)
         learned = int(live.pop(LEARNED, np.array(0)))
     except Exception:  # noqa: BLE001  # anyone may have written it
         return 1, 1, "it cannot be read"
@@ -130,23 +130,23 @@ def _compare(
 
 def _audit_features(audit: "LocalAudit") -> None:
     """Compare the features that wait for their label with the instances they came with."""
-    held = audit.state.entries["features"]
+    stored = audit.state.entries["features"]
     find = audit.observed.logs.names.ids.find
-    mine = {
+    expected = {
         (number, row.tobytes())
         for number, row in zip(audit.instances["id"].tolist(), audit.instances["row"], strict=True)
     }
     rows = RowFormat(audit.observed.settings, audit.name)
     wrong = 0
-    for key, value in held.items():
+    for key, value in stored.items():
         name = key.decode("utf-8", "replace")
         try:
-            wrong += (find(name), rows.read(name, value[8:])) not in mine
+            wrong += (find(name), rows.read(name, value[8:])) not in expected
         except FinalError as error:
             audit.findings.note(str(error))
             wrong += 1
     note = "" if audit.observed.whole else "not compared: the start of its topics is gone"
     audit.findings.table(
-        f"{local(audit.name)} features", audit.where, values=len(held),
+        f"{local(audit.name)} features", audit.where, values=len(stored),
         differing=0 if note else wrong, note=note,
     )  # fmt: skip

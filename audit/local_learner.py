@@ -51,8 +51,8 @@ class LocalAudit:
         self.instances = observed.logs.instances[name].columns
         self.feedback = observed.logs.feedback[name].columns
         predictions = observed.logs.predictions.columns
-        mine = predictions["learner"] == list(observed.settings.learners).index(name)
-        self.predictions = {key: predictions[key][mine] for key in _COLUMNS}
+        own = predictions["learner"] == list(observed.settings.learners).index(name)
+        self.predictions = {key: predictions[key][own] for key in _COLUMNS}
         self.erased = observed.erased(local(name))
         decided = observed.usable(self.topic) & ~self._after_erasure()
         self.read = decided & observed.within(self.topic, self.instances)
@@ -133,10 +133,10 @@ class LocalAudit:
             ids * step + occurrences(ids),
             self.predictions["id"] * step + occurrences(self.predictions["id"]),
         )
-        _, mine, theirs = np.intersect1d(
+        _, instances, pairs = np.intersect1d(
             read_pairs, prediction_pairs, assume_unique=True, return_indices=True
         )
-        return usable[mine], theirs
+        return usable[instances], pairs
 
     def _learned(self) -> Bools:
         """Mark the feedback that counts: what the learner had read, each patient once."""

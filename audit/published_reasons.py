@@ -54,10 +54,12 @@ def _misfits(audit: "LocalAudit", explicable: Bools) -> Bools:
     predictions = {key: audit.predictions[key][explicable] for key in ("id", "rule", "odds")}
     step = max(len(columns), len(predictions["id"])) + 1
     # From the end, because the first reasons may be gone or never have been sent.
-    mine, theirs = (
+    reason_keys, prediction_keys = (
         ids * step + occurrences(ids[::-1])[::-1] for ids in (columns["id"], predictions["id"])
     )
-    _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    _, here, there = np.intersect1d(
+        reason_keys, prediction_keys, assume_unique=True, return_indices=True
+    )
     sent = predictions["odds"][there]
     differing = np.isfinite(sent).all(axis=1) & (columns["odds"][here] != sent).any(axis=1)
     return np.asarray(differing | (columns["rule"][here] != predictions["rule"][there]))

@@ -25,5 +25,5 @@ def _piece(batch: Batch, first: int, last: int) -> Batch:
         timestamps=batch.timestamps[first:last],
         keys=batch.keys[first:last],
         values=batch.values[first:last],
-        headers={i - first: held for i, held in batch.headers.items() if first <= i < last},
+        headers={i - first: pairs for i, pairs in batch.headers.items() if first <= i < last},
     )

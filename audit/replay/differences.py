@@ -137,7 +137,7 @@ def _of_partition(logs: PartitionLogs) -> tuple[Ints, Bools, Ints, Ints, Bools]:
     size, M = len(logs.names.ids), len(logs.settings.learners)
     nothing = RestsOn.of(size, M)
     of_mode = np.ones(size, np.bool_)
-    diagnosed, asked = logs.diagnoses.columns, logs.predictions.columns
+    diagnosed, predicted = logs.diagnoses.columns, logs.predictions.columns
     first = firsts(diagnosed["id"], size)
     ids = np.flatnonzero(first >= 0)
     at = first[ids]
@@ -146,5 +146,5 @@ def _of_partition(logs: PartitionLogs) -> tuple[Ints, Bools, Ints, Ints, Bools]:
     nothing.basis[ids] = diagnosed["basis"][at]
     of_mode[ids] = diagnosed["of_mode"][at]
     # Only a learner's first prediction for a patient counts; in reverse order, it is written last.
-    nothing.taught[asked["id"][::-1], asked["learner"][::-1]] = asked["learned"][::-1]
+    nothing.taught[predicted["id"][::-1], predicted["learner"][::-1]] = predicted["learned"][::-1]
     return nothing.learned, nothing.heard, nothing.taught, nothing.basis, of_mode

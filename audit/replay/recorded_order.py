@@ -128,7 +128,7 @@ class _Lessons:
     def __init__(self) -> None:
         self.numbers: dict[tuple[int, int], int] = {}
         self.times: list[int] = []
-        self.told: list[tuple[int, int, bool]] = []
+        self.cases: list[tuple[int, int, bool]] = []
         self.changes: list[int] = []
         self.heard: list[set[str]] = []
         self.order: list[int] = []
@@ -149,9 +149,9 @@ class _Lessons:
         for patient, label, amends, was, at in zip(*columns, strict=True):
             number = self.numbers.setdefault((patient, counts[patient]), len(self.numbers))
             counts[patient] += 1
-            if number == len(self.told):
+            if number == len(self.cases):
                 self.times.append(at)
-                self.told.append((patient, label, amends))
+                self.cases.append((patient, label, amends))
                 self.changes.append((label != MISSING) - (amends and was != MISSING))
                 self.heard.append(set())
             self.heard[number].add(learner)
@@ -167,7 +167,7 @@ class _Lessons:
         """Return the lessons."""
         if not self.certain:
             raise _ContradictionError
-        return [Lesson(*self.told[k], frozenset(self.heard[k])) for k in self.order]
+        return [Lesson(*self.cases[k], frozenset(self.heard[k])) for k in self.order]
 
 
 def _places(learned: Ints, steps: Sequence[int]) -> list[int]:
@@ -180,18 +180,18 @@ def _places(learned: Ints, steps: Sequence[int]) -> list[int]:
     """
     count = place = 0
     places = []
-    for wanted in learned.tolist():
-        while count != wanted and place < len(steps):
+    for number in learned.tolist():
+        while count != number and place < len(steps):
             count += steps[place]
             place += 1
-        if count != wanted:
+        if count != number:
             raise _ContradictionError
         places.append(place)
     return places
 
 
-def _by_place(places: Sequence[int], things: Sequence[_Thing]) -> dict[int, list[_Thing]]:
+def _by_place(places: Sequence[int], items: Sequence[_Thing]) -> dict[int, list[_Thing]]:
     grouped: dict[int, list[_Thing]] = {}
-    for place, thing in zip(places, things, strict=True):
-        grouped.setdefault(place, []).append(thing)
+    for place, item in zip(places, items, strict=True):
+        grouped.setdefault(place, []).append(item)
     return grouped

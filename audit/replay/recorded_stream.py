@@ -95,9 +95,9 @@ def _joined(
 def _arrivals(logs: PartitionLogs, name: str, space: FeatureSpace) -> Arrivals:
     """Return the rows of one learner; a patient arrives with the last source it needs."""
     spaces = _spaces(logs)
-    wanted = [_source(spaces, name, feature) for feature in space.names]
+    needed = [_source(spaces, name, feature) for feature in space.names]
     ids: Ints | None = None
-    sources = {named: _first_rows(_log(logs, named)) for named in dict.fromkeys(wanted)}
+    sources = {named: _first_rows(_log(logs, named)) for named in dict.fromkeys(needed)}
     for source in sources.values():
         ids = source.ids if ids is None else np.intersect1d(ids, source.ids)
     assert ids is not None  # noqa: S101 - a space has at least one feature
@@ -105,7 +105,7 @@ def _arrivals(logs: PartitionLogs, name: str, space: FeatureSpace) -> Arrivals:
     rows = np.empty((len(ids), space.d))
     for source in sources.values():
         times = np.maximum(times, source.times[np.searchsorted(source.ids, ids)])
-    for j, (name_of_source, feature) in enumerate(zip(wanted, space.features, strict=True)):
+    for j, (name_of_source, feature) in enumerate(zip(needed, space.features, strict=True)):
         source, recorded = sources[name_of_source], spaces[name_of_source]
         at = np.searchsorted(source.ids, ids)
         k = recorded.names.index(feature.name)
