@@ -27,8 +27,10 @@ from settings.model import Settings
 from streams.broker import EmbeddedBroker
 from streams.kafka.abilities import abilities
 from streams.kafka.broker_clock import clock_offset
+from streams.kafka.client.broker_release import broker_release
 from streams.kafka.connection import admin_client, explained
 from streams.kafka.rights import roles
+from streams.kafka.security import located
 from streams.kafka.topic_admin import compare, find
 from streams.kafka.topics import declared
 
@@ -39,11 +41,13 @@ _CLOCKS_WRONG = 300_000.0
 """Beyond this, records' times are corrected (docs/times.md)."""
 _ROOM, _LEAST_ROOM = 5 * 2**30, 2**30
 _FILES = 1024
+_ASK_AGAIN = "ask again when the broker has less to do; hb broker check asks the same"
+_AS_ADMINISTRATOR = "ask as a user who may create a topic, such as the broker's administrator"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report; `remedy` is what to do, empty if there is nothing to do."""
+    """One line of the report; `remedy` is what to do, empty if all is well."""
 
     what: str
     verdict: Verdict
@@ -75,14 +79,14 @@ async def examine_ensemble(settings: Settings) -> AsyncIterator[Finding]:
             async for finding in _examine_broker(settings, admin):
                 yield finding
     except BrokerError as error:
-        remedy = "" if settings.broker.bootstrap else "start it with: hb broker up"
+        remedy = "start it, or correct [broker]; docs/broker.md explains the messages"
+        if not settings.broker.bootstrap:
+            remedy = "start it with: hb broker up"
         yield Finding("broker", "trouble", str(error), remedy)
 
 
 async def _examine_broker(settings: Settings, admin: Any) -> AsyncIterator[Finding]:
-    cluster = await admin.describe_cluster()
-    brokers = len(cluster["brokers"])
-    yield Finding("broker", "ok", f"answers, {brokers} node{'s' if brokers > 1 else ''}")
+    yield await _broker(settings, admin)
     yield await _rights(settings, admin)
     yield await _clocks(settings, admin)
     topics = declared(settings)
@@ -96,6 +100,18 @@ async def _examine_broker(settings: Settings, admin: Any) -> AsyncIterator[Findi
     else:
         yield Finding("topics", "ok", f"{len(topics)}, as the settings declare them")
     yield await _state(settings)
+
+
+async def _broker(settings: Settings, admin: Any) -> Finding:
+    """Say which broker answers."""
+    nodes = len((await admin.describe_cluster())["brokers"])
+    try:
+        release = await broker_release(admin)
+    except (KafkaError, NotImplementedError):  # older than the question
+        release = None
+    kafka = f"Kafka {release}" if release else "of a version that it does not tell"
+    where, noun = ", ".join(located(settings.broker).addresses), "node" if nodes == 1 else "nodes"
+    return Finding("broker", "ok", f"{where} answers, {kafka}, {nodes} {noun}")
 
 
 def _packages() -> Finding:
@@ -180,9 +196,10 @@ async def _rights(settings: Settings, admin: Any) -> Finding:
     try:
         able = (await abilities(admin, settings)).roles
     except HbError as refusal:
-        return Finding("rights", "warning", f"not looked up: {refusal}")
+        return Finding("rights", "warning", f"not looked up: {refusal}", _ASK_AGAIN)
     except (KafkaError, TimeoutError) as refusal:
-        return Finding("rights", "warning", f"not looked up: {explained(refusal, settings.broker)}")
+        why = explained(refusal, settings.broker)
+        return Finding("rights", "warning", f"not looked up: {why}", _ASK_AGAIN)
     if not able:
         return Finding("rights", "trouble", "not enough for any role", "hb broker check, hb acls")
     everything = len(able) == len(roles(settings))
@@ -193,9 +210,10 @@ async def _clocks(settings: Settings, admin: Any) -> Finding:
     try:
         ahead, error = await clock_offset(admin, settings.broker)
     except HbError as refusal:
-        return Finding("clocks", "warning", f"not compared: {refusal}")
+        return Finding("clocks", "warning", f"not compared: {refusal}", _AS_ADMINISTRATOR)
     except (KafkaError, TimeoutError) as refusal:
-        return Finding("clocks", "warning", f"not compared: {explained(refusal, settings.broker)}")
+        why = explained(refusal, settings.broker)
+        return Finding("clocks", "warning", f"not compared: {why}", _AS_ADMINISTRATOR)
     side = "ahead of" if ahead > 0 else "behind"
     offset = f"the broker's is {abs(ahead):.0f} ms {side} ours (give or take {error:.0f})"
     apart = abs(ahead) - error

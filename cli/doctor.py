@@ -52,15 +52,17 @@ async def _collect(file: Path | None, overrides: list[str], *, show: bool) -> "l
 
 
 async def _examine(file: Path | None, overrides: list[str]) -> "AsyncIterator[Finding]":
-    from agents.doctor import Finding, examine_ensemble, examine_machine
+    from agents.doctor import Finding, Verdict, examine_ensemble, examine_machine
     from settings.errors import SettingsError
     from settings.loading import load_settings, settings_path
 
     for finding in examine_machine():
         yield finding
     path = settings_path(file)
-    if file is None and not path.exists():
-        yield Finding("settings", "warning", f"there is no {path}", "create one with: hb init")
+    if not path.exists():
+        # Who names a file needs it; without one, this machine alone can be looked at.
+        verdict: Verdict = "warning" if file is None else "trouble"
+        yield Finding("settings", verdict, f"there is no {path}", "create one with: hb init")
         return
     try:
         loaded = load_settings(file, overrides)

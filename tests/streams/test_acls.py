@@ -39,12 +39,15 @@ from tests.role_table import LEARNERS, NAME, OVERRIDES, documented, granted, ren
 TASKS = {local(name): f"local-{name}" for name in LEARNERS} | {ENSEMBLE: ENSEMBLE}
 
 
+COPIES = ("topics.replication=3", "topics.min_in_sync=2")
+
+
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory):
-    """Settings of an ensemble, and a broker with a user for each of its roles."""
+    """Three brokers with a user for each role of an ensemble."""
     folder = tmp_path_factory.mktemp("locked")
     users = (USER, *(role.user for role in roles(settings(folder, "", NAME, *OVERRIDES))))
-    with temporary_broker(users=users, short_lived=True) as broker:
+    with temporary_broker(brokers=3, users=users, short_lived=True) as broker:
         yield broker
 
 
@@ -54,7 +57,7 @@ def as_role(locked, tmp_path, prefix):
 
     def of(role, own_prefix=prefix):
         user = USER if role is None else f"{NAME}-{role}"
-        config = settings(tmp_path, "", NAME, f"topics.prefix={own_prefix}", *OVERRIDES)
+        config = settings(tmp_path, "", NAME, f"topics.prefix={own_prefix}", *COPIES, *OVERRIDES)
         return config.model_copy(update={"broker": locked.settings(user)})
 
     return of

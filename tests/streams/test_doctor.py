@@ -1,16 +1,22 @@
 """`hb doctor` finds what is wrong, says what to do, and leaves nothing behind."""
 
 import asyncio
+import re
 import socket
+from types import SimpleNamespace
 
 import pytest
+from aiokafka.errors import KafkaTimeoutError
+from pipeline_kit import publish
 
 import agents.doctor
 from settings.loading import load_settings
+from streams.broker import EmbeddedBroker
+from streams.engine.changelogs.changelog import META_KEY
 from streams.kafka import broker_clock
-from streams.kafka.connection import admin_client
+from streams.kafka.connection import NotAllowedError, admin_client
 from streams.kafka.topic_admin import create
-from streams.kafka.topics import declared
+from streams.kafka.topics import ENSEMBLE, Topics, declared
 from tests.cli_runs import Hb
 from tests.settings_files import GOOD
 from tests.streams.engine_kit import PATIENCE
@@ -34,11 +40,14 @@ def doctor(monkeypatch, capsys, tmp_path, overrides):
     hb = Hb(monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
 
-    def ask(*changes, code=0):
-        options = [part for value in [*overrides, *changes] for part in ("--set", value)]
-        run = hb("doctor", "--json", *options)
+    def ask(*changes, code=0, options=()):
+        given = [part for value in [*overrides, *changes] for part in ("--set", value)]
+        run = hb("doctor", "--json", *given, *options)
         assert run.code == code, run.err
-        return {finding["what"]: finding for finding in run.json["findings"]}
+        findings = run.json["findings"]
+        for finding in findings:
+            assert bool(finding["remedy"]) == (finding["verdict"] != "ok"), finding
+        return {finding["what"]: finding for finding in findings}
 
     return ask
 
@@ -66,6 +75,8 @@ def test_a_machine_and_a_broker_in_order(doctor, overrides, tmp_path):
     assert findings["topics"]["verdict"] == findings["state"]["verdict"] == "ok"
     assert "give or take" in findings["clocks"]["found"]
     assert findings["rights"]["found"] == "enough for all roles"
+    address = settings.broker.bootstrap
+    assert re.fullmatch(rf"{address} answers, Kafka \d\.\d, 1 node", findings["broker"]["found"])
     asyncio.run(nothing_left(settings))
 
 
@@ -85,6 +96,9 @@ def test_everything_that_is_wrong_is_reported(doctor, tmp_path):
     assert doctor(code=1)["settings"]["remedy"] == "hb settings check"
     (tmp_path / "ensemble.toml").unlink()
     assert doctor()["settings"]["verdict"] == "warning"
+    named = doctor(options=("--settings", "other.toml"), code=1)["settings"]
+    assert (named["verdict"], named["found"]) == ("trouble", "there is no other.toml")
+    assert named["remedy"] == "create one with: hb init"
 
 
 def test_a_disk_without_room_is_trouble(monkeypatch, tmp_path):
@@ -108,3 +122,78 @@ async def test_a_clock_that_is_off_is_measured(monkeypatch, broker):
     async with admin_client(broker) as admin:
         offset, error = await broker_clock.clock_offset(admin, broker)
     assert abs(offset - ahead) <= error + 1000
+
+
+def test_state_of_others_is_trouble(doctor, overrides, tmp_path):
+    settings = load_settings(tmp_path / "ensemble.toml", overrides, environ={})
+    changelog = Topics.of(settings).changelog(ENSEMBLE)
+    origin = {"owner": "somebody-else", "topics": {}, "meaning": {}}
+    meta = {"version": 1, "layout": {}, "positions": {}, "origin": origin}
+    asyncio.run(topics(settings, declared(settings)))
+    asyncio.run(publish(settings.broker.bootstrap, changelog, [(META_KEY.decode(), meta)]))
+    state = doctor(code=1)["state"]
+    assert (state["verdict"], "somebody-else" in state["found"]) == ("trouble", True)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "verdict"), [(900, "ok"), (-2_000, "warning"), (400_000, "trouble")]
+)
+async def test_clocks_apart_are_told(monkeypatch, broker, ahead, verdict):
+    async def offset(*_):
+        return ahead, 5.0
+
+    monkeypatch.setattr(agents.doctor, "clock_offset", offset)
+    finding = await agents.doctor._clocks(SimpleNamespace(broker=broker), None)
+    assert (finding.verdict, bool(finding.remedy)) == (verdict, verdict != "ok")
+    assert f"{abs(ahead)} ms {'ahead of' if ahead > 0 else 'behind'}" in finding.found
+
+
+@pytest.mark.parametrize("refusal", [NotAllowedError("no"), KafkaTimeoutError(), TimeoutError()])
+async def test_what_cannot_be_asked_is_said_with_a_remedy(monkeypatch, broker, refusal):
+    async def refused(*_):
+        raise refusal
+
+    monkeypatch.setattr(agents.doctor, "clock_offset", refused)
+    monkeypatch.setattr(agents.doctor, "abilities", refused)
+    settings = SimpleNamespace(broker=broker)
+    for check in (agents.doctor._clocks, agents.doctor._rights):
+        finding = await check(settings, None)
+        assert finding.verdict == "warning"
+        assert finding.found.startswith("not ")
+        assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("able", "verdict", "found"),
+    [
+        ((), "trouble", "not enough for any role"),
+        (("labels", "reader"), "ok", "enough for labels, reader"),
+    ],
+)
+async def test_a_user_with_few_rights_is_told(
+    monkeypatch, overrides, tmp_path, able, verdict, found
+):
+    async def few(*_):
+        return SimpleNamespace(roles=able)
+
+    monkeypatch.setattr(agents.doctor, "abilities", few)
+    settings = load_settings(tmp_path / "ensemble.toml", overrides, environ={})
+    finding = await agents.doctor._rights(settings, None)
+    assert (finding.verdict, finding.found) == (verdict, found)
+    assert bool(finding.remedy) == (verdict != "ok")
+
+
+def test_a_machine_that_is_not_in_order(monkeypatch, tmp_path):
+    monkeypatch.setattr(agents.doctor.resource, "getrlimit", lambda _: (256, 256))
+    monkeypatch.setattr(agents.doctor, "_installed", lambda _: "0.0.1")
+    monkeypatch.setattr(agents.doctor, "EmbeddedBroker", lambda: EmbeddedBroker(tmp_path / "none"))
+    findings = {finding.what: finding for finding in agents.doctor.examine_machine()}
+    findings["embedded broker"] = agents.doctor._embedded()
+    for what, words in [
+        ("open files", "may open 256"),
+        ("packages", "aiokafka 0.0.1 is not"),
+        ("embedded broker", "not created yet"),
+    ]:
+        assert findings[what].verdict == "warning"
+        assert words in findings[what].found
+        assert findings[what].remedy
