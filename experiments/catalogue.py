@@ -158,6 +158,13 @@ CATALOGUE: dict[str, Experiment] = {
     "drift": Experiment(
         "experiments.drift:drift", "Drift: labels swap, or the best expert changes", 36, 220
     ),
+    "alarms": Experiment(
+        "experiments.alarms:alarms",
+        "Alarms when the world changes: how soon, and how often for nothing",
+        240,
+        20,
+        steps=False,
+    ),
     "sleeping": Experiment(
         "experiments.sleeping:sleeping",
         "Learners that are often silent: Hedge, AdaNormalHedge, Squint",
