@@ -21,8 +21,9 @@ from uuid import uuid4
 
 import msgspec
 
+from agents.clients.coalescing import Coalescer
 from agents.clients.pseudonyms import Pseudonyms
-from agents.clients.sender import Sender
+from agents.clients.sender import Headers, Sender
 from agents.clients.splitting import PatientError, Splitter, label_value
 from agents.clients.topic_reader import TopicReader
 from schemas.errors import RecordError
@@ -96,7 +97,7 @@ def new_id() -> str:
     return uuid4().hex
 
 
-def _traced(value: str | None) -> list[tuple[str, bytes | None]]:
+def _traced(value: str | None) -> Headers:
     """Return the headers of a record that belongs to a trace; none if the value is not valid."""
     trace = parsed(value)
     return [] if trace is None else as_header(trace)
@@ -105,7 +106,8 @@ def _traced(value: str | None) -> list[tuple[str, bytes | None]]:
 class Publisher:
     """Publishes patients and labels. Use it as an asynchronous context manager.
 
-    Each call returns when the broker has the records; calls may run concurrently.
+    Each call returns when the broker has the records. Calls may run concurrently: what is asked for
+    while a request is under way is sent together with the next one.
     """
 
     def __init__(self, settings: SettingsLike = None) -> None:
@@ -116,6 +118,7 @@ class Publisher:
         self._sender = Sender(self.settings, [*self._splitter.topics, self._labels])
         self._answers: TopicReader | None = None
         self._opening, self._sending = asyncio.Lock(), asyncio.Lock()
+        self._asked = Coalescer(self._publish)
         self._open = False
 
     async def __aenter__(self) -> Self:
@@ -125,6 +128,7 @@ class Publisher:
 
     async def __aexit__(self, *error: object) -> None:
         self._open = False
+        await self._asked.finish()
         try:
             if self._answers is not None:
                 await self._answers.__aexit__()
@@ -150,11 +154,35 @@ class Publisher:
         """
         _need(self._open, "Publisher")
         name = id or new_id()
-        sent = self._pseudonyms.id(name)
-        values = self._splitter.one(sent, features, wall(), self._pseudonyms.subject(subject))
-        after = 0 if id is None else await self._end(sent)
-        await self._sender.send(sent.encode(), values, wall(), headers=_traced(traceparent))
-        return Published.of(name, after)
+        self._splitter.need_a_feature(features)
+        sent, whose = self._pseudonyms.id(name), self._pseudonyms.subject(subject)
+        patient = _Patient(sent, id is not None, features, whose, _traced(traceparent))
+        return Published.of(name, await self._asked.answer(patient))
+
+    async def _publish(self, patients: Sequence["_Patient"]) -> list[int | Exception]:
+        """Publish patients together; return where each one's diagnosis can begin, or its error."""
+        at, names = wall(), [patient.id for patient in patients]
+        columns = {
+            column: [patient.features.get(column) for patient in patients]
+            for column in self._splitter.columns
+        }
+        split = self._splitter.many(names, columns, at, [patient.subject for patient in patients])
+        outcomes: list[int | Exception] = [0] * len(patients)
+        given = [row for row in split.rows if patients[row].given]
+        ends = await self._ends([names[row] for row in given]) if given else []
+        for row, end in zip(given, ends, strict=True):
+            outcomes[row] = end
+        keys, headers = (
+            [name.encode() for name in split.ids],
+            [patients[row].headers for row in split.rows],
+        )
+        async with self._sending:
+            failed = await self._sender.send_each(keys, split.values, at, headers)
+        for row, error in zip(split.rows, failed, strict=True):
+            outcomes[row] = error or outcomes[row]
+        for fault in split.faults:
+            outcomes[fault.row] = PatientError(str(fault))
+        return outcomes
 
     async def publish_many(
         self,
@@ -190,10 +218,6 @@ class Publisher:
             await self._sender.flush()
         return [Published.of(name, end) for name, end in zip(names, after, strict=True)]
 
-    async def _end(self, name: str) -> int:
-        """Return where the diagnoses end now, in the partition of an id."""
-        return (await self._ends([name]))[0]
-
     async def _ends(self, names: Sequence[str]) -> list[int]:
         """Return where the diagnoses end now, in the partition of each id."""
         topic, count = Topics.of(self.settings).diagnoses, self.settings.topics.partitions
@@ -219,6 +243,16 @@ class Publisher:
         sent = str(self._pseudonyms.id(id))
         value = label_value(sent, label, at, self.settings.labels, amends=amends)
         await self._sender.send(sent.encode(), {self._labels: value}, at)
+
+
+class _Patient(NamedTuple):
+    """A patient to be published; `given` says that the caller chose the id."""
+
+    id: str
+    given: bool
+    features: Mapping[str, object]
+    subject: str | None
+    headers: Headers
 
 
 class Diagnoses:

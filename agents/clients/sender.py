@@ -6,8 +6,8 @@ no matter who publishes.
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self, cast
 
 from aiokafka import AIOKafkaProducer
 
@@ -16,6 +16,8 @@ from settings.errors import BrokerError
 from streams.kafka.connection import NotAllowedError, admin_client, explaining, quiet_client
 from streams.kafka.partitions import partition_of
 from streams.kafka.security import client_arguments, located
+
+Headers = Sequence[tuple[str, bytes | None]]
 
 _BATCH_BYTES = 256 << 10
 _UNDER_WAY = 32
@@ -53,7 +55,7 @@ class Sender:
         values: Mapping[str, bytes],
         at: int,
         partition: int | None = None,
-        headers: Sequence[tuple[str, bytes | None]] = (),
+        headers: Headers = (),
     ) -> None:
         """Send one record to each topic, and wait until the broker has them.
 
@@ -75,42 +77,75 @@ class Sender:
         keys: Sequence[bytes],
         values: Mapping[str, Sequence[bytes]],
         at: int,
-        headers: Sequence[tuple[str, bytes | None]] = (),
+        headers: Headers = (),
     ) -> None:
         """Send a record per key to each topic, in order; returns before the broker has them all."""
-        places = [partition_of(key, self._partitions) for key in keys]
-        rows_of: dict[int, list[int]] = {}
-        for row, place in enumerate(places):
-            rows_of.setdefault(place, []).append(row)
-        for place, rows in rows_of.items():
+        for place, rows in self._by_partition(keys):
             for topic, column in values.items():
-                records = ((keys[row], column[row]) for row in rows)
-                for batch in self._batches(records, at, list(headers)):
-                    await self._hand_over(batch, topic, place)
+                records = ((keys[row], column[row], headers) for row in rows)
+                for batch in self._batches(records, at):
+                    self._under_way.append(await self._hand_over(batch, topic, place))
+
+    async def send_each(
+        self,
+        keys: Sequence[bytes],
+        values: Mapping[str, Sequence[bytes]],
+        at: int,
+        headers: Sequence[Headers],
+    ) -> list[Exception | None]:
+        """Send a record per key to each topic, and wait; return for each key what went wrong.
+
+        Partitions fail one by one, so a key fails with its partition.
+        """
+        failed: list[Exception | None] = [None] * len(keys)
+        sent: list[tuple[Sequence[int], asyncio.Future[Any]]] = []
+        for place, rows in self._by_partition(keys):
+            for topic, column in values.items():
+                records = ((keys[row], column[row], headers[row]) for row in rows)
+                sent += [
+                    (rows, await self._hand_over(batch, topic, place))
+                    for batch in self._batches(records, at)
+                ]
+        for of, future in sent:
+            try:
+                with explaining(self._broker):
+                    await future
+            except BrokerError as error:
+                for row in of:
+                    failed[row] = failed[row] or error
+        return failed
+
+    def _by_partition(self, keys: Sequence[bytes]) -> Iterable[tuple[int, list[int]]]:
+        rows_of: dict[int, list[int]] = {}
+        for row, key in enumerate(keys):
+            rows_of.setdefault(partition_of(key, self._partitions), []).append(row)
+        return rows_of.items()
 
     def _batches(
         self,
-        records: Iterator[tuple[bytes, bytes]],
+        records: Iterable[tuple[bytes, bytes, Headers]],
         at: int,
-        headers: list[tuple[str, bytes | None]],
     ) -> Iterator[Any]:
         batch = self._producer.create_batch()
-        for key, value in records:
-            if batch.append(timestamp=at, key=key, value=value, headers=headers) is None:
+        for key, value, headers in records:
+            record = {"timestamp": at, "key": key, "value": value, "headers": list(headers)}
+            if batch.append(**record) is None:
                 yield batch
                 batch = self._producer.create_batch()
-                batch.append(timestamp=at, key=key, value=value, headers=headers)
-        yield batch
+                batch.append(**record)
+        if batch.record_count():
+            yield batch
 
-    async def _hand_over(self, batch: Any, topic: str, partition: int) -> None:
-        if not batch.record_count():
-            return
+    async def _hand_over(self, batch: Any, topic: str, partition: int) -> "asyncio.Future[Any]":
+        """Give a batch to the client, once few enough are under way; its future is the answer."""
         with explaining(self._broker):
             while len(self._under_way) >= _UNDER_WAY:
                 await self._under_way.popleft()
             batch.close()
-            future = await self._producer.send_batch(batch, topic, partition=partition)
-            self._under_way.append(future)
+            return cast(
+                "asyncio.Future[Any]",
+                await self._producer.send_batch(batch, topic, partition=partition),
+            )
 
     async def flush(self) -> None:
         """Wait until the broker has everything."""

@@ -123,13 +123,17 @@ class Splitter:
 
         Features that no learner uses are not sent; those that are not given are missing.
         """
-        if not any(column in features for column in self.columns):
-            raise PatientError(f"expected at least one of the features {', '.join(self.columns)}")
+        self.need_a_feature(features)
         columns = {column: [features.get(column)] for column in self.columns}
         split = self.many([name], columns, at, [subject])
         for fault in split.faults:
             raise PatientError(str(fault))
         return {topic: values[0] for topic, values in split.values.items()}
+
+    def need_a_feature(self, features: Mapping[str, object]) -> None:
+        """Raise PatientError if there is nothing that a learner uses."""
+        if not any(column in features for column in self.columns):
+            raise PatientError(f"expected at least one of the features {', '.join(self.columns)}")
 
     def many(
         self,
