@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -82,11 +83,12 @@ class LogFile:
         with self.path.open("a") as file:
             file.write(line.json() + "\n")
 
-    def last(self, count: int) -> list[LogLine]:
-        """Return the last lines."""
+    def last(self, count: int, worker: str | None = None) -> list[LogLine]:
+        """Return the last lines, of one worker or of all."""
         files = [self.path.with_suffix(".log.1"), self.path]
-        lines = [line for file in files if file.exists() for line in _lines(file)]
-        return [LogLine.read(line, "") for line in lines[max(len(lines) - count, 0) :]]
+        texts = (text for file in files if file.exists() for text in _lines(file))
+        lines = (LogLine.read(text, "") for text in texts)
+        return list(deque((line for line in lines if worker in (None, line.worker)), count))
 
     def follow(self) -> Iterator[LogLine]:
         """Yield what is written from now on, without end."""

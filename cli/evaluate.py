@@ -18,7 +18,7 @@ from cli.init import (
     show_data,
 )
 from cli.output import JsonOption, err, out, print_json, table
-from learners.scores.wording import RATES, give_or_take
+from learners.scores.wording import RATES, counted, give_or_take
 
 if TYPE_CHECKING:
     from audit.evaluation.evaluate import Evaluation
@@ -113,12 +113,12 @@ def _show(result: "Evaluation") -> None:
     out.print(shown)
     if result.again:
         out.print(
-            f"{result.again:,} rows are later visits of people seen before: they are learned from,"
-            " but not scored",
+            counted(result.again, "row is a later visit", "rows are later visits")
+            + " of people seen before: learned from, but not scored",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
     if result.refused:
-        out.print(f"{result.refused:,} rows could not be used", markup=False)
+        out.print(f"{counted(result.refused, 'row', 'rows')} could not be used", markup=False)
     out.print(
         f"{result.best.name}, against the logistic regression: {_compared(result)}."
         " To write these settings:",

@@ -9,6 +9,7 @@ import typer
 
 from cli.output import JsonOption, err, out, print_json, table
 from cli.settings import SettingsOption
+from learners.scores.wording import counted
 
 if TYPE_CHECKING:
     from settings.proposing.refit import Change
@@ -67,7 +68,7 @@ def fit(
     _print(changes)
     count = sum(change.changed for change in changes)
     verb = "would change" if dry_run else "changed"
-    rows = f"{changes[0].rows:,} rows"
+    rows = counted(changes[0].rows, "row", "rows")
     out.print(f"{file}: {count} of {len(changes)} features {verb}, from {rows}", highlight=False)
 
 

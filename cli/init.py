@@ -84,8 +84,9 @@ def init(
     scale: Annotated[
         Literal["online", "minmax", "zlog", "quantile"] | None,
         typer.Option(
-            help="How numbers are scaled: learned `online`, or fitted to FILE.  [default: online;"
-            " zlog with --paper]",
+            metavar="SCALE",
+            help="How numbers are scaled: learned `online`, or fitted to FILE (`minmax`, `zlog`,"
+            " `quantile`).  [default: online; zlog with --paper]",
             show_default=False,
         ),
     ] = None,

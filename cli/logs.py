@@ -47,16 +47,12 @@ def logs(
     if not file.path.exists():
         raise InputError(f"there is no log in {loaded.worker.state} yet; hb up writes it")
     show = line_printer(log_format)
-    for line in file.last(lines) if role is None else _of(role, file.last(10**9))[-lines:]:
+    for line in file.last(lines, role):
         show(line)
     if follow:
         for line in file.follow():
             if role in (None, line.worker):
                 show(line)
-
-
-def _of(role: str, lines: "list[LogLine]") -> "list[LogLine]":
-    return [line for line in lines if line.worker == role]
 
 
 def line_printer(form: Literal["text", "json"]) -> "Callable[[LogLine], None]":

@@ -15,7 +15,7 @@ from agents.clients.splitting import Splitter
 from schemas.kinds import is_missing
 from settings.errors import InputError
 from settings.model import Settings
-from settings.proposing.csv_file import CHUNK, CsvFile
+from settings.proposing.csv_file import CHUNK, JSON_LINES, CsvFile
 
 T = TypeVar("T")
 
@@ -239,7 +239,7 @@ class TablePatients:
 
 def file_patients(path: Path, settings: Settings) -> Source:
     """Return the patients of a file, by its ending: `.jsonl` or `.ndjson`, anything else is CSV."""
-    if path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
+    if path.suffix.lower() in JSON_LINES:
         return JsonPatients(path, settings)
     return CsvPatients(path, settings)
 

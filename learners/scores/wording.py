@@ -66,6 +66,17 @@ def interval(low: float, high: float) -> str:
     return f"{floor(100 * low)} to {ceil(100 * high)} %"
 
 
+def counted(count: int, one: str, more: str) -> str:
+    """Return a count with its noun and its verb.
+
+    >>> counted(1, "row has no label", "rows have no label")
+    '1 row has no label'
+    >>> counted(1200, "row", "rows")
+    '1,200 rows'
+    """
+    return f"{count:,} {one if count == 1 else more}"
+
+
 def give_or_take(share: float | None, error: float | None, unit: str = "%") -> str:
     """Return a share in percent with its standard error.
 

@@ -18,6 +18,8 @@ from schemas.kinds import is_missing
 from settings.errors import InputError
 
 CHUNK = 4096
+JSON_LINES = {".jsonl", ".ndjson", ".json"}
+"""How the names of files end that hold a JSON object per line."""
 _DELIMITERS = ",;\t|"
 
 
@@ -64,6 +66,10 @@ class CsvFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.suffix.lower() in JSON_LINES:
+            raise InputError(
+                f"{path}: expected a CSV file; JSON lines are for hb produce, teach and label"
+            )
         with self._open() as file, self._readable():
             first = file.readline()
             if not first.strip():
@@ -123,7 +129,10 @@ class CsvFile:
         except csv.Error as error:
             raise InputError(f"{self.path}: not a CSV file: {error}") from None
         except UnicodeDecodeError:
-            raise InputError(f"{self.path}: not UTF-8 text") from None
+            raise InputError(
+                f"{self.path}: not UTF-8 text: save it as UTF-8, or convert it with"
+                " iconv -f LATIN1 -t UTF-8"
+            ) from None
 
     def _check_widths(self, batch: Sequence[tuple[int, list[str]]]) -> None:
         width = len(self.header)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.scores.wording import percent
+from learners.scores.wording import counted, percent
 from schemas.kinds import is_missing
 from settings.proposing.column_profile import Profile, is_label
 from settings.proposing.csv_file import CsvFile
@@ -57,20 +57,23 @@ class DataReport:
             for label, count in profile.labels.items()
         )
         categories = sum("categories" in feature for feature in profile.features)
-        features = f"{len(profile.features)} features, {categories} of them categories"
+        features = counted(len(profile.features), "feature", "features")
+        features += f", {categories} of them categories"
         lines = [
-            f"{profile.rows:,} rows, {features}",
+            f"{counted(profile.rows, 'row', 'rows')}, {features}",
             f"labels in column {profile.label}: {shares}",
         ]
         if profile.unlabelled:
-            lines.append(f"{profile.unlabelled:,} rows have no label")
+            lines.append(counted(profile.unlabelled, "row has no label", "rows have no label"))
         if profile.missing:
             most = sorted(profile.missing.items(), key=lambda item: -item[1])
             named = ", ".join(f"{name} {count:,}" for name, count in most[:8])
             suffix = f" and {len(most) - 8} more columns" if len(most) > 8 else ""
-            lines.append(f"{self.missing_values:,} values are missing: {named}{suffix}")
+            missing = counted(self.missing_values, "value is missing", "values are missing")
+            lines.append(f"{missing}: {named}{suffix}")
         if profile.repeated:
-            lines.append(f"{profile.repeated:,} rows repeat the id of an earlier one")
+            repeats = counted(profile.repeated, "row repeats", "rows repeat")
+            lines.append(f"{repeats} the id of an earlier one")
         lines += [
             f"left out: {name or '(no name)'}: {why}" for name, why in profile.left_out.items()
         ]
@@ -81,8 +84,8 @@ def data_report(data: CsvFile, profile: Profile) -> DataReport:
     """Look at a file that has been profiled."""
     total = sum(profile.labels.values())
     warnings = [
-        f"only {count:,} rows ({percent(count / total)}) have the label {label!r}: it will be hard"
-        " to learn, and harder to measure"
+        f"only {counted(count, 'row has', 'rows have')} the label {label!r}"
+        f" ({percent(count / total)}): it will be hard to learn, and harder to measure"
         for label, count in profile.labels.items()
         if count < total * _LOPSIDED
     ]

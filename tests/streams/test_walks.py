@@ -74,6 +74,9 @@ def test_the_data_scientists_walk(scientist, tmp_path, broker_address, prefix):
         # The headings are folded on a narrow terminal.
         assert {"error", "rate", "miss", "false", "alarms"} <= set(status.split())
         assert "unchanged" in hb("replay")
+        other = " ".join(hb("replay", "--set", "ensemble.mode=ah").split())
+        assert "mode ah does not take" in other
+        assert "changed" in other.replace("unchanged", "")
         assert "Traceback" not in hb("logs")
         assert hb("console", "--address").startswith("http://")
         assert "workers: stopped" in hb("down")

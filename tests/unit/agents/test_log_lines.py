@@ -36,7 +36,8 @@ def test_the_file_gives_back_the_last_lines_even_after_a_new_one_has_begun(tmp_p
     for number in range(60):
         file.write(LogLine(float(number), "info", "ensemble", f"line {number}"))
     assert [line.text for line in file.last(12)] == [f"line {n}" for n in range(48, 60)]
-    assert file.last(0) == []
+    assert file.last(0) == file.last(0, "ensemble") == file.last(5, "local:imaging") == []
+    assert file.last(3, "ensemble") == file.last(3)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 3 * 2000
 
 

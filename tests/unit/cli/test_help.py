@@ -31,6 +31,7 @@ def test_every_command_explains_itself(path, monkeypatch, capsys):
     run = Hb(monkeypatch, capsys)(*path, "--help")
     assert run.code == 0
     assert not re.search(r"<(bool|int|float|str|path|list)\b", run.out), "words, not Python types"
+    assert not re.search(r"<\w[^>\n]*│", run.out), "no list of choices is cut in two"
     assert "[[" not in run.out, "one pair of brackets says that an argument may be left out"
     assert len(EVERY[path].help or "") > 10, "a sentence says what it does"
     for option in EVERY[path].params:

@@ -125,10 +125,12 @@ def test_bad_data_leaves_the_settings_alone(tmp_path, text, message):
 
 def test_data_that_is_no_text(tmp_path):
     (tmp_path / "latin.csv").write_bytes(b"age\n1\n\xe9\n")
-    with pytest.raises(InputError, match="not UTF-8 text"):
+    with pytest.raises(InputError, match=r"not UTF-8 text: .*iconv -f LATIN1 -t UTF-8"):
         list(CsvFile(tmp_path / "latin.csv").chunks(["age"]))
     with pytest.raises(InputError, match="there is no such file"):
         CsvFile(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="expected a CSV file; JSON lines are for"):
+        CsvFile(tmp_path / "patients.jsonl")
     with pytest.raises(InputError, match="Is a directory"):
         CsvFile(tmp_path)
 
