@@ -30,7 +30,7 @@ from learners.fusion.base import Fusion
 from learners.fusion.committee import Committee
 from learners.fusion.confidence_vote import HedgeOdds
 from learners.fusion.hedge import Hedge, HedgeWeights
-from learners.fusion.late_labels import blind_pairs, bound_at_delay, regret_bounds
+from learners.fusion.late_labels import bound_at_delay, regret_bounds
 from learners.fusion.mixture import Mixture, floor_cost
 from learners.local.iup import Choices
 from learners.local.learner import Confidence, LocalLearner
@@ -182,12 +182,6 @@ def oracle_bound(
     return ensemble_regret(bounds, ensemble)
 
 
-def on_time(labelled: Ints, delays: Ints) -> bool:
-    """Tell whether every label was learned before the next decision of its context cube."""
-    recorded = delays[:, 0] == labelled
-    return bool(recorded.all() and not blind_pairs(delays, labelled).any())
-
-
 def miss_rate_gaps(
     target: float, cases: int, *, late: int = 0, corrected: int = 0
 ) -> tuple[float, float]:
@@ -272,16 +266,6 @@ def interval_holds(learner: LocalLearner, rule: Rule) -> bool:
     With back-off the estimate is not the mean of the cube's own counts and may lie outside.
     """
     return not (rule.learns or learner.space.online or learner.iup.config.backoff)
-
-
-def rule_interval(
-    learner: LocalLearner, rule: Rule, trials: int, successes: int
-) -> tuple[float | None, float | None]:
-    """Return the interval of a rule's accuracy, over a cube or all of them; None if it has none."""
-    if not interval_holds(learner, rule):
-        return None, None
-    low, high = accuracy_interval(np.array([trials]), np.array([successes]))
-    return float(low[0]), float(high[0])
 
 
 def _epsilon(learner: LocalLearner, choices: Choices) -> Floats:
