@@ -165,6 +165,18 @@ def test_a_change_restarts_workers_one_by_one(key, tmp_path):
         assert manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 30
 
 
+def test_an_image_can_be_pinned_by_its_digest():
+    digest = "sha256:" + "0123456789abcdef" * 4
+    pinned = objects(f"image.digest={digest}", "image.tag=9.9.9")
+    images = {
+        container["image"]
+        for (kind, _), manifest in pinned.items()
+        if kind in ("StatefulSet", "Job")
+        for container in manifest["spec"]["template"]["spec"]["containers"]
+    }
+    assert images == {f"hedged-bandits@{digest}"}
+
+
 def test_probes_ask_what_the_worker_answers():
     for manifest in of_kind("StatefulSet").values():
         container = worker(manifest)
