@@ -10,9 +10,9 @@ import time
 
 import orjson
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from tests.browser.stage import PATIENCE, await_true, check_axe
 from tests.browser.system import System
 from tests.conftest import need_tool
 
@@ -20,8 +20,6 @@ DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
 ENSEMBLE, LEARNERS = ("ensemble",), ("imaging", "history")
 SECONDS = 1000
-PATIENCE = 120
-"""Seconds to wait for what must come, however busy the machine is."""
 expect.set_options(timeout=PATIENCE * SECONDS)
 
 
@@ -95,14 +93,6 @@ def page(opened):
 
 def number(text):
     return float(re.sub(r"[^\d.]", "", text))
-
-
-def await_true(page, condition):
-    """Wait for a JavaScript condition; the page bars the text that playwright would evaluate."""
-    deadline = time.monotonic() + PATIENCE
-    while not page.evaluate(condition):
-        assert time.monotonic() < deadline, condition
-        page.wait_for_timeout(100)
 
 
 def more_than(place, least):
@@ -239,18 +229,6 @@ def test_it_is_accessible(page, viewport, scheme):
     finally:
         page.set_viewport_size(DESKTOP)
         page.emulate_media(color_scheme="light", reduced_motion="no-preference")
-
-
-def check_axe(page, part=None):
-    report = Axe().run(page, context=part).response
-    assert len(report["passes"]) > 10, "it has looked"
-    grave = [
-        (rule["id"], node["html"][:200], node.get("failureSummary"))
-        for rule in report["violations"]
-        if rule["impact"] in ("serious", "critical")
-        for node in rule["nodes"]
-    ]
-    assert grave == []
 
 
 def test_it_can_be_used_by_keyboard_alone(page):
