@@ -219,13 +219,15 @@ class SparseTable(CellTable):
         slots = self._hash(cells)
         places = self._slots.take(slots)
         records = self._store.take(places, axis=0)
-        lost = np.flatnonzero((records[:, 0] != cells) & (places != 0))
+        displaced = np.flatnonzero((records[:, 0] != cells) & (places != 0))
         mask = len(self._slots) - 1
-        while lost.size:
-            slots[lost] = (slots[lost] + 1) & mask
-            places[lost] = self._slots[slots[lost]]
-            records[lost] = self._store[places[lost]]
-            lost = lost[(records[lost, 0] != cells[lost]) & (places[lost] != 0)]
+        while displaced.size:
+            slots[displaced] = (slots[displaced] + 1) & mask
+            places[displaced] = self._slots[slots[displaced]]
+            records[displaced] = self._store[places[displaced]]
+            displaced = displaced[
+                (records[displaced, 0] != cells[displaced]) & (places[displaced] != 0)
+            ]
         return places, records
 
     def rows(self, cells: Ints) -> Rows:

@@ -33,8 +33,8 @@ def millionths(support: Floats) -> Ints:
 
 def support_odds(parts: Ints) -> Floats:
     """Return the log-odds of supports in millionths, finite."""
-    held = np.clip(parts, 1, MILLION - 1) / MILLION
-    odds = np.clip(np.log(held / (1.0 - held)), -_FAR, _FAR)
+    clipped = np.clip(parts, 1, MILLION - 1) / MILLION
+    odds = np.clip(np.log(clipped / (1.0 - clipped)), -_FAR, _FAR)
     return np.where(parts <= 0, -_FAR, np.where(parts >= MILLION, _FAR, odds))
 
 

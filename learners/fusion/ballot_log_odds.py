@@ -52,8 +52,8 @@ def vote_log_odds(ballot: Ballot, own: Floats) -> Floats:
     else:
         # The rest of the chance in equal parts: p = s(-own)/(K-1), as log-odds.
         opposite = -np.log((ballot.classes - 1) * (1.0 + np.exp(own)) - 1.0)
-    mine = ballot.labels[:, :, None] == np.arange(ballot.classes)
-    return np.where(mine, own[:, :, None], opposite[:, :, None])
+    voted = ballot.labels[:, :, None] == np.arange(ballot.classes)
+    return np.where(voted, own[:, :, None], opposite[:, :, None])
 
 
 def ballot_log_odds(ballot: Ballot, clip: float = CLIP) -> Floats:

@@ -91,17 +91,17 @@ class Labelled(NamedTuple):
 class Lessons(NamedTuple):
     """What rules that learn are taught, in order; joint rules need the last three.
 
-    rows     (n, d) the features
-    truth    (n,)   their labels
-    others   (n, K) the log-odds of the other LLs together, when the decision was made
-    said     (n, K) this LL's own log-odds then (`opinion`), nan where its rule has none
-    chosen   (n,)   the rule that they came from
+    rows          (n, d) the features
+    truth         (n,)   their labels
+    others        (n, K) the log-odds of the other LLs together, when the decision was made
+    own_log_odds  (n, K) this LL's own log-odds then (`opinion`), nan where its rule has none
+    chosen        (n,)   the rule that they came from
     """
 
     rows: Floats
     truth: Ints
     others: Floats | None = None
-    said: Floats | None = None
+    own_log_odds: Floats | None = None
     chosen: Ints | None = None
 
     def part(self, rows: slice) -> "Lessons":
@@ -110,7 +110,7 @@ class Lessons(NamedTuple):
             self.rows[rows],
             self.truth[rows],
             None if self.others is None else self.others[rows],
-            None if self.said is None else self.said[rows],
+            None if self.own_log_odds is None else self.own_log_odds[rows],
             None if self.chosen is None else self.chosen[rows],
         )
 
@@ -118,10 +118,10 @@ class Lessons(NamedTuple):
         """Return what a joint rule hears: the other LLs, and this LL where the rule was chosen."""
         if self.others is None:
             return None
-        if self.said is None or self.chosen is None:
+        if self.own_log_odds is None or self.chosen is None:
             return Heard.fresh(self.others)
-        mine = self.chosen[:, None] == rule
-        return Heard(self.others, np.where(mine, self.said, np.nan), partners)
+        by_rule = self.chosen[:, None] == rule
+        return Heard(self.others, np.where(by_rule, self.own_log_odds, np.nan), partners)
 
 
 def opinion(log_odds: Floats, labels: Ints) -> Floats:

@@ -172,7 +172,7 @@ class LearningRule(Rule):
         shape = (len(rows), self.classes)
         if heard.others.shape != shape or not np.isfinite(heard.others).all():
             raise LearnerError(f"rule {self.name}: the others' log-odds must be finite")
-        if heard.said.shape != shape or np.isinf(heard.said).any():
+        if heard.own_log_odds.shape != shape or np.isinf(heard.own_log_odds).any():
             raise LearnerError(f"rule {self.name}: its own log-odds must be numbers or nan")
         self._guard(self._learn_beside, rows, truth, heard)
 

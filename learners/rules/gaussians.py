@@ -21,17 +21,17 @@ class Gaussians:
     """Normal densities of `width` columns for each label."""
 
     def __init__(self, width: int, classes: int) -> None:
-        self.all = Moments(width)
-        self.each = [Moments(width) for _ in range(classes)]
+        self.pooled = Moments(width)
+        self.by_label = [Moments(width) for _ in range(classes)]
 
     def scores(self, values: Floats) -> Floats:
         """Return (n, K) the log-densities of the rows, summed over the columns.
 
         Constants that are the same for all labels are left out.
         """
-        spread = self.all.look(values)
-        scores = np.zeros((len(values), len(self.each)))
-        for c, own in enumerate(self.each):
+        spread = self.pooled.look(values)
+        scores = np.zeros((len(values), len(self.by_label)))
+        for c, own in enumerate(self.by_label):
             terms = _log_densities(values, spread.offset, spread.variance, own)
             for column in terms.T:  # the order of the sum must not depend on the batch
                 scores[:, c] += column
@@ -39,32 +39,34 @@ class Gaussians:
 
     def parts(self, values: Floats) -> Floats:
         """Return (n, width, K) what `scores` sums over the columns."""
-        spread = self.all.look(values)
-        terms = [_log_densities(values, spread.offset, spread.variance, own) for own in self.each]
+        spread = self.pooled.look(values)
+        terms = [
+            _log_densities(values, spread.offset, spread.variance, own) for own in self.by_label
+        ]
         return np.stack(terms, axis=2)
 
     def learn(self, values: Floats, truth: Ints) -> None:
         """Add rows, each to its label's moments and to those of all rows."""
-        self.all.learn(values)
-        for c, own in enumerate(self.each):
-            mine = values[truth == c]
-            if len(mine):
-                own.learn(mine)
+        self.pooled.learn(values)
+        for c, own in enumerate(self.by_label):
+            rows_of_label = values[truth == c]
+            if len(rows_of_label):
+                own.learn(rows_of_label)
 
     def state(self) -> State:
         """Return all moments."""
-        parts = {"all": self.all, **{str(c): own for c, own in enumerate(self.each)}}
+        parts = {"all": self.pooled, **{str(c): own for c, own in enumerate(self.by_label)}}
         return {k: v for name, part in parts.items() for k, v in nest(name, part.state()).items()}
 
     def restore(self, state: State) -> None:
         """Put back what `state` returned."""
-        self.all.restore(part_of(state, "all"))
-        for c, own in enumerate(self.each):
+        self.pooled.restore(part_of(state, "all"))
+        for c, own in enumerate(self.by_label):
             own.restore(part_of(state, str(c)))
 
     def merged(self, states: Sequence[State]) -> State:
         """Return the moments of all rows of several partitions."""
-        names = ["all", *(str(c) for c in range(len(self.each)))]
+        names = ["all", *(str(c) for c in range(len(self.by_label)))]
         return {
             key: value
             for name in names

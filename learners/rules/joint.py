@@ -34,13 +34,13 @@ from learners.rules.odds import heads
 class Heard(NamedTuple):
     """What a joint rule hears with the labels of n rows.
 
-    others     (n, K) the other learners' log-odds together, when the decision was made
-    said       (n, K) what the rule itself had said then; nan where it had not been asked
-    partners   how many of the other learners learn jointly as well
+    others        (n, K) the other learners' log-odds together, when the decision was made
+    own_log_odds  (n, K) those of the rule itself then; nan where it had not been asked
+    partners      how many of the other learners learn jointly as well
     """
 
     others: Floats
-    said: Floats
+    own_log_odds: Floats
     partners: int = 0
 
     @classmethod
@@ -66,9 +66,9 @@ class Following:
         """Return b."""
         return (AT_FIRST * partners + self.along) / (1.0 + self.own)
 
-    def add(self, theirs: Sequence[float], ours: Sequence[float]) -> None:
-        """Count what was said of one row."""
-        for o, a in zip(theirs, ours, strict=True):
+    def add(self, others: Sequence[float], own: Sequence[float]) -> None:
+        """Count the log-odds of one row."""
+        for o, a in zip(others, own, strict=True):
             self.along += a * o
             self.own += a * a
 
@@ -89,10 +89,12 @@ def learn_beside(
     steps: Steps, heard: Heard, classes: int, following: Following | None = None
 ) -> None:
     """Let a rule learn from all rows, each beside what the others would say now."""
-    shown = slice(-heads(classes), None)
-    opinions, partners = heard.said[:, shown], float(heard.partners)
+    odds_columns = slice(-heads(classes), None)
+    opinions, partners = heard.own_log_odds[:, odds_columns], float(heard.partners)
     usable = np.asarray(~np.isnan(opinions).any(axis=1) & (partners > 0.0))
-    rows = zip(heard.others[:, shown].tolist(), opinions.tolist(), usable.tolist(), strict=True)
+    rows = zip(
+        heard.others[:, odds_columns].tolist(), opinions.tolist(), usable.tolist(), strict=True
+    )
     for row, (offsets, then, comparable) in enumerate(rows):
         now = steps.look(row)
         if not comparable:

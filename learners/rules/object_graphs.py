@@ -72,20 +72,20 @@ class Vocabulary:
 
     def __init__(self, packages: Collection[str] = ()) -> None:
         self._packages = frozenset(packages)
-        self._found: dict[str, Any] = {**_CONTAINERS, **_FACTORIES, **_FUNCTIONS}
+        self._known: dict[str, Any] = {**_CONTAINERS, **_FACTORIES, **_FUNCTIONS}
 
-    def name_of(self, thing: Any) -> str:
+    def name_of(self, value: Any) -> str:
         """Return the name of a class or function; LearnerError if it is not in the vocabulary."""
-        name = f"{thing.__module__}:{thing.__qualname__}"
-        if self.find(name) is not thing:
+        name = f"{value.__module__}:{value.__qualname__}"
+        if self.find(name) is not value:
             raise LearnerError(f"{name} cannot be stored with a model")
         return name
 
     def find(self, name: str) -> Any:
         """Return the class or function of a name; LearnerError if it is not in the vocabulary."""
-        if name not in self._found:
-            self._found[name] = self._import(name)
-        return self._found[name]
+        if name not in self._known:
+            self._known[name] = self._import(name)
+        return self._known[name]
 
     def part(self, name: str) -> Any:
         """Return a class that objects are made of."""
@@ -103,14 +103,14 @@ class Vocabulary:
         if not of_river and not within(module, self._packages):
             raise LearnerError(f"{name} is not part of a model")
         try:
-            thing = functools.reduce(getattr, path.split("."), import_module(module))
+            value = functools.reduce(getattr, path.split("."), import_module(module))
         except (ImportError, AttributeError):
             raise LearnerError(f"{name} is not in the installed version") from None
         # What a module imported from elsewhere is not its own.
         kinds = (type, *_FUNCTION_KINDS) if of_river else type
-        if not isinstance(thing, kinds) or thing.__module__ != module:
+        if not isinstance(value, kinds) or value.__module__ != module:
             raise LearnerError(f"{name} is not part of a model")
-        return thing
+        return value
 
 
 def write(root: Any, vocabulary: Vocabulary) -> bytes:
@@ -149,78 +149,78 @@ class _Writer:
         self._nodes: list[Any] = []
         self._places: dict[Any, list[int]] = {}
         self._todo: list[Any] = []
-        self._held: list[Any] = []  # an id belongs to its object only as long as that lives
+        self._alive: list[Any] = []  # an id belongs to its object only as long as that lives
         self._shapes: dict[tuple[Any, ...], int] = {}
 
     def write(self, root: Any) -> bytes:
         start = self._reference(root)
         while self._todo:
-            thing = self._todo.pop()
-            self._nodes[self._places[id(thing)][0]] = self._node(thing)
+            value = self._todo.pop()
+            self._nodes[self._places[id(value)][0]] = self._node(value)
         shapes = [[self._vocabulary.name_of(kind), *names] for kind, *names in self._shapes]
         text = json.dumps([start, shapes, self._nodes], separators=(",", ":"))
         if len(text) > _LARGEST:
             raise LearnerError(f"the model is too large to be stored: {len(text)} bytes of text")
         return zlib.compress(text.encode(), level=1)
 
-    def _reference(self, thing: Any) -> Any:
-        kind = type(thing)
+    def _reference(self, value: Any) -> Any:
+        kind = type(value)
         if kind in _ATOMS:
-            return thing
-        key = thing if kind is str else id(thing)
+            return value
+        key = value if kind is str else id(value)
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = [len(self._nodes)]
-            self._nodes.append(thing)
+            self._nodes.append(value)
             if kind is not str:
-                self._held.append(thing)
-                self._todo.append(thing)
+                self._alive.append(value)
+                self._todo.append(value)
         return place
 
-    def _references(self, things: Iterable[Any]) -> list[Any]:
-        return [self._reference(thing) for thing in things]
+    def _references(self, values: Iterable[Any]) -> list[Any]:
+        return [self._reference(value) for value in values]
 
-    def _node(self, thing: Any) -> list[Any]:
-        kind = type(thing)
+    def _node(self, value: Any) -> list[Any]:
+        kind = type(value)
         if kind in _FILLED or kind is dict:
-            items = _flat(thing.items()) if kind is dict else thing
+            items = _flat(value.items()) if kind is dict else value
             return [kind.__name__, None, [], self._references(items)]
         if kind in _FROZEN:
-            return [kind.__name__, None, self._references(thing), []]
-        return self._code(thing) or self._data(thing) or self._object(thing)
+            return [kind.__name__, None, self._references(value), []]
+        return self._code(value) or self._data(value) or self._object(value)
 
-    def _code(self, thing: Any) -> list[Any] | None:
-        if isinstance(thing, types.MethodType):
-            return ["method", thing.__name__, [self._reference(thing.__self__)], []]
-        if isinstance(thing, functools.partial):
-            parts = thing.func, thing.args, thing.keywords
+    def _code(self, value: Any) -> list[Any] | None:
+        if isinstance(value, types.MethodType):
+            return ["method", value.__name__, [self._reference(value.__self__)], []]
+        if isinstance(value, functools.partial):
+            parts = value.func, value.args, value.keywords
             return ["partial", None, self._references(parts), []]
-        if isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
-            return ["name", self._vocabulary.name_of(thing), [], []]
+        if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+            return ["name", self._vocabulary.name_of(value), [], []]
         return None
 
-    def _data(self, thing: Any) -> list[Any] | None:
-        if isinstance(thing, bytes):
-            return ["bytes", _as_text(thing), [], []]
-        if isinstance(thing, np.random.RandomState):
-            return ["generator", None, [self._reference(thing.get_state(legacy=False))], []]
-        if not isinstance(thing, np.generic | np.ndarray):
+    def _data(self, value: Any) -> list[Any] | None:
+        if isinstance(value, bytes):
+            return ["bytes", _as_text(value), [], []]
+        if isinstance(value, np.random.RandomState):
+            return ["generator", None, [self._reference(value.get_state(legacy=False))], []]
+        if not isinstance(value, np.generic | np.ndarray):
             return None
-        if thing.dtype.kind not in "biufSU":
-            raise LearnerError(f"an array of {thing.dtype} cannot be stored with a model")
-        kind = "number" if isinstance(thing, np.generic) else "array"
-        content = [thing.dtype.str, thing.shape, _as_text(np.ascontiguousarray(thing).tobytes())]
+        if value.dtype.kind not in "biufSU":
+            raise LearnerError(f"an array of {value.dtype} cannot be stored with a model")
+        kind = "number" if isinstance(value, np.generic) else "array"
+        content = [value.dtype.str, value.shape, _as_text(np.ascontiguousarray(value).tobytes())]
         return [kind, content, [], []]
 
-    def _object(self, thing: Any) -> list[Any]:
+    def _object(self, value: Any) -> list[Any]:
         """Write an object in the way that it says it can be made again."""
-        reduced = thing.__reduce_ex__(4)
+        reduced = value.__reduce_ex__(4)
         maker, arguments, *rest = reduced if isinstance(reduced, tuple) else (None, ())
         state, items, pairs = (*rest, None, None, None)[:3]
         plain = maker is copyreg.__newobj__  # type: ignore[attr-defined]
         kind, arguments = (arguments[0], arguments[1:]) if plain else (maker, arguments)
-        if kind is not type(thing):
-            raise LearnerError(f"a {type(thing).__qualname__} cannot be stored with a model")
+        if kind is not type(value):
+            raise LearnerError(f"a {type(value).__qualname__} cannot be stored with a model")
         if plain and not arguments and items is pairs is None and type(state) is dict:
             shape = self._shapes.setdefault((kind, *state), len(self._shapes))
             return ["object", shape, [], self._references(state.values())]
@@ -234,7 +234,7 @@ class _Reader:
         self._vocabulary = vocabulary
         self._start, shapes, self._nodes = stored
         self._shapes = [(vocabulary.part(kind), names) for kind, *names in shapes]
-        self._made: dict[int, Any] = {}
+        self._objects: dict[int, Any] = {}
 
     def read(self) -> Any:
         """Make every node: what comes before it, itself, what comes after it, what fills it."""
@@ -250,15 +250,15 @@ class _Reader:
                 before = [] if isinstance(node, str) else node[2]
                 todo += [(place, 1), *((i, 0) for i in _places(before))]
             elif stage == 1:
-                self._made[place] = node if isinstance(node, str) else self._make(node)
+                self._objects[place] = node if isinstance(node, str) else self._make(node)
                 after = [] if isinstance(node, str) else node[3]
                 todo += [(place, 2), *((i, 0) for i in _places(after))] if after else []
             else:
-                self._fill(node, self._made[place])
+                self._fill(node, self._objects[place])
         return self._value(self._start)
 
     def _value(self, reference: Any) -> Any:
-        return self._made[reference[0]] if isinstance(reference, list) else reference
+        return self._objects[reference[0]] if isinstance(reference, list) else reference
 
     def _values(self, references: Iterable[Any]) -> list[Any]:
         return [self._value(reference) for reference in references]
@@ -298,25 +298,25 @@ class _Reader:
             raise LearnerError("it names a method that a model does not have")
         return types.MethodType(method, owner)
 
-    def _fill(self, node: list[Any], thing: Any) -> None:
+    def _fill(self, node: list[Any], value: Any) -> None:
         kind, content, _, after = node
         values = self._values(after)
         match kind:
             case "list":
-                thing.extend(values)
+                value.extend(values)
             case "set":
-                thing.update(values)
+                value.update(values)
             case "dict":
-                _put(thing, values)
+                _put(value, values)
             case "object":
-                _restore(thing, dict(zip(self._shapes[content][1], values, strict=True)))
+                _restore(value, dict(zip(self._shapes[content][1], values, strict=True)))
             case _:
                 state, items, pairs = values
                 if state is not None:
-                    _restore(thing, state)
+                    _restore(value, state)
                 if items:
-                    thing.extend(items)
-                _put(thing, pairs)
+                    value.extend(items)
+                _put(value, pairs)
 
 
 def _places(references: Iterable[Any]) -> Iterator[int]:
@@ -345,17 +345,17 @@ def _data(kind: str, content: Any, arguments: list[Any]) -> Any:
     return array if kind == "array" else array[()]
 
 
-def _put(thing: Any, pairs: list[Any]) -> None:
+def _put(target: Any, pairs: list[Any]) -> None:
     for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-        thing[key] = value
+        target[key] = value
 
 
-def _restore(thing: Any, state: Any) -> None:
-    if hasattr(type(thing), "__setstate__"):
-        thing.__setstate__(state)
+def _restore(target: Any, state: Any) -> None:
+    if hasattr(type(target), "__setstate__"):
+        target.__setstate__(state)
         return
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     for name, value in {**(attributes or {}), **(slots or {})}.items():
         if not _ATTRIBUTE.fullmatch(name):
             raise LearnerError("it names an attribute that a model does not have")
-        object.__setattr__(thing, name, value)
+        object.__setattr__(target, name, value)

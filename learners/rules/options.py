@@ -49,10 +49,10 @@ class Option:
         kinds = {"integer": "a whole number", "text": "a text", "flag": "true or false",
                  "number": "a number", "label": "one of the labels", "table": "a table",
                  "tables": "a list of tables"}  # fmt: skip
-        wanted = " or ".join(kinds[kind] for kind in self.kind.split("|"))
+        phrase = " or ".join(kinds[kind] for kind in self.kind.split("|"))
         if not isinf(self.low):
-            wanted += f" above {self.low:g}" if self.above else f" of at least {self.low:g}"
-        return wanted if isinf(self.high) else f"{wanted}, at most {self.high:g}"
+            phrase += f" above {self.low:g}" if self.above else f" of at least {self.low:g}"
+        return phrase if isinf(self.high) else f"{phrase}, at most {self.high:g}"
 
     def accepts(self, value: object, labels: Sequence[str] | None) -> bool:
         """Say whether a value fits; without labels any name of a label does."""

@@ -126,9 +126,9 @@ class Committee(LearningRule):
 
     def steps(self, rows: Floats, truth: Ints) -> Steps:
         """Return the members' steps side by side."""
-        return _SideBySide(self._each(rows, truth), self.clip)
+        return _SideBySide(self._member_steps(rows, truth), self.clip)
 
-    def _each(self, rows: Floats, truth: Ints) -> list[Steps]:
+    def _member_steps(self, rows: Floats, truth: Ints) -> list[Steps]:
         return [m.steps(rows, truth) if m.joint else _Alone(m, rows, truth) for m in self.members]
 
     def state(self) -> State:
@@ -202,7 +202,7 @@ class MixedCommittee(Committee):
 
     def steps(self, rows: Floats, truth: Ints) -> Steps:
         """Return the members' steps side by side."""
-        return _Mixed(self, self._each(rows, truth), truth)
+        return _Mixed(self, self._member_steps(rows, truth), truth)
 
     def state(self) -> State:
         """Return the members' states under their positions, their losses, and who goes along."""
@@ -251,15 +251,15 @@ class _Mixed(Steps):
             targets(truth, head, committee.classes) for head in range(heads(committee.classes))
         ]
         self._y = list(zip(*by_head, strict=True))
-        self._row, self._said = 0, [[0.0]]
+        self._row, self._member_odds = 0, [[0.0]]
 
     def look(self, row: int) -> list[float]:
         """Return the committee's log-odds."""
         clip = self._committee.clip
         self._row = row
-        self._said = [[max(-clip, min(clip, a)) for a in m.look(row)] for m in self._members]
-        together = [0.0] * len(self._said[0])
-        for share, opinions in zip(self._committee.shares(), self._said, strict=True):
+        self._member_odds = [[max(-clip, min(clip, a)) for a in m.look(row)] for m in self._members]
+        together = [0.0] * len(self._member_odds[0])
+        for share, opinions in zip(self._committee.shares(), self._member_odds, strict=True):
             for head, a in enumerate(opinions):
                 together[head] += share * a
         return together
@@ -267,7 +267,7 @@ class _Mixed(Steps):
     def learn(self, offsets: list[float]) -> None:
         """Count each member's loss beside the others, and let it learn from the row."""
         losses, y = self._committee.losses, self._y[self._row]
-        for i, (member, opinions) in enumerate(zip(self._members, self._said, strict=True)):
+        for i, (member, opinions) in enumerate(zip(self._members, self._member_odds, strict=True)):
             for a, o, target in zip(opinions, offsets, y, strict=True):
                 chance = sigmoid(a + o if target else -a - o)
                 losses[i] -= log(FLOOR / 2.0 + (1.0 - FLOOR) * chance)

@@ -63,12 +63,12 @@ def why_no_regret_bound(fusion: Fusion) -> list[str]:
     """Say why theory does not bound the EL's regret; nothing if it does."""
     rule = followed(fusion)
     if isinstance(rule, Mixture):
-        nats, each = log_loss_bound(fusion), floor_cost(rule.classes)
+        nats, per_label = log_loss_bound(fusion), floor_cost(rule.classes)
         return [
             (
                 f"errors are not bounded; log loss is, at {nats:.2f} nats in each partition and"
-                f" context cube plus {each:.3g} a label above that of the best expert, for its and"
-                " the mixture's own chances when labels come"
+                f" context cube plus {per_label:.3g} a label above that of the best expert, for its"
+                " and the mixture's own chances when labels come"
             )
         ]
     if isinstance(rule, HedgeOdds) or not isinstance(rule, Hedge | Committee):

@@ -64,14 +64,14 @@ def refit(
     source = read_source(settings_file, environ={})
     settings = validate(source, fitted=False)
     # One that is told to be scaled online has no numbers.
-    wanted = [
+    chosen = [
         (path, feature)
         for path, feature in features_of(settings)
         if scale or feature.scale != "online"
     ]
-    fits = {path: fit_for(feature, scale) for path, feature in wanted}
+    fits = {path: fit_for(feature, scale) for path, feature in chosen}
     _read(data, settings, fits, advance)
-    changes = [_change(path, feature, fits[path], scale) for path, feature in wanted]
+    changes = [_change(path, feature, fits[path], scale) for path, feature in chosen]
     # Bytes, because reading as text would turn \r\n into \n.
     text = _rewritten(settings_file.read_bytes().decode("utf-8-sig"), changes)
     validate(source_of(text, settings_file))

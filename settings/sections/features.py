@@ -96,9 +96,9 @@ class FeatureSettings(Section):
 
     @model_validator(mode="after")
     def _check_keys_belong(self) -> "FeatureSettings":
-        wanted = () if self.categorical else NUMBERS[self.scaling]
+        allowed = () if self.categorical else NUMBERS[self.scaling]
         for key in ("low", "high", "mean", "std", "knots"):
-            if getattr(self, key) is not None and key not in wanted:
+            if getattr(self, key) is not None and key not in allowed:
                 kind = "a feature with categories" if self.categorical else f"scale {self.scaling}"
                 raise problem(f"does not belong to {kind}", key)
         if self.categorical and self.scale is not None:

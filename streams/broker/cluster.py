@@ -209,10 +209,10 @@ class EmbeddedBroker:
         if self.brokers not in (None, len(plan.nodes)):
             raise BrokerError(f"{self.data} holds {len(plan.nodes)} broker(s); {_WAY_OUT}")
         if self.users is not None and self.users != plan.users:
-            held = "that is secure" if plan.secure else "that is not secure"
+            difference = "that is secure" if plan.secure else "that is not secure"
             if self.users and plan.secure:
-                held = "with other users"
-            raise BrokerError(f"{self.data} holds a broker {held}; {_WAY_OUT}")
+                difference = "with other users"
+            raise BrokerError(f"{self.data} holds a broker {difference}; {_WAY_OUT}")
         if self._wants_other_port(plan):
             raise BrokerError(f"the broker runs at {plan.address}; to move it: hb broker down")
         if self.kafka is not None and self._version(plan) != plan.kafka:

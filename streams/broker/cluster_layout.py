@@ -98,12 +98,12 @@ def load_plan(file: Path) -> Plan | None:
 
 def free_ports(brokers: int, first: int | None = None) -> tuple[NodePorts, ...]:
     """Return free ports; with `first` the clients' ports are `first`, `first + 1`, …"""
-    wanted = [] if first is None else list(range(first, first + brokers))
-    if busy := [port for port in wanted if not is_free(port)]:
+    numbers = [] if first is None else list(range(first, first + brokers))
+    if busy := [port for port in numbers if not is_free(port)]:
         raise BrokerError(f"port {busy[0]} is taken; choose another one, or let hb choose")
     shuffled = random.sample(PORTS, len(PORTS))
-    free = (port for port in shuffled if port not in wanted and is_free(port))
-    clients = wanted or [next(free) for _ in range(brokers)]
+    free = (port for port in shuffled if port not in numbers and is_free(port))
+    clients = numbers or [next(free) for _ in range(brokers)]
     return tuple(NodePorts(port, next(free), next(free)) for port in clients)
 
 

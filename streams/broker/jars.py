@@ -84,11 +84,11 @@ class Progress:
 
 def lock(kafka: str | None = None) -> Pinned:
     """Return the pinned Kafka of a version such as 4.0 or 4.0.2; without one, the newest."""
-    wanted = kafka or locks()[-1].kafka
-    matching = [pinned for pinned in locks() if f"{pinned.kafka}.".startswith(f"{wanted}.")]
+    version = kafka or locks()[-1].kafka
+    matching = [pinned for pinned in locks() if f"{pinned.kafka}.".startswith(f"{version}.")]
     if not matching:
         offered = ", ".join(pinned.kafka for pinned in locks())
-        raise BrokerError(f"Kafka {wanted} is not offered; choose one of: {offered}")
+        raise BrokerError(f"Kafka {version} is not offered; choose one of: {offered}")
     return matching[-1]
 
 

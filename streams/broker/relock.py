@@ -57,8 +57,8 @@ def _record_licences(artifacts: list[Any]) -> None:
     for artifact in artifacts:
         by_jar[_coordinate(artifact)] = _licences(artifact.component)
     pinned = [json.loads(lock.read_text())["jars"] for lock in FOLDER.glob("jars*.lock")]
-    wanted = sorted({jar["jar"] for jars in pinned for jar in jars})
-    lines = [f" {json.dumps(jar)}: {json.dumps(by_jar[jar])}" for jar in wanted]
+    coordinates = sorted({jar["jar"] for jars in pinned for jar in jars})
+    lines = [f" {json.dumps(jar)}: {json.dumps(by_jar[jar])}" for jar in coordinates]
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

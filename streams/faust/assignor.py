@@ -23,21 +23,23 @@ Topics: TypeAlias = tuple[str, ...]
 class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka is untyped
     """Spreads tasks evenly over the workers that run their agent.
 
-    `groups` returns the input topics of each agent of this worker, `held` the partitions it holds
-    by the first input topic of the agent.
+    `groups` returns the input topics of each agent of this worker, `holdings` the partitions it
+    holds by the first input topic of the agent.
     """
 
     name = "hb-together"
     version = 0
 
-    def __init__(self, groups: Callable[[], Iterable[Topics]], held: Callable[[], Held]) -> None:
-        self._groups, self._held = groups, held
+    def __init__(
+        self, groups: Callable[[], Iterable[Topics]], holdings: Callable[[], Held]
+    ) -> None:
+        self._groups, self._holdings = groups, holdings
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return what this worker sends to the group when it joins."""
         metadata = {
             "groups": [list(group) for group in self._groups()],
-            "held": {topic: sorted(numbers) for topic, numbers in self._held().items()},
+            "held": {topic: sorted(numbers) for topic, numbers in self._holdings().items()},
         }
         return ConsumerProtocolMemberMetadata(self.version, sorted(topics), orjson.dumps(metadata))
 
@@ -52,8 +54,8 @@ class TogetherAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiok
         for topics in _groups_of(metadata.values(), subscribed.values()):
             able = [name for name in sorted(members) if subscribed[name].issuperset(topics)]
             numbers = sorted(set.union(*[cluster.partitions_for_topic(t) or set() for t in topics]))
-            held = {name: metadata[name].get("held", {}).get(topics[0], []) for name in able}
-            for name, assigned in spread(numbers, held, load).items():
+            holdings = {name: metadata[name].get("held", {}).get(topics[0], []) for name in able}
+            for name, assigned in spread(numbers, holdings, load).items():
                 load[name] += len(assigned)
                 for topic in topics if assigned else ():
                     assignments[name][topic] = assigned
@@ -75,7 +77,7 @@ def _groups_of(metadata: Iterable[Any], subscribed: Iterable[set[str]]) -> list[
 
 
 def spread(
-    numbers: list[int], held: Mapping[str, Iterable[int]], load: Mapping[str, int]
+    numbers: list[int], holdings: Mapping[str, Iterable[int]], load: Mapping[str, int]
 ) -> dict[str, list[int]]:
     """Return each member's numbers: as evenly as possible, moving as few as possible.
 
@@ -84,14 +86,14 @@ def spread(
     >>> spread([0, 1, 2], {"a": [], "b": [1]}, {"a": 5, "b": 0})
     {'a': [0], 'b': [1, 2]}
     """
-    if not held:
+    if not holdings:
         return {}
-    shares: dict[str, list[int]] = {name: [] for name in held}
-    least, extra = divmod(len(numbers), len(held))
+    shares: dict[str, list[int]] = {name: [] for name in holdings}
+    least, extra = divmod(len(numbers), len(holdings))
     free = set(numbers)
-    for name in sorted(held, key=lambda n: (-len(set(held[n])), load[n], n)):
+    for name in sorted(holdings, key=lambda n: (-len(set(holdings[n])), load[n], n)):
         limit = least + 1 if extra else least
-        shares[name] = [n for n in sorted(set(held[name])) if n in free][:limit]
+        shares[name] = [n for n in sorted(set(holdings[name])) if n in free][:limit]
         free.difference_update(shares[name])
         extra -= len(shares[name]) > least
     for number in sorted(free):

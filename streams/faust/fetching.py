@@ -159,13 +159,13 @@ class Fetching(driver.AIOKafkaConsumerThread):
     def _new_assignor(self) -> TogetherAssignor:
         engine = self.engine
 
-        def held() -> dict[str, list[int]]:
+        def holdings() -> dict[str, list[int]]:
             numbers: dict[str, list[int]] = {}
             for name, number in list(engine.tasks):
                 numbers.setdefault(engine.specs[name].inputs[0], []).append(number)
             return numbers
 
-        return TogetherAssignor(lambda: [spec.inputs for spec in engine.specs.values()], held)
+        return TogetherAssignor(lambda: [spec.inputs for spec in engine.specs.values()], holdings)
 
     async def _fetch_records(
         self,
@@ -194,8 +194,8 @@ class Fetching(driver.AIOKafkaConsumerThread):
         return {}
 
     def _take(self, consumer: Any, partitions: set[Any]) -> dict[Any, list[Any]]:
-        wanted = [TopicPartition(*tp) for tp in partitions]
-        batches = take_batches(consumer, wanted, self.engine.config.fetch_bytes)
+        requested = [TopicPartition(*tp) for tp in partitions]
+        batches = take_batches(consumer, requested, self.engine.config.fetch_bytes)
         return {TP(batch.topic, batch.partition): [batch] for batch in batches}
 
     def seek_all(self, positions: Mapping[Any, int]) -> None:
@@ -221,11 +221,11 @@ class Fetching(driver.AIOKafkaConsumerThread):
         places = [TopicPartition(*tp) for tp in partitions]
         return await consumer.seek_to_committed(*places)
 
-    async def show_positions(self, shown: Mapping[Any, Shown]) -> None:
+    async def show_positions(self, reports: Mapping[Any, Shown]) -> None:
         """Write the group's offsets, for displays of lag and of trouble."""
         consumer = self._ensure_consumer()
         await consumer.commit(
-            {TopicPartition(*tp): OffsetAndMetadata(*position) for tp, position in shown.items()}
+            {TopicPartition(*tp): OffsetAndMetadata(*position) for tp, position in reports.items()}
         )
 
     async def committed(self, tp: Any) -> int:

@@ -57,7 +57,7 @@ class Consumer(driver.Consumer):
         self._read_offset = ReadOffsets(self.engine.topics)
         self._on_the_way: dict[Any, float] = {}
         self._arrived, self._awake = asyncio.Event(), asyncio.Event()
-        self._shown: dict[tuple[str, int], Shown] = {}
+        self._last_reports: dict[tuple[str, int], Shown] = {}
         self._turned = time.monotonic()
 
     def _new_consumer_thread(self) -> Fetching:
@@ -77,18 +77,18 @@ class Consumer(driver.Consumer):
         if active_partitions is None:
             return await super()._getmany(active_partitions, timeout)
         await self._wait_for_arrival()
-        wanted = {tp for tp in active_partitions if self._wants(tp)}
-        if not wanted:
+        ready = {tp for tp in active_partitions if self._wants(tp)}
+        if not ready:
             self._awake.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     await self._awake.wait()
             return {}
-        patience = timeout if len(wanted) == len(active_partitions) else _POLL
-        fetched = await self._thread.getmany(wanted, patience)
+        patience = timeout if len(ready) == len(active_partitions) else _POLL
+        fetched = await self._thread.getmany(ready, patience)
         now = time.monotonic()
         self._on_the_way.update({tp: now for tp in fetched if tp.topic in self.engine.topics})
-        await self._realign(wanted - fetched.keys())
+        await self._realign(ready - fetched.keys())
         return fetched
 
     async def _realign(self, partitions: Collection[Any]) -> None:
@@ -293,18 +293,20 @@ class Consumer(driver.Consumer):
             # over that: another rebalance, or a session time-out.
             if self.engine.still_since is not None:
                 continue
-            conditions = {tp: shown.condition for tp, shown in self._shown.items()}
+            conditions = {tp: report.condition for tp, report in self._last_reports.items()}
             if time.monotonic() > due or conditions != self.engine.conditions():
                 await self._show()
                 due = time.monotonic() + _SHOW_EVERY
 
     async def _show(self) -> None:
         try:
-            shown = await self._to_show()
-            changed = {tp: offset for tp, offset in shown.items() if self._shown.get(tp) != offset}
+            reports = await self._to_show()
+            changed = {
+                tp: offset for tp, offset in reports.items() if self._last_reports.get(tp) != offset
+            }
             if changed:
                 await self._thread.show_positions(changed)
-            self._shown = shown
+            self._last_reports = reports
         except KafkaError as error:
             _log.debug("the group's offsets were not written: %s", error)
 
@@ -318,16 +320,16 @@ class Consumer(driver.Consumer):
             for status in self.engine.statuses()
             for topic, position in status.positions.items()
         }
-        shown = {}
+        reports = {}
         for tp, condition in self.engine.conditions().items():
             position = positions.get(tp)
-            if position is None and tp in self._shown:
-                position = self._shown[tp].position
+            if position is None and tp in self._last_reports:
+                position = self._last_reports[tp].position
             if position is None and condition:
                 position = await self._thread.committed(tp)
             if position is not None:
-                shown[tp] = Shown(position, condition)
-        return shown
+                reports[tp] = Shown(position, condition)
+        return reports
 
     async def on_stop(self) -> None:
         """Commit what the tasks have processed, close them, and only then leave the group."""

@@ -38,11 +38,11 @@ class Web(driver.Web):
 
     def __init__(self, app: Any, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         self.address: tuple[str, int] | None = None
-        self._wanted, self._tls = (host, port), tls
+        self._address, self._tls = (host, port), tls
         super().__init__(app)
 
     def _new_transport_tcp(self) -> Any:
-        bound = free_socket(*self._wanted)
+        bound = free_socket(*self._address)
         self.address = bound.getsockname()[:2]
         _log.info("web pages at %s://%s:%d", "https" if self._tls else "http", *self.address)
         return _Site(self._runner, bound, ssl_context=self._tls)

@@ -38,11 +38,11 @@ class Abilities:
 async def abilities(admin: Any, settings: Settings) -> Abilities:
     """Ask the broker about everything that any role of the ensemble needs."""
     all_roles = roles(settings)
-    wanted = {right for role in all_roles for right in role.rights}
-    topics = sorted({right.name for right in wanted if right.resource == "topic"})
+    needed = {right for role in all_roles for right in role.rights}
+    topics = sorted({right.name for right in needed if right.resource == "topic"})
     bits = await topic_operations(admin, topics)
     able = set(_on_topics(bits))
-    for right in wanted:
+    for right in needed:
         if right.resource != "topic" and await _may(admin, right):
             able.add(right)
     missing = frozenset(name for name, rights in bits.items() if rights is None)

@@ -44,9 +44,9 @@ class IssuedTokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is 
         """Return a token that is still fresh."""
         async with self._asking:
             if self._clock() >= self._until:
-                asked = self._clock()
+                asked_at = self._clock()
                 self._token, life = await self._ask()
-                self._until = asked + max(_FRESH * life, _SHORTEST)
+                self._until = asked_at + max(_FRESH * life, _SHORTEST)
                 self.fetched += 1
         return self._token
 

@@ -54,9 +54,9 @@ class Difference:
 
 async def find(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Topic]:
     """Return those of the topics that exist, with all their settings."""
-    wanted = set(names)
+    requested = set(names)
     # List all topics: asking for a topic by name makes some brokers create it.
-    listed = [topic for topic in await admin.describe_topics() if topic["topic"] in wanted]
+    listed = [topic for topic in await admin.describe_topics() if topic["topic"] in requested]
     configs = await _configs(admin, [topic["topic"] for topic in listed])
     return {
         topic["topic"]: Topic(

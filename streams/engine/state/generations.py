@@ -54,8 +54,8 @@ def unmark(batch: Any, handles: Mapping[str, Any], first: int, end: int) -> None
 
 def complete(family: Any, span: Span) -> bool:
     """Tell whether a column family has all the marks it must have."""
-    wanted = [_key(number) for number in range(span.first, span.last + 1)]
-    return all(value is not None for value in family.get(wanted)) if wanted else True
+    marks = [_key(number) for number in range(span.first, span.last + 1)]
+    return all(value is not None for value in family.get(marks)) if marks else True
 
 
 def _key(number: int) -> bytes:

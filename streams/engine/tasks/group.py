@@ -81,12 +81,12 @@ class TaskGroup:
 
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Hold exactly the tasks of these partitions: close, keep or open tasks as needed."""
-        wanted = self._tasks_of(partitions)
+        assigned = self._tasks_of(partitions)
         self.joined = True
-        gone = [self.tasks.pop(key) for key in list(self.tasks) if key not in wanted]
-        await asyncio.gather(*[task.close() for task in gone])
+        leaving = [self.tasks.pop(key) for key in list(self.tasks) if key not in assigned]
+        await asyncio.gather(*[task.close() for task in leaving])
         await asyncio.gather(*[task.resume() for task in self.tasks.values()])
-        for key in sorted(wanted - self.tasks.keys()):
+        for key in sorted(assigned - self.tasks.keys()):
             self.tasks[key] = task = self._new_task(*key)
             task.start().add_done_callback(self._ended)
 
@@ -100,16 +100,16 @@ class TaskGroup:
         await asyncio.gather(*[replica.close() for replica in replicas])
 
     def _tasks_of(self, partitions: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-        held = {(topic, number) for topic, number in partitions if topic in self._spec_of}
-        wanted = {(self._spec_of[topic].name, number) for topic, number in held}
-        for name, number in wanted:
-            missing = [t for t in self.specs[name].inputs if (t, number) not in held]
+        inputs = {(topic, number) for topic, number in partitions if topic in self._spec_of}
+        tasks = {(self._spec_of[topic].name, number) for topic, number in inputs}
+        for name, number in tasks:
+            missing = [t for t in self.specs[name].inputs if (t, number) not in inputs]
             if missing:
                 raise HbError(
                     f"agent {name} got partition {number} without that of {', '.join(missing)}; all"
                     " its input topics need the same number of partitions"
                 )
-        return wanted
+        return tasks
 
     def _new_task(self, name: str, partition: int) -> Task:
         if self._source is None:

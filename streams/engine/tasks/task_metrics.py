@@ -184,12 +184,12 @@ class EngineCollector(Collector):
         """Return how all tasks of this worker are doing."""
         statuses, now = self._engine.statuses(), time.time()
         lags = [lag for status in statuses for lag in self._lags(status, now)]
-        held = [lag for status in statuses for lag in self._held_back(status, now)]
+        blocked = [lag for status in statuses for lag in self._held_back(status, now)]
         self._forget({place for place, _, _ in lags})
         yield filled(LAG, [(place, records) for place, records, _ in lags])
         yield filled(LAG_SECONDS, [(place, seconds) for place, _, seconds in lags])
-        yield filled(HELD_BACK, [(place, records) for place, records, _ in held])
-        yield filled(HELD_BACK_SECONDS, [(place, seconds) for place, _, seconds in held])
+        yield filled(HELD_BACK, [(place, records) for place, records, _ in blocked])
+        yield filled(HELD_BACK_SECONDS, [(place, seconds) for place, _, seconds in blocked])
         yield filled(OWNER, [(_task(s), float(s.phase is Phase.RUNNING)) for s in statuses])
         yield filled(UNCOMMITTED, [(_task(s), s.oldest or 0.0) for s in statuses])
         yield filled(READY, [((), float(not self._engine.trouble()))])

@@ -22,14 +22,14 @@ from streams.kafka.client.record_batches import install
 install()
 
 
-def take_batches(consumer: Any, wanted: Collection[Any], max_bytes: int) -> list[Batch]:
+def take_batches(consumer: Any, partitions: Collection[Any], max_bytes: int) -> list[Batch]:
     """Take what was fetched for the `wanted` partitions, at most about `max_bytes` of each.
 
     Raises the error that a fetch of a wanted partition met, as aiokafka's own reading does.
     """
     fetcher = consumer._fetcher
     batches: list[Batch] = []
-    for partition in [tp for tp in wanted if tp in fetcher._records]:
+    for partition in [tp for tp in partitions if tp in fetcher._records]:
         result = fetcher._records[partition]
         if type(result) is not FetchResult:
             if batches:

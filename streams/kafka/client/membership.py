@@ -42,8 +42,8 @@ class GroupMember(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is untype
 
     async def confirmed(self) -> None:
         """Return once a heartbeat sent after this call is answered without an error."""
-        asked = time.monotonic()
-        while self._confirmed_at < asked:
+        asked_at = time.monotonic()
+        while self._confirmed_at < asked_at:
             self._answered.clear()
             await self._answered.wait()
 
