@@ -19,6 +19,8 @@ from cli.dev import ROOT, need_clone
 
 LOCKS = ("run", "worker")
 """Lock files of what users install; tools for developers are not part of it."""
+AUDITED = "dev"
+"""The lock file whose packages are looked up: it holds all others, tools included."""
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -129,7 +131,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 def _ask(arguments: Sequence[str]) -> list[dict[str, Any]]:
     """Return what pip-audit says about each locked package; nothing if it got no answer."""
     program = Path(sys.executable).with_name("pip-audit")
-    lock = ROOT / "requirements" / "run.lock"
+    lock = ROOT / "requirements" / f"{AUDITED}.lock"
     options = ["--requirement", str(lock), "--disable-pip", "--require-hashes", "--format=json"]
     quiet = ["--progress-spinner=off", "--timeout=10"]
     process = subprocess.run(  # noqa: S603 - of our own environment

@@ -4,7 +4,7 @@ import http.server
 import json
 import threading
 
-from cli.supply_chain import bill, main, pins
+from cli.supply_chain import AUDITED, bill, main, pins
 from streams.broker.jars import licences, locks
 
 
@@ -29,6 +29,11 @@ def test_the_bill_names_the_licences_of_every_jar_and_which_kafka_needs_it():
             named = [entry["license"]["name"] for entry in part["licenses"]]
             assert named == licences()[jar.coordinate] != []
             assert {"name": "hb:kafka", "value": pinned.kafka} in part["properties"]
+
+
+def test_what_is_looked_up_is_all_that_is_locked():
+    """But for the lowest versions, which only a test installs."""
+    assert pins([AUDITED]).items() >= pins(("run", "worker", "dev", "build")).items()
 
 
 class Database(http.server.BaseHTTPRequestHandler):

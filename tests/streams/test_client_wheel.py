@@ -52,6 +52,10 @@ def test_it_has_one_import_name(installed):
     assert tops == {ROOT_PACKAGE}
 
 
+def test_building_it_again_gives_the_same_bytes(tmp_path):
+    assert build(tmp_path / "one").read_bytes() == build(tmp_path / "two").read_bytes()
+
+
 def test_it_imports_what_it_declares_and_nothing_else(installed):
     imported = set()
     for file in installed.rglob("*.py"):
