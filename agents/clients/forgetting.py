@@ -14,7 +14,7 @@ waits until that file is no longer written to.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from aiokafka import TopicPartition
@@ -102,6 +102,13 @@ class Kept:
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
+class Retention(NamedTuple):
+    """How many milliseconds a topic keeps its records, and writes to one file."""
+
+    lifetime: int
+    span: int
+
+
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """The result of an erasure.
@@ -113,8 +120,7 @@ class Forgotten:
     purged      partitions whose beginning was removed
     left        partitions that cannot be purged yet, because their reader has not got that far or
                 the file is still being written
-    kept_for    for each topic: the milliseconds that records are kept, and that a file is written
-                to, as the broker has them
+    kept_for    for each topic: how long the broker keeps records
     """
 
     patients: int
@@ -125,7 +131,7 @@ class Forgotten:
     missing: tuple[str, ...] = ()
     purged: tuple[Place, ...] = ()
     left: tuple[Place, ...] = ()
-    kept_for: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    kept_for: Mapping[str, Retention] = field(default_factory=dict)
 
     def gone_by(self, place: Place) -> int | None:
         """Return when retention has removed records, in milliseconds; None if it never does."""
@@ -134,7 +140,7 @@ class Forgotten:
 
     def closed_from(self, place: Place) -> int:
         """Return the time in milliseconds from which new records go to another file than these."""
-        return closed_from(place, self.kept_for[place.topic][1])
+        return closed_from(place, self.kept_for[place.topic].span)
 
 
 def closed_from(place: Place, span: int) -> int:
@@ -156,7 +162,7 @@ class Forgetting:
         self._agents: dict[str, str] = agents
         self._kinds = {t: k for t, k in self.topics.kinds.items() if t != self.topics.erasures}
         self._reader = TopicReader(settings, [*self._kinds, *agents], "start")
-        self.kept_for: dict[str, tuple[int, int]] = {}
+        self.kept_for: dict[str, Retention] = {}
         self._newest: dict[tuple[str, int], int] = {}
         self.kept = Kept(
             waiting={changelog: set() for changelog in agents},
@@ -167,7 +173,7 @@ class Forgetting:
         async with admin_client(self.settings.broker) as admin:
             for name, topic in (await find(admin, self._kinds)).items():
                 retention, span = topic.config["retention.ms"], topic.config["segment.ms"]
-                self.kept_for[name] = int(retention), int(span)
+                self.kept_for[name] = Retention(int(retention), int(span))
         await self._reader.__aenter__()
         return self
 
@@ -249,7 +255,7 @@ class Forgetting:
         purged: list[Place] = []
         left: list[Place] = []
         for where, place in sorted(self.kept.places.items()):
-            closed = closed_from(place, self.kept_for[place.topic][1])
+            closed = closed_from(place, self.kept_for[place.topic].span)
             place.end = await self._reader.offset_at(*where, closed) if closed < wall() else None
             unread = self.kept.positions.get(where, place.end or 0) < (place.end or 0)
             (left if place.end is None or unread else purged).append(place)
@@ -282,8 +288,17 @@ async def forget(
         await work.erase()
         await work.wait(patience)
         purged, left = await work.purge() if purge and not work.missing else ([], [])
-        outcome = work.missing, tuple(purged), tuple(left), work.kept_for
-        return Forgotten(len(ids), remains, waiting, again, True, *outcome)
+        return Forgotten(
+            patients=len(ids),
+            kept=remains,
+            waiting=waiting,
+            again=again,
+            sent=True,
+            missing=work.missing,
+            purged=tuple(purged),
+            left=tuple(left),
+            kept_for=work.kept_for,
+        )
 
 
 async def ids_of(settings: Settings, subject: str, progress: Progress) -> list[str]:

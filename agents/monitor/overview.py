@@ -70,12 +70,19 @@ class TaskView:
         return sum(self.lag.values())
 
 
+class Amendable(NamedTuple):
+    """The labels that can still be corrected, and the bytes that are kept for it."""
+
+    labels: int
+    bytes: int
+
+
+_NONE_AMENDABLE = Amendable(0, 0)
+
+
 @dataclass(frozen=True)
 class Overview:
-    """The whole system. `counts` are the join's counters, summed over partitions (docs/join.md).
-
-    `amendable` are the labels that can still be corrected, and the bytes that are kept for it.
-    """
+    """The whole system. `counts` are the join's counters, summed over partitions (docs/join.md)."""
 
     topics: list[TopicView]
     members: list[str]
@@ -85,7 +92,7 @@ class Overview:
     limit: int
     pending: int = 0
     """Patients in the join: without a diagnosis yet, or diagnosed and without a label."""
-    amendable: tuple[int, int] = (0, 0)
+    amendable: Amendable = _NONE_AMENDABLE
     at: float = 0.0
     """When it was taken, in seconds since 1970."""
     held_back: tuple[HeldBack, ...] = ()
@@ -148,7 +155,7 @@ def figures(settings: Settings, scorer: Scorer, sums: Sums) -> Overview:
         scores=scorer.score(sums),
         limit=settings.ensemble.max_pending * settings.topics.partitions,
         pending=sum(totals.waiting.values()),
-        amendable=(amended.amendable, amended.size),
+        amendable=Amendable(amended.amendable, amended.size),
     )
 
 

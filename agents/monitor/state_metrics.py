@@ -325,8 +325,8 @@ def _join(overview: Overview) -> dict[Spec, Samples]:
             for outcome, names in CORRECTED.items()
         ],
         UNLEARNED: [((), float(counts["unlearned"]))],
-        AMENDABLE: [((), float(overview.amendable[0]))],
-        AMENDABLE_BYTES: [((), float(overview.amendable[1]))],
+        AMENDABLE: [((), float(overview.amendable.labels))],
+        AMENDABLE_BYTES: [((), float(overview.amendable.bytes))],
         EXPIRED: [((), float(counts["expired"] + counts["evicted"]))],
         REPEATED: [((outcome,), float(n)) for outcome, n in overview.repeated.items()],
         PENDING: [((), float(overview.pending))],

@@ -129,22 +129,21 @@ def _causes(
 def _live_rests_on(recorded: Sequence[PartitionLogs]) -> tuple[RestsOn, Bools]:
     """Return what live diagnoses rest on, and which were made by the mode of the settings."""
     parts = [_of_partition(logs) for logs in recorded]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return RestsOn(*columns[:4]), columns[4]
+    return RestsOn.joined([rests for rests, _ in parts]), np.concatenate([by for _, by in parts])
 
 
-def _of_partition(logs: PartitionLogs) -> tuple[Ints, Bools, Ints, Ints, Bools]:
+def _of_partition(logs: PartitionLogs) -> tuple[RestsOn, Bools]:
     size, M = len(logs.names.ids), len(logs.settings.learners)
-    nothing = RestsOn.of(size, M)
+    rests = RestsOn.of(size, M)
     of_mode = np.ones(size, np.bool_)
     diagnosed, predicted = logs.diagnoses.columns, logs.predictions.columns
     first = firsts(diagnosed["id"], size)
     ids = np.flatnonzero(first >= 0)
     at = first[ids]
-    nothing.learned[ids] = diagnosed["learned"][at]
-    nothing.heard[ids] = diagnosed["predicted"][at] != MISSING
-    nothing.basis[ids] = diagnosed["basis"][at]
+    rests.learned[ids] = diagnosed["learned"][at]
+    rests.heard[ids] = diagnosed["predicted"][at] != MISSING
+    rests.basis[ids] = diagnosed["basis"][at]
     of_mode[ids] = diagnosed["of_mode"][at]
     # Only a learner's first prediction for a patient counts; in reverse order, it is written last.
-    nothing.taught[predicted["id"][::-1], predicted["learner"][::-1]] = predicted["learned"][::-1]
-    return nothing.learned, nothing.heard, nothing.taught, nothing.basis, of_mode
+    rests.taught[predicted["id"][::-1], predicted["learner"][::-1]] = predicted["learned"][::-1]
+    return rests, of_mode

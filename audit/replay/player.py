@@ -72,6 +72,16 @@ class RestsOn:
         basis = np.full((patients, len(Basis._fields)), MISSING, np.int64)
         return cls(learned, np.zeros((patients, learners), np.bool_), nothing, basis)
 
+    @classmethod
+    def joined(cls, parts: "Sequence[RestsOn]") -> "RestsOn":
+        """Return several partitions' patients, one partition after the other."""
+        return cls(
+            learned=np.concatenate([part.learned for part in parts]),
+            heard=np.concatenate([part.heard for part in parts]),
+            taught=np.concatenate([part.taught for part in parts]),
+            basis=np.concatenate([part.basis for part in parts]),
+        )
+
 
 class Player:
     """Plays a recorded stream to untaught learners of some settings."""

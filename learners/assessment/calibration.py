@@ -12,6 +12,8 @@ itself.
 It is a function of integer counts alone, so order does not matter and an audit gets the same curve.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from learners.arrays.types import Floats, Ints
@@ -61,14 +63,23 @@ def _curve(cases: Ints, hits: Ints) -> Floats:
     return _rising(shares, n + (weights * leans).sum(axis=0))
 
 
+class _Pool(NamedTuple):
+    """Neighbouring bins with one share between them."""
+
+    share: float
+    weight: float
+    bins: int
+
+
 def _rising(shares: Floats, weights: Floats) -> Floats:
     """Return the rising sequence that is nearest to the shares: pool adjacent violators."""
-    pools: list[tuple[float, float, int]] = []
+    pools: list[_Pool] = []
     for share, weight in zip(shares.tolist(), weights.tolist(), strict=True):
-        pool = (share, weight, 1)
-        while pools and pools[-1][0] >= pool[0]:
-            below, heavy, many = pools.pop()
-            total = heavy + pool[1]
-            pool = ((below * heavy + pool[0] * pool[1]) / total, total, many + pool[2])
+        pool = _Pool(share, weight, 1)
+        while pools and pools[-1].share >= pool.share:
+            below = pools.pop()
+            total = below.weight + pool.weight
+            mean = (below.share * below.weight + pool.share * pool.weight) / total
+            pool = _Pool(mean, total, below.bins + pool.bins)
         pools.append(pool)
-    return np.repeat([pool[0] for pool in pools], [pool[2] for pool in pools])
+    return np.repeat([pool.share for pool in pools], [pool.bins for pool in pools])
