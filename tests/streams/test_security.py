@@ -16,11 +16,15 @@ from settings.errors import BrokerError, SettingsError
 from settings.sections.base import Secret
 from settings.sections.broker import BrokerSettings, SecuritySettings
 from streams.broker import USER
+from streams.broker.jars import lock, locks
 from streams.broker.reaper import temporary_broker
 from streams.engine import AgentSpec, EngineConfig
 from streams.engine.state import CountsTable, EntriesTable
 from streams.faust.app import create_app
+from streams.kafka.acls import Rule, add
+from streams.kafka.client.broker_release import broker_release
 from streams.kafka.connection import admin_client, await_broker, explained
+from streams.kafka.rights import Right
 from streams.kafka.security import client_arguments, protection
 from streams.kafka.topic_admin import create
 from streams.kafka.topics import Topic
@@ -144,6 +148,22 @@ async def test_a_user_without_rights_is_told(secure_broker, prefix):
     with pytest.raises(BrokerError, match=r"does not let guest do this \(TopicAuthorization"):
         async with admin_client(guest) as admin:
             await create(admin, [Topic(f"{prefix}forbidden", 1, 1)])
+
+
+@pytest.mark.parametrize("kafka", [pinned.kafka for pinned in locks() if pinned != lock()])
+async def test_an_earlier_kafka_refuses_and_allows_the_same(kafka):
+    """And says which release it is."""
+    topic, guest = Topic("wanted", 1, 1), "guest"
+    with temporary_broker(users=(USER, guest), kafka=kafka, short_lived=True) as broker:
+        with pytest.raises(BrokerError, match="does not let guest do this"):
+            async with admin_client(broker.settings(guest)) as admin:
+                await create(admin, [topic])
+        async with admin_client(broker.settings()) as admin:
+            assert kafka.startswith(f"{await broker_release(admin)}.")
+            rights = [Right("topic", topic.name, operation) for operation in ("create", "describe")]
+            await add(admin, [Rule(f"User:{guest}", right) for right in rights])
+        async with admin_client(broker.settings(guest)) as admin:
+            assert await create(admin, [topic]) == [topic.name]
 
 
 def test_the_settings_hold_no_secret_and_the_files_are_private(secure_broker):
