@@ -6,7 +6,7 @@ play against the same adversaries as AH, whose silent learners take the ensemble
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from experiments.adversary import Duel, play
 from experiments.report.result import Result, Row, Table
 from learners.arrays.shares import UNIT
 from learners.arrays.tables import CellTable
-from learners.arrays.types import Floats, Ints
+from learners.arrays.types import Bools, Floats, Ints
 from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.fusion.hedge import Hedge
 from learners.fusion.weighted import Use, WeightedFusion, falling_exp
@@ -94,11 +94,15 @@ class Squint(_Sleeping):
         return ahead**2
 
 
+OURS = "AH, silence costs the ensemble's loss"
 CONTENDERS: dict[str, Callable[[int, int], Fusion]] = {
-    "AH, silence costs the ensemble's loss": lambda M, cubes: Hedge(M, 2, cubes=cubes),
+    OURS: lambda M, cubes: Hedge(M, 2, cubes=cubes),
     "AdaNormalHedge": lambda M, cubes: AdaNormalHedge(M, 2, cubes=cubes),
     "Squint": lambda M, cubes: Squint(M, 2, cubes=cubes),
 }
+
+
+OTHERS = [name for name in CONTENDERS if name != OURS]
 
 
 def streams(steps: int) -> dict[str, Duel]:
@@ -119,22 +123,24 @@ def sleeping(
     steps, runs = (100 if quick else 2_000), min(count, 10)
     rows: list[Row] = []
     figures: dict[str, float] = {}
+    regrets: dict[str, list[Floats]] = {name: [] for name in CONTENDERS}
+    late: list[bool] = []
     for M in LEARNERS:
         for name, duel in streams(steps).items():
+            late.append(duel.delay > 0)
             row: Row = [name, M]
             for contender, make in CONTENDERS.items():
-                outcome = play(partial(make, M), duel, runs=runs, seed=seed)
-                mean = float(outcome.regret.mean())
-                figures[f"{contender}.{name}.M={M}"] = mean
-                row.append(mean)
+                regret = play(partial(make, M), duel, runs=runs, seed=seed).regret
+                figures[f"{contender}.{name}.M={M}"] = float(regret.mean())
+                regrets[contender].append(regret)
                 tick()
+            row.append(float(regrets[OURS][-1].mean()))
+            for other in OTHERS:
+                row += [float(regrets[other][-1].mean()), _lead(regrets, other, [-1])[1]]
             rows.append(row)
-    means = {
-        rule: float(np.mean([v for key, v in figures.items() if key.startswith(f"{rule}.")]))
-        for rule in CONTENDERS
-    }
-    figures |= {f"{rule}.mean": value for rule, value in means.items()}
-    best = min(means, key=means.__getitem__)
+    columns = ["stream", "learners", OURS]
+    for other in OTHERS:
+        columns += [other, "± of the difference"]
     return Result(
         name="sleeping",
         title="Learners that are often silent",
@@ -143,16 +149,42 @@ def sleeping(
         tables=[
             Table(
                 "Regret against the worst learner, over the rounds it spoke in (mean of runs)",
-                ["stream", "learners", *CONTENDERS],
+                columns,
                 rows,
                 digits=1,
             )
         ],
-        notes=[
-            (
-                "On average over all streams the regret is "
-                + ", ".join(f"{value:.1f} with {rule}" for rule, value in means.items())
-                + f": the smallest is that of {best}."
-            ),
-        ],
+        notes=_notes(regrets, np.array(late), figures),
     )
+
+
+def _lead(
+    regrets: Mapping[str, Sequence[Floats]], other: str, at: Sequence[int]
+) -> tuple[float, float]:
+    """Return by how much AH's mean regret over some streams is lower, and its standard error.
+
+    All play the same runs, so that their differences are paired.
+    """
+    gaps = np.array([regrets[other][i] - regrets[OURS][i] for i in at])
+    errors = gaps.var(axis=1, ddof=1) / gaps.shape[1] if gaps.shape[1] > 1 else gaps[:, 0] * np.nan
+    return float(gaps.mean()), float(np.sqrt(errors.sum()) / len(at))
+
+
+def _notes(
+    regrets: Mapping[str, Sequence[Floats]], late: Bools, figures: dict[str, float]
+) -> list[str]:
+    """Compare AH with the others where labels are on time and where they are late."""
+    notes = []
+    when_at = {"on time": np.flatnonzero(~late), "100 late": np.flatnonzero(late)}
+    for when, at in when_at.items():
+        if not at.size:
+            continue
+        beyond = []
+        for other in OTHERS:
+            lead, se = _lead(regrets, other, at.tolist())
+            figures |= {f"{other}.{when}.lead": lead, f"{other}.{when}.lead se": se}
+            decided = abs(lead) > 2.0 * se
+            word = ("in AH's favour" if lead > 0 else "against AH") if decided else "not decided"
+            beyond.append(f"{other} {lead:+.1f} ± {se:.1f} ({word})")
+        notes.append(f"Labels {when}: regret beyond that of AH, {', '.join(beyond)}.")
+    return [*notes, "Streams differ in scale, so look at each of them: late labels weigh most."]

@@ -56,9 +56,9 @@ def test_the_bound_is_about_what_an_expert_loses_by_its_own_chances():
         ballot = Ballot.of(
             votes[t : t + 1], np.array([t], np.uint64), classes=2, log_odds=odds[t : t + 1]
         )
-        verdict = mixture.decide(ballot)
-        own -= log(verdict.support[0, truth[t]])
-        mixture.learn(ballot, verdict, truth[t : t + 1])
+        fused = mixture.decide(ballot)
+        own -= log(fused.support[0, truth[t]])
+        mixture.learn(ballot, fused, truth[t : t + 1])
     best = -np.log(label_chances(odds[:, 0])[np.arange(labels), truth]).sum()
     assert log_loss_bound(mixture) < own - best <= log_loss_bound(mixture, labels=labels)
 
