@@ -98,7 +98,7 @@ def protocols(
         settings={"runs": count, "steps": steps, "seed": seed, "split": "at each feature's mean"},
         figures=figures,
         tables=[_table(measurements, gaps)],
-        notes=_notes(figures, gaps),
+        notes=_notes(figures, gaps, measurements),
     )
 
 
@@ -121,7 +121,10 @@ def _figures(tuned: Mapping[str, Tuned]) -> dict[str, float]:
         key: value
         for name, choice in chosen.items()
         if choice.reached
-        for key, value in choice.rates.figures(name).items()
+        for key, value in {
+            **choice.rates.figures(name),
+            f"{name}.FPR se": float(choice.rates.se[1]),
+        }.items()
     }
 
 
@@ -186,6 +189,18 @@ def _gaps(figures: Mapping[str, float]) -> dict[str, float]:
     }
 
 
+def undecided(figures: Mapping[str, float]) -> list[str]:
+    """Return the printed figures that chance may have moved over the line: by two standard errors.
+
+    The runs are drawn at random, so a distance is known to within that.
+    """
+    return [
+        key
+        for key, distance in _gaps(figures).items()
+        if abs(distance - EXPLAINED) * printed()[key] <= 2.0 * figures.get(f"{key} se", 0.0)
+    ]
+
+
 def nearest(gaps: Mapping[str, Mapping[str, float]], key: str) -> str:
     """Return the protocol nearest to a printed figure."""
     return min(gaps, key=lambda p: gaps[p][key])
@@ -195,11 +210,24 @@ def _table(
     measurements: Mapping[str, Mapping[str, float]], gaps: Mapping[str, dict[str, float]]
 ) -> Table:
     rows: list[Row] = [
-        [key, value, *(figures.get(key) for figures in measurements.values()), nearest(gaps, key)]
+        [
+            key,
+            value,
+            *(_cell(figures, key) for figures in measurements.values()),
+            nearest(gaps, key),
+        ]
         for key, value in printed().items()
     ]
     title = "The printed figures under each protocol (percent, FNR just below 3 %)"
     return Table(title, ["figure", "paper", *measurements, "nearest"], rows)
+
+
+def _cell(figures: Mapping[str, float], key: str) -> str | None:
+    """Return a figure with its standard error over the runs, if it has one."""
+    if key not in figures:
+        return None
+    error = figures.get(f"{key} se")
+    return f"{figures[key]:.2f}" + ("" if error is None else f" ± {error:.2f}")
 
 
 def _as_defined(figures: Mapping[str, float]) -> str:
@@ -207,7 +235,11 @@ def _as_defined(figures: Mapping[str, float]) -> str:
     return f"{min(errors):.0f} to {max(errors):.0f}" if errors else "none"
 
 
-def _notes(figures: Mapping[str, float], gaps: Mapping[str, dict[str, float]]) -> list[str]:
+def _notes(
+    figures: Mapping[str, float],
+    gaps: Mapping[str, dict[str, float]],
+    measurements: Mapping[str, Mapping[str, float]],
+) -> list[str]:
     best = max(gaps, key=lambda p: figures[f"{p}.explained"])
     count = len(printed())
     unexplained = [
@@ -217,7 +249,8 @@ def _notes(figures: Mapping[str, float], gaps: Mapping[str, dict[str, float]]) -
         (
             f"{best} comes within a tenth of {figures[f'{best}.explained']:.0f} of the {count}"
             " printed figures, more than any other protocol. Not within a tenth under any protocol:"
-            f" {', '.join(unexplained) or 'none'}."
+            f" {', '.join(unexplained) or 'none'}. Too near to a tenth to tell, by two standard"
+            f" errors over the runs: {', '.join(undecided(measurements[best])) or 'none'}."
         ),
         (
             "A dash: no h brought the FNR below 3 %. `1001` marks Table II's column of IUP"

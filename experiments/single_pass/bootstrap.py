@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from learners.arrays.types import Floats
+from learners.arrays.types import Bools, Floats
 
 DRAWS = 4000
 LEVEL = 95.0
@@ -57,21 +57,23 @@ class Gap:
         }
 
 
-def gap(ours: Floats, theirs: Floats, seed: int = 0) -> Gap:
-    """Compare errors in percent, (P, R): patients by orders.
+def gap(ours: Floats, theirs: Floats, seed: int = 0, counted: Bools | None = None) -> Gap:
+    """Compare errors in percent, (P, R): patients by orders, all of them or those `counted`.
 
     >>> one = gap(np.zeros((100, 3)), np.full((100, 3), 2.0))
     >>> one.mean, one.patients_se, one.ahead
     (-2.0, 0.0, True)
     """
-    difference = ours - theirs
+    counted = np.ones(ours.shape, np.bool_) if counted is None else counted
+    difference = np.where(counted, ours - theirs, 0.0)
     patients, orders = difference.shape
-    per_order = difference.mean(axis=0)
+    per_order = difference.sum(axis=0) / counted.sum(axis=0)
     spread = float(per_order.std(ddof=1) / np.sqrt(orders)) if orders > 1 else float("nan")
     drawn = np.random.default_rng(seed).multinomial(
         patients, np.full(patients, 1.0 / patients), DRAWS
     )
-    means = drawn @ difference.mean(axis=1) / patients
+    means = (drawn @ difference.sum(axis=1)) / (drawn @ counted.sum(axis=1))
     tail = (100.0 - LEVEL) / 2
     low, high = np.percentile(means, [tail, 100.0 - tail]).tolist()
-    return Gap(float(difference.mean()), spread, float(means.std(ddof=1)), low, high)
+    mean = float(difference.sum() / counted.sum())
+    return Gap(mean, spread, float(means.std(ddof=1)), low, high)

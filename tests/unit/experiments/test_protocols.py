@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from experiments.paper.protocol import make_runs
-from experiments.paper.protocols import Protocol, exploring, measured, printed
+from experiments.paper.protocols import (
+    Protocol,
+    _cell,
+    exploring,
+    measured,
+    printed,
+    undecided,
+)
 from experiments.paper.rates import Rates
 from experiments.paper.search import choose, just_below
 from learners.local.iup import Feedback
@@ -28,6 +35,15 @@ def test_a_figure_is_left_out_only_where_the_limit_is_not_reached():
     assert {"WM.PER", "Average LL.PER", "Exploring.share"} <= set(figures) & set(printed())
     assert all(0.0 <= value <= 100.0 for value in figures.values())
     assert all(value <= 3.0 for key, value in figures.items() if key.endswith(".FNR"))
+
+
+def test_a_figure_within_two_standard_errors_of_a_tenth_is_not_called_explained_or_not():
+    value = printed()["WM.PER"]
+    near = {"WM.PER": 1.09 * value, "WM.PER se": 0.02 * value}
+    assert "WM.PER" in undecided(near)
+    assert "WM.PER" not in undecided(near | {"WM.PER se": 0.001 * value})
+    assert _cell(near, "WM.PER") == f"{1.09 * value:.2f} ± {0.02 * value:.2f}"
+    assert _cell({}, "WM.PER") is None
 
 
 def test_under_full_feedback_a_rule_is_untried_on_the_first_visit_to_its_cube():
