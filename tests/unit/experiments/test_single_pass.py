@@ -14,7 +14,7 @@ import pytest
 from experiments.paper.rates import rates
 from experiments.process_pool import spread
 from experiments.single_pass.bootstrap import gap
-from experiments.single_pass.control import Setting, controlled
+from experiments.single_pass.control import TARGET, controlled
 from experiments.single_pass.fused_passes import Pass, at_limit, fuse, truths
 from experiments.single_pass.local_passes import Recipe, Task, _pass, listen
 from experiments.single_pass.methods import BOUNDED, OURS, PROPOSED, RECIPES
@@ -31,6 +31,7 @@ from experiments.single_pass.single_pass import as_runs, paper_scores
 from experiments.single_pass.tuning import METHODS
 from learners.arrays.types import MISSING
 from learners.fusion.base import Ballot
+from learners.theory.promises import miss_rate_gaps
 from settings.loading import source_of, validate
 from settings.proposing.proposal import Proposal, proposed_text
 
@@ -192,12 +193,16 @@ def test_live_control_keeps_the_bound_on_real_scores():
     task = Task("wdbc", 1, 0, LOGISTIC)
     order = task.order()
     plain = fuse(OURS["kdi, stack"].maker(3, 2, 1), [listen(task)], [order])
-    setting = Setting(1.0, 2.5)
     twice = np.repeat(plain.odds, 2, axis=1), np.repeat(order.truth[:, None], 2, axis=1)
-    labels = controlled(*twice, setting)
-    assert (labels[:, 0] == labels[:, 1]).all(), "streams side by side do not concern each other"
-    fnr = rates(labels[:, :1], order.truth[None]).mean[2] / 100
-    assert abs(fnr - 0.03) <= setting.made().bound(212)
+    live = controlled(*twice, min_labels=0)
+    assert (live.labels[:, 0] == live.labels[:, 1]).all(), "streams do not concern each other"
+    assert live.answered.all(), "with one label controlled, nobody is referred"
+    fnr = rates(live.labels[:, :1], order.truth[None]).mean[2] / 100
+    below, above = miss_rate_gaps(TARGET, int((order.truth == 1).sum()))
+    assert TARGET - below <= fnr <= TARGET + above
+    early = controlled(*twice).answered[:, 0]
+    assert not early[:10].any()
+    assert early[10:].all()
 
 
 def test_the_bootstrap_over_patients_sees_what_the_orders_hide():
@@ -213,6 +218,18 @@ def test_the_bootstrap_over_patients_sees_what_the_orders_hide():
     assert gap(theirs, ours).ahead is False
     theirs[:10, 0], ours[10:22] = 0.0, 100.0
     assert gap(ours, theirs).ahead is None
+
+
+def test_the_bootstrap_leaves_out_who_came_before_the_first_label():
+    """One order leaves out the ten patients who decide everything, the other does not."""
+    ours, theirs = np.zeros((100, 2)), np.zeros((100, 2))
+    theirs[:10] = 100.0
+    counted = np.ones((100, 2), np.bool_)
+    counted[:10, 0] = False
+    lead = gap(ours, theirs, counted=counted)
+    assert lead.mean == pytest.approx(-100.0 * 10 / 190)
+    assert lead.orders_se == pytest.approx(5.0)
+    assert -12 < lead.low < lead.mean < lead.high < 0
 
 
 def test_errors_are_those_of_the_patient_whatever_the_order():
