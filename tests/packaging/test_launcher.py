@@ -141,6 +141,17 @@ def test_the_launcher_finds_the_bounds_in_pyproject():
     assert re.search(r'(?m)^requires-python = ">=3\.\d+,<3\.\d+"$', text)
 
 
+def test_ci_tries_every_python_that_pyproject_allows():
+    oldest, limit = map(
+        int,
+        re.search(
+            r'(?m)^requires-python = ">=3\.(\d+),<3\.(\d+)"$', (ROOT / "pyproject.toml").read_text()
+        ).groups(),
+    )
+    tried = re.search(r"for minor in ([\d ]+); do", (ROOT / ".ci/run").read_text())
+    assert [int(minor) for minor in tried[1].split()] == [*reversed(range(oldest, limit))]
+
+
 def with_installer(name):
     """Where to find uv, which comes with the development packages; or to do without it."""
     if name == "pip":
