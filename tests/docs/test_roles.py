@@ -7,4 +7,5 @@ from tests.role_table import NAME, OVERRIDES, documented, granted, rendered
 
 def test_docs_show_what_each_role_may_do(tmp_path):
     config = settings(tmp_path, "localhost:9", NAME, *OVERRIDES)
-    assert rendered(granted(config), config) == documented()
+    wanted = rendered(granted(config), config)
+    assert documented() == wanted, "\n".join(["docs/broker.md should have:", *wanted])

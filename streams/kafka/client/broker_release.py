@@ -17,6 +17,7 @@ _SUPPORTED = 0
 _FIRST = {8: "3.4", 9: "3.5", 12: "3.6", 15: "3.7", 20: "3.8", 21: "3.9", 22: "4.0", 26: "4.1",
           28: "4.2", 30: "4.3"}  # fmt: skip
 """The first form of metadata that each release can keep."""
+_NONE = b"\1"
 _TEXT = CompactString("utf-8")
 _FEATURES = CompactArray(
     ("name", _TEXT), ("lowest", Int16), ("highest", Int16), ("tags", TaggedFields)
@@ -61,10 +62,9 @@ class _VersionsRequest(Request[_VersionsQuestion]):  # type: ignore[misc]  # aio
 async def broker_release(admin: Any) -> str | None:
     """Return the release of the broker that answers, such as `4.1`; None if it cannot be told."""
     answer = await admin._send_request(_VersionsRequest())
-    features = _FEATURES.decode(BytesIO(answer.tags.get(_SUPPORTED, b"\1")))
-    return release_of(
-        max((highest for name, _, highest, _ in features if name == _FEATURE), default=0)
-    )
+    features = _FEATURES.decode(BytesIO(answer.tags.get(_SUPPORTED, _NONE))) or ()
+    forms = [highest for name, _, highest, _ in features if name == _FEATURE]
+    return release_of(max(forms, default=0))
 
 
 def release_of(highest: int) -> str | None:
