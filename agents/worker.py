@@ -6,7 +6,7 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from agents.monitor import metrics_page, page_guard
+from agents.monitor import metrics_page, page_guard, runbook_page
 from agents.monitor.console import server as console
 from agents.monitor.watch import Watch
 from agents.roles import specs
@@ -50,6 +50,7 @@ def worker_app(settings: Settings, roles: Sequence[str] = ()) -> EngineApp:
         metrics_page.register(app, watch, settings)
     app.finalize()
     page_guard.install(app, settings.worker)
+    runbook_page.install(app)
     if watch is not None and settings.worker.console:
         console.install(app, settings, watch)
     return app

@@ -9,6 +9,8 @@ The guard stands before all pages, /metrics, /healthz and /readyz among them:
 2. The request must be for a name of this worker, and not come from a page of another site.
 3. With `worker.web_token` it must carry the token, as bearer token or as the password of any user
    (which a browser prompts for). Probes have no token: /healthz and /readyz then answer yes or no.
+
+2 and 3 do not hold for the runbook, which is the same everywhere.
 """
 
 import asyncio
@@ -21,6 +23,7 @@ from typing import Any
 
 from aiohttp import web
 
+from agents.monitor import runbook_page
 from agents.monitor.console.access import HEADERS, objection
 from settings.sections.worker import WorkerSettings
 
@@ -60,6 +63,8 @@ def guard(worker: WorkerSettings) -> Any:
             return _refused(429, "too many requests", {"Retry-After": "1", "Connection": "close"})
         if delay > 0:
             await asyncio.sleep(delay)
+        if request.path == runbook_page.PATH:
+            return await handler(request)
         reason = objection(request.headers, worker.web_host, worker.web_names)
         if reason is not None:
             return _refused(403, reason)

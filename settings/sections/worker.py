@@ -76,10 +76,10 @@ class WorkerSettings(Section):
     )
     metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
     runbook: str = Field(
-        default="docs/runbook.md",
+        default="http://127.0.0.1:6066/runbook",
         min_length=1,
-        description="Where you publish the runbook (docs/runbook.md): alerts and dashboards link"
-        " there.",
+        description="Where the runbook is: alerts and dashboards link there. Every worker serves it"
+        " at /runbook; the default is a worker on the reader's own machine, or a forwarded port.",
     )
     state: FilePath = Field(
         default_factory=lambda: state_folder("hb"),

@@ -34,6 +34,8 @@ def test_it_holds_every_module_and_nothing_else(wheel):
     assert {f"{top}/py.typed" for top in PRODUCT} <= set(names)
     page = ROOT / "agents/monitor/console/static"
     assert {str(file.relative_to(ROOT)) for file in page.iterdir()} <= set(names)
+    runbook = zipfile.ZipFile(wheel).read("agents/monitor/runbook.md")
+    assert runbook == (ROOT / "docs/runbook.md").read_bytes()
 
 
 @pytest.fixture(scope="module")

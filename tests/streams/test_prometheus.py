@@ -176,7 +176,7 @@ async def test_every_panel_rule_and_alert_has_an_answer(broker_address, prefix, 
             offered = await choices(asked, name)
             assert offered == {
                 "ensemble": [name],
-                "runbook": ["docs/runbook.md"],
+                "runbook": ["http://127.0.0.1:6066/runbook"],
                 "learner": ["a", "b", "c"],
                 "worker": sorted(targets),
             }
