@@ -2,9 +2,12 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+from tests.inline_pipeline import Inline, configured
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -69,3 +72,31 @@ def test_the_walk_of_a_patient_names_a_file_at_every_step():
     steps = re.findall(r"^\d+\. .*$", page, flags=re.MULTILINE)
     assert len(steps) >= 9
     assert all(PLACE.search(step) for step in steps)
+
+
+HELPERS = (
+    "agents/pooling.py", "agents/state_encoding.py", "agents/testing.py", "learners/arrays/",
+    "learners/assessment/", "learners/fusion/", "learners/join/", "learners/local/backoff.py",
+    "learners/local/scaling.py", "learners/rules/", "learners/scores/", "learners/theory/",
+)  # fmt: skip
+"""What serves a file that the walk names: its folder's other files, formats, arrays, formulas."""
+
+
+def test_the_walk_of_a_patient_names_the_files_that_one_passes(tmp_path):
+    live, passed = Inline(configured(tmp_path)), set()
+
+    def note(frame, event, _argument):
+        passed.add(Path(frame.f_code.co_filename))
+
+    previous = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        live.patient("p1", {"x": 0.1, "y": 0.2, "z": 0.3})
+        live.label("p1", "ill")
+    finally:
+        sys.setprofile(previous)
+    ours = {str(file.relative_to(ROOT)) for file in passed if file.is_relative_to(ROOT)}
+    walk = (ROOT / "docs" / "architecture.md").read_text()
+    steps = [path for path in ours if path.startswith(("agents/", "learners/"))]
+    assert len(steps) > 20
+    assert [path for path in steps if path not in walk and not path.startswith(HELPERS)] == []
