@@ -189,7 +189,7 @@ def miss_rate_gaps(
 
     Of its patients on whom a learner had an opinion. On any stream, whatever the fusion rule.
     `late` is the largest number of its labels that came between a decision and its own label, in
-    whichever partition; `corrected` how often one of its labels was amended or withdrawn.
+    whichever partition; `corrected` how often a patient got or lost this label by a correction.
     """
     below, above = furthest(target, cases, late)
     moved = 1.5 * corrected / cases if cases else 0.0

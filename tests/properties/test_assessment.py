@@ -10,6 +10,7 @@ from learners.assessment.assessment import Assessment, counts_of
 from learners.assessment.bins import MILLION, SUPPORT_BINS, millionths, support_bins
 from learners.assessment.referral import furthest
 from learners.fusion.base import FusedPredictions
+from learners.theory.promises import miss_rate_gaps
 from tests.strategies import cuts, generators
 
 shares = st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.5, 1.0]))
@@ -100,6 +101,32 @@ def test_the_bounds_hold_against_an_adversary_and_with_late_labels(target, rng, 
     assessment = Assessment(2, (target, target))
     run(assessment, np.stack([1 - p, p], axis=1), (rng.random(n) < 0.7).astype(np.int64), late)
     assert max(gaps(assessment, late)) <= 1e-9
+
+
+@settings(max_examples=25)
+@given(targets, generators, st.booleans(), st.booleans())
+def test_the_bounds_widen_by_what_corrections_can_do(target, rng, missed_first, withdrawn):
+    """Whoever corrects sees the counts, and takes back the caught patients alone, or the missed."""
+    n, assessment = 250, Assessment(2, (target, target))
+    p, truth = rng.random(n), (rng.random(n) < 0.7).astype(np.int64)
+    corrected, correctable = np.zeros(2, np.int64), []
+    for t in range(n):
+        assessed = assessment.assess(fused(np.array([[1.0 - p[t], p[t]]])))
+        labels, kept, label = assessed.labels, assessed.kept, truth[t : t + 1]
+        assessment.learn(labels, label, kept)
+        if assessed.possible[0, label[0]] != missed_first:
+            correctable.append((labels, label, kept))
+        for _ in range(len(correctable) if t % 100 == 99 else 0):
+            labels, label, kept = correctable.pop()
+            assessment.learn(labels, label, kept, sign=-1)
+            corrected[label] += 1
+            if not withdrawn:
+                assessment.learn(labels, 1 - label, kept)
+                corrected[1 - label] += 1
+        counts = counts_of(assessment.rows)
+        for k, (cases, missed) in enumerate(zip(counts.cases, counts.missed, strict=True)):
+            below, above = miss_rate_gaps(target, int(cases), corrected=int(corrected[k]))
+            assert not cases or -below - 1e-9 <= missed / cases - target <= above + 1e-9
 
 
 @given(generators, st.integers(2, 4), st.data())
