@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -53,6 +54,32 @@ def records(rounds: Rounds = 60, as_json: JsonOption = False) -> None:
     with progress("records", steps(rounds)) as tick:
         report = run(rounds, tick)
     show("Records", report, as_json)
+
+
+@group.command()
+def agents(
+    *,
+    rounds: Rounds = 5,
+    quick: Quick = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Another checkout to measure in turn, such as an earlier one."
+        ),
+    ] = None,
+    seed: Seed = 2017,
+    as_json: JsonOption = False,
+) -> None:
+    """What a patient costs the agents in processor time, beside another checkout.
+
+    Example: `git worktree add ../earlier HEAD~20`, then `hb bench agents --against ../earlier`.
+    """
+    from bench.agents import run, steps
+
+    rounds = 1 if quick else rounds
+    with progress("agents", steps(rounds, against)) as tick:
+        report = run(rounds, quick, against, seed, tick)
+    show("Agents", report, as_json)
 
 
 @group.command()
