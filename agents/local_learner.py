@@ -358,8 +358,10 @@ class LocalProcessor(Processor):
 
     def _taken(self, records: Sequence[Feedback]) -> tuple[list[int], Floats]:
         """Take the features out that waited for these labels; return of which records they are."""
-        waited = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
         d = self.learner.space.d
+        if not self.learner.learns:
+            return [], np.empty((0, d))
+        waited = [(k, row) for k, r in enumerate(records) if (row := self._features.pop(r.id))]
         rows = np.frombuffer(b"".join(row for _, row in waited), np.float64)
         return [k for k, _ in waited], rows.reshape(len(waited), d)
 

@@ -20,14 +20,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
-from agents.clients.splitting import Splitter
 from agents.roles import specs
 from agents.testing import START, Agent
-from bench.pipeline.job import LABELS, write_settings
-from schemas.records import Label
-from schemas.writing import encode_all
+from bench.pipeline.job import Patients, write_settings
+from bench.pipeline.job import patients as drawn_patients
 from settings.errors import InputError
 from settings.model import Settings
 from streams.kafka.batch import Batch
@@ -119,17 +115,17 @@ class Clinic:
         end = self._ends[topic] = begin + len(rows)
         return Batch(topic, 0, begin, end, end, list(range(begin, end)), times, keys, values, {})
 
-    def treat(self, parts: dict[str, list[bytes]], labels: list[bytes], keys: list[bytes]) -> int:
-        """Take patients all the way; return how many were diagnosed."""
-        times = range(START, START + len(keys))
-        spoken = []
-        for topic, values in parts.items():
-            rows = list(zip(times, keys, values, strict=True))
+    def treat(self, job: Patients, part: slice) -> int:
+        """Take some patients all the way; return how many were diagnosed."""
+        keys, times = job.keys[part], job.times[part]
+        predictions = []
+        for topic, values in job.instances.items():
+            rows = list(zip(times, keys, values[part], strict=True))
             sent = self.take(self._reader(topic), self.batch(topic, rows))
-            spoken += sent[self.topics.predictions]
-        sent = self.take(ENSEMBLE, self.batch(self.topics.predictions, spoken))
+            predictions += sent[self.topics.predictions]
+        sent = self.take(ENSEMBLE, self.batch(self.topics.predictions, predictions))
         diagnosed = len(sent[self.topics.diagnoses])
-        rows = list(zip(times, keys, labels, strict=True))
+        rows = list(zip(times, keys, job.labels[part], strict=True))
         sent = self.take(ENSEMBLE, self.batch(self.topics.labels, rows))
         for topic, feedback in sent.items():
             self.take(self._reader(topic), self.batch(topic, feedback))
@@ -143,25 +139,11 @@ def measure(patients: int, seed: int) -> dict[str, float]:
     """Return the microseconds of processor time that a patient costs each agent, and all."""
     with tempfile.TemporaryDirectory(prefix="hb-bench-") as folder:
         settings = write_settings(Path(folder), "127.0.0.1:1", "cost")
-    clinic, splitter = Clinic(settings), Splitter(settings)
-    names = [feature.name for learner in settings.learners.values() for feature in learner.features]
-    rng = np.random.default_rng(seed)
-    diagnosed = 0
+        job = drawn_patients(settings, patients, seed, START)
+    clinic = Clinic(settings)
     gc.collect()
     gc.freeze()
-    for first in range(0, patients, BATCH):
-        ids = [f"patient-{number:07d}" for number in range(first, first + BATCH)]
-        rows = rng.random((BATCH, len(names))).round(3)
-        parts: dict[str, list[bytes]] = {}
-        for n, (name, row) in enumerate(zip(ids, rows.tolist(), strict=True)):
-            features = dict(zip(names, row, strict=True))
-            for topic, value in splitter.one(name, features, START + n).items():
-                parts.setdefault(topic, []).append(value)
-        labels = [
-            Label(name, LABELS[int(row[0] > 0.5)], START + n)
-            for n, (name, row) in enumerate(zip(ids, rows, strict=True))
-        ]
-        diagnosed += clinic.treat(parts, encode_all(labels), [name.encode() for name in ids])
+    diagnosed = sum(clinic.treat(job, slice(k, k + BATCH)) for k in range(0, patients, BATCH))
     assert diagnosed == patients, f"{diagnosed} of {patients} were diagnosed"  # noqa: S101
     costs = {name: 1e6 * seconds / patients for name, seconds in clinic.seconds.items()}
     return costs | {"all": sum(costs.values())}

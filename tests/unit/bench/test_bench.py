@@ -3,19 +3,21 @@
 import asyncio
 import time
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench import pending
+from bench import agents, pending
 from bench.monitoring.cost import ALONE, COUNTING, WATCHED
 from bench.monitoring.counting_worker import PIPELINE, WATCHING, Account, Companion, Timed
 from bench.pipeline.benchmark import RIVALS, steps
-from bench.pipeline.job import outputs, patients, write_settings
+from bench.pipeline.job import LEARNERS, outputs, patients, write_settings
 from bench.pipeline.peers.plain_faust import choose, diagnosis
 from bench.pipeline.peers.raw_relay import Relay
 from schemas.reading import LabelReader
 from schemas.rows import Feature, RowReader
+from settings.errors import InputError
 from streams.engine.observer import Observer
 from streams.kafka.topics import Topics
 
@@ -39,6 +41,21 @@ def test_a_report_names_the_cost():
     report = pending.run(1, 1, lambda: None, many=1_500)
     figures = report["figures"]
     assert figures["pending_cost"] == max(figures["cost_in_order"], figures["cost_random"]) > 0
+
+
+def test_what_a_patient_costs_is_compared_with_another_checkout():
+    here = Path(agents.__file__).parents[1]
+    report = agents.run(1, True, here, 1, lambda: None)
+    figures = report["figures"]
+    parts = [figures[f"ours.local.{learner}_microseconds"] for learner in LEARNERS]
+    together = sum(parts) + figures["ours.ensemble_microseconds"]
+    assert figures["ours.all_microseconds"] == pytest.approx(together)
+    assert report["ratios"]["against"] == report["ratios_of_rounds"]["against"][0] > 0
+
+
+def test_a_folder_that_is_no_checkout_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no checkout"):
+        agents.run(1, True, tmp_path, 1, lambda: None)
 
 
 def test_the_patients_of_the_job_can_be_read_and_differ_with_the_seed(tmp_path):
