@@ -259,7 +259,7 @@ def _weights(view: StateView, shared: str) -> Ints | None:
 
 
 def _window(settings: Settings, view: StateView, shared: str) -> Window | None:
-    """Return the last 1000 labelled instances of all partitions."""
+    """Return the last 1,000 labelled instances of all partitions."""
     settled = {
         number: EnsembleTotals(rows[0]).counts["settled"]
         for number, rows in view.parts(shared, "totals")

@@ -72,11 +72,11 @@ class Scores:
     labels        the names of the labels, in the settings' order
     labelled      labels that were learned from, without those of history
     taught        labels of past patients (`hb teach`) that were learned from
-    rates, recent by name, the ensemble first: PER, FPR and FNR, over all and over the last 1000
+    rates, recent by name, the ensemble first: PER, FPR and FNR, over all and over the last 1,000
     history       the same over past patients, who are in none of the other rates; empty if
                   there were none
     confusion     by name: counts of truth by prediction, in the order of `labels`
-    window        the same counts of the last 1000, of the ensemble
+    window        the same counts of the last 1,000, of the ensemble
     accuracy      by name, where anything was labelled
     regret        expected errors, had one expert been drawn by its weight each time, minus those of
                   the expert with the fewest (in each context cube)
@@ -89,7 +89,7 @@ class Scores:
     cubes         cubes that each learner has counts for, counted once per partition
     disagreements diagnoses whose learners did not all agree
     corrections   how often a label that had been learned was amended or withdrawn
-    risen         by how much the ensemble's error rate has risen within the last 1000; 0 if not
+    risen         by how much the ensemble's error rate has risen within the last 1,000; 0 if not
     targets       the rates that the settings ask for: `per`, `fnr`
     answers       diagnoses by whether they were `given` an answer or `referred`
     missed        by label: the share of its patients for whom it had been excluded

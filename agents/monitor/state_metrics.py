@@ -32,7 +32,7 @@ ERRORS = {
     "per": Spec(
         "hb_prediction_error_rate",
         "gauge",
-        "Share of wrong predictions among all labelled ones, or among the last 1000; window is"
+        "Share of wrong predictions among all labelled ones, or among the last 1,000; window is"
         " history for past patients, who are in neither.",
         _RATE,
     ),
@@ -155,7 +155,7 @@ PARKED = Spec(
 RISEN = Spec(
     "hb_error_rate_rise",
     "gauge",
-    "By how much the ensemble's error rate has risen within the last 1000 labels; 0 while the"
+    "By how much the ensemble's error rate has risen within the last 1,000 labels; 0 while the"
     " difference may be chance (the test of ADWIN).",
 )
 TARGET = Spec("hb_target", "gauge", "The target rate in the settings: per or fnr.", ("rate",))

@@ -49,7 +49,7 @@ def _now() -> Panel:
     return sheet(
         "Now",
         "Alerts firing; workers that answer and that do not; error rate, miss rate and false alarms"
-        " among the last 1000 labelled; diagnoses, their latency, and how far the slowest agent is"
+        " among the last 1,000 labelled; diagnoses, their latency, and how far the slowest agent is"
         " behind.",
         [Q(expr, ref=ref, of_all=True) for ref, (_, _, expr) in _COLUMNS.items()],
         COUNT,
@@ -73,7 +73,7 @@ def _over_time() -> list[Panel]:
             _COLUMNS[ref][1],
         )
         for ref, description in (
-            ("per", "Among the last 1000 labelled patients of each ensemble."),
+            ("per", "Among the last 1,000 labelled patients of each ensemble."),
             ("lag", "Upper limit for the age of the oldest record that is not committed."),
         )
     ]

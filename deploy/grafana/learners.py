@@ -56,7 +56,7 @@ def _now() -> Panel:
     weight = 'label_replace(system:hb_weight:max, "learner", "$1", "expert", "(.+)")'
     return sheet(
         "Now",
-        "One row per learner. Error rate: among the last 1000 labelled. Accuracy: since the start,"
+        "One row per learner. Error rate: among the last 1,000 labelled. Accuracy: since the start,"
         " with a 95 % confidence interval. Exploring: decisions by a rule other than the best"
         " known one. Little data: predictions in cubes with few labelled patients.",
         [
@@ -146,7 +146,7 @@ def _learning() -> list[Panel]:
     return [
         lines(
             "Error rate",
-            "Each learner alone, among the last 1000 labelled patients.",
+            "Each learner alone, among the last 1,000 labelled patients.",
             [Q(ERRORS, "{{learner}}")],
             SHARE,
         ),

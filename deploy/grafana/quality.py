@@ -38,7 +38,7 @@ def _rates() -> list[Panel]:
     return [
         figure(
             "Error rate",
-            "The share of wrong diagnoses among the last 1000 patients whose true label is known.",
+            "The share of wrong diagnoses among the last 1,000 patients whose true label is known.",
             Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}"),
             SHARE,
             empty=NO_LABELS,
@@ -69,14 +69,14 @@ def _of_the_targets() -> list[Panel]:
     return [
         dial(
             "Error rate, share of the target",
-            "The error rate of the last 1000 labelled, relative to per_target." + _OF_TARGET,
+            "The error rate of the last 1,000 labelled, relative to per_target." + _OF_TARGET,
             Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}} / on () group_left () {PER_TARGET}"),
             steps=rising(0.8, 1),
             empty="no target or labels",
         ),
         dial(
             "Miss rate, share of the target",
-            "The miss rate of the last 1000 labelled, relative to fnr_target." + _OF_TARGET,
+            "The miss rate of the last 1,000 labelled, relative to fnr_target." + _OF_TARGET,
             Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}} / on () group_left () {FNR_TARGET}"),
             steps=rising(0.8, 1),
             empty="no target or labels",
@@ -94,9 +94,9 @@ def _over_time() -> list[Panel]:
             " learner's errors plus the regret bound; it is drawn once it is below 100 %, and in"
             " modes that have one.",
             [
-                Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}", "ensemble, last 1000", BLUE),
+                Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}", "ensemble, last 1,000", BLUE),
                 Q(f"{ERRORS}{{{ENSEMBLE}, {ALWAYS}}}", "ensemble, since the start", "light-blue"),
-                Q(best, "best single learner, last 1000", GREEN),
+                Q(best, "best single learner, last 1,000", GREEN),
                 Q(bound, "bound, since the start", PURPLE, dashed=True),
                 Q(PER_TARGET, "target", RED, dashed=True),
             ],
@@ -106,7 +106,7 @@ def _over_time() -> list[Panel]:
         ),
         lines(
             "Miss rate and false alarms over time",
-            "Both among the last 1000 labelled patients. Missing fewer positives costs more false"
+            "Both among the last 1,000 labelled patients. Missing fewer positives costs more false"
             " alarms, and vice versa.",
             [
                 Q(f"{MISSED}{{{ENSEMBLE}, {RECENT}}}", "miss rate", ORANGE),
@@ -124,7 +124,7 @@ def _in_detail() -> list[Panel]:
     return [
         bars(
             "Error rate by learner",
-            "Each learner alone and the ensemble, among the last 1000 labelled.",
+            "Each learner alone and the ensemble, among the last 1,000 labelled.",
             [
                 Q(f"{ERRORS}{{{ENSEMBLE}, {RECENT}}}", "ensemble"),
                 Q(f'sort({ERRORS}{{scope="learner", {RECENT}}})', "{{learner}}"),

@@ -5,9 +5,9 @@ ensemble learner, then each local learner) predicted. The window is over labelle
 local learner that was silent has fewer predictions in it than there are rows. A row whose label is
 MISSING takes its place and counts for nothing: a past patient, who is counted elsewhere.
 
-Each partition of a stream keeps its own window. The last 1000 of the whole stream are among the
-last 1000 of each partition, so `merged` finds them exactly, by the times of the labels; where those
-of several partitions came in the same millisecond, the last partition's count as the latest.
+Each partition of a stream keeps its own window. The last 1,000 of the whole stream are among the
+last 1,000 of each partition, so `merged` finds them exactly, by the times of the labels; where
+those of several partitions came in the same millisecond, the last partition's count as the latest.
 """
 
 from collections.abc import Sequence

@@ -84,7 +84,7 @@ def point(settings: Settings, scores: Scores, at: int) -> Point:
 
     t, n    when (milliseconds since 1970), and after how many labels
     h       how many of these labels were history, which the error rates leave out
-    e, r    error rate of the ensemble and of each learner: over all labels, over the last 1000
+    e, r    error rate of the ensemble and of each learner: over all labels, over the last 1,000
     x       each learner's exploration
     w       weights by expert
     g, b    regret and its bound
