@@ -60,12 +60,12 @@ def print_(
             sys.stdout.write(f"# {role.name}\n")
             sys.stdout.writelines(f"{as_command(role, r)}\n" for r in sorted(role.rights))
         return
-    shown = table("", "role", "user", "operation", "on", "name")
+    rights = table("", "role", "user", "operation", "on", "name")
     for role in roles:
         for right in sorted(role.rights, key=lambda r: (r.operation, r.resource, r.name)):
             name = f"{right.name}…" if right.prefixed else right.name
-            shown.add_row(role.name, role.user, right.operation, right.resource, name)
-    out.print(shown)
+            rights.add_row(role.name, role.user, right.operation, right.resource, name)
+    out.print(rights)
 
 
 @group.command()
@@ -106,13 +106,13 @@ def check(
     if json:
         print_json({name: [_rule(r) for r in getattr(comparison, name)] for name in _SIDES})
     elif comparison.missing or comparison.surplus:
-        shown = table("", "", "principal", "operation", "on", "name")
+        differences = table("", "", "principal", "operation", "on", "name")
         for name, side in _SIDES.items():
             for rule in getattr(comparison, name):
                 right = rule.right
                 place = right.resource, right.name
-                shown.add_row(side, rule.principal, right.operation, *place)
-        out.print(shown)
+                differences.add_row(side, rule.principal, right.operation, *place)
+        out.print(differences)
     else:
         out.print("every role may do what it needs and nothing more", style="green")
     if comparison.missing or comparison.surplus:

@@ -48,7 +48,7 @@ def audit(
     """
     from audit import audit as run
 
-    with reading(shown=not json) as progress:
+    with reading(visible=not json) as progress:
         report = asyncio.run(run(load(settings, set_), progress, metrics or ()))
     if json:
         print_json(report.report())
@@ -59,11 +59,11 @@ def audit(
 
 
 @contextmanager
-def reading(*, shown: bool) -> Iterator["Progress"]:
+def reading(*, visible: bool) -> Iterator["Progress"]:
     """Yield a function that reports the progress of reading: a bar, on a terminal only."""
     from audit.recording.reader import silent
 
-    if not (shown and err.is_terminal):
+    if not (visible and err.is_terminal):
         yield silent
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

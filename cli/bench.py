@@ -304,10 +304,10 @@ def versions(
         print_json(report)
     else:
         rows = report["versions"]
-        shown = table("Versions of Kafka", *max(rows, key=len))
+        outcomes = table("Versions of Kafka", *max(rows, key=len))
         for row in rows:
-            shown.add_row(*map(str, row.values()))
-        out.print(shown)
+            outcomes.add_row(*map(str, row.values()))
+        out.print(outcomes)
     if any(report["figures"].values()):
         raise typer.Exit(EXIT_FOUND)
 

@@ -208,16 +208,16 @@ def reset(
     from streams.broker import EmbeddedBroker
 
     broker = EmbeddedBroker(data)
-    held = broker.exists
-    if held and not yes:
+    existed = broker.exists
+    if existed and not yes:
         if not sys.stdin.isatty():
             raise InputError(f"this would delete all topics in {broker.data}; add --yes to confirm")
         typer.confirm(f"Delete all topics in {broker.data}?", abort=True, err=True)
     broker.destroy()
     if json:
-        print_json({"deleted": held, "data": str(broker.data)})
+        print_json({"deleted": existed, "data": str(broker.data)})
     else:
-        out.print("deleted" if held else "there was nothing to delete")
+        out.print("deleted" if existed else "there was nothing to delete")
 
 
 async def _abilities(settings: "Settings") -> "Abilities":
@@ -249,21 +249,21 @@ def _say_abilities(abilities: "Abilities", settings: "Settings") -> None:
     from streams.kafka.abilities import TOPIC_OPERATIONS
     from streams.kafka.rights import Right, roles
 
-    shown = table("", "topic, group or transactional id", *TOPIC_OPERATIONS)
+    operations = table("", "topic, group or transactional id", *TOPIC_OPERATIONS)
     topics = {r.name for role in roles(settings) for r in role.rights if r.resource == "topic"}
     for name in sorted(topics):
         missing = name in abilities.missing
         marks = [
             "yes" if Right("topic", name, o) in abilities.rights else "-" for o in TOPIC_OPERATIONS
         ]
-        shown.add_row(name, *(["missing"] * len(marks) if missing else marks))
-    wanted = {r for role in roles(settings) for r in role.rights if r.resource != "topic"}
-    for right in sorted(wanted):
+        operations.add_row(name, *(["missing"] * len(marks) if missing else marks))
+    needed = {r for role in roles(settings) for r in role.rights if r.resource != "topic"}
+    for right in sorted(needed):
         name = f"{right.resource} {right.name}{'…' if right.prefixed else ''}"
         marks = ["" if o != right.operation else "yes" if right in abilities.rights else "-"
                  for o in TOPIC_OPERATIONS]  # fmt: skip
-        shown.add_row(name, *marks)
-    out.print(shown)
+        operations.add_row(name, *marks)
+    out.print(operations)
     able = ", ".join(abilities.roles) or "no role"
     out.print(f"{_who(settings)} may do what these roles need: {able}", markup=False)
     if abilities.missing:

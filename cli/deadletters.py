@@ -84,10 +84,10 @@ def _print(summary: "Summary", json: bool) -> None:
         counts.add_row(reason, topic, f"{count:,}", _meaning(reason))
     out.print(counts)
     if summary.last:
-        shown = table("The latest", "time", "topic", "partition", "offset", "reason", "detail")
+        latest = table("The latest", "time", "topic", "partition", "offset", "reason", "detail")
         for letter in summary.last:
-            shown.add_row(*_row(letter))
-        out.print(shown)
+            latest.add_row(*_row(letter))
+        out.print(latest)
 
 
 def _row(letter: "DeadLetter") -> list[str]:

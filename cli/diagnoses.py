@@ -154,7 +154,7 @@ class View:
         self._positive = settings.positive
         self._learners = list(settings.learners)
         self._full_ids = full_ids
-        self._each = len(self._learners) <= _COLUMNS_FOR
+        self._has_columns = len(self._learners) <= _COLUMNS_FOR
 
     def table(self, diagnoses: "list[Diagnosis]", caption: str = "") -> "RenderableType":
         """Return a table, newest last."""
@@ -162,16 +162,16 @@ class View:
 
         if not diagnoses:
             return "no diagnoses yet"
-        names = self._learners if self._each else ["learners"]
+        names = self._learners if self._has_columns else ["learners"]
         about = ("time", "patient", "diagnosis", "chance", _RECORD)
-        shown = table("", *about, *names, right=("chance",))
-        shown.box, shown.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
-        for column in shown.columns[: len(about)]:
+        rows = table("", *about, *names, right=("chance",))
+        rows.box, rows.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
+        for column in rows.columns[: len(about)]:
             column.no_wrap = True
-        shown.title, shown.caption = None, caption or None
+        rows.title, rows.caption = None, caption or None
         for diagnosis in diagnoses:
-            self._add(shown, diagnosis)
-        return shown
+            self._add(rows, diagnosis)
+        return rows
 
     async def live(self, stream: "AsyncIterator[Diagnosis]") -> None:
         """Show a table that updates."""
@@ -198,7 +198,7 @@ class View:
         opinions = zip(self._learners, self._opinions(diagnosis), strict=False)
         return "  ".join([*parts, record, *(f"{name}: {text}" for name, text in opinions)])
 
-    def _add(self, shown: "Table", diagnosis: "Diagnosis") -> None:
+    def _add(self, rows: "Table", diagnosis: "Diagnosis") -> None:
         from rich.text import Text
 
         style = "bold red" if diagnosis.label == self._positive else "green"
@@ -209,11 +209,11 @@ class View:
             label.append(" (incomplete)", "yellow")
         shares = (_chance(diagnosis), _record(diagnosis))
         texts = [Text(text) for text in (*shares, *self._opinions(diagnosis))]
-        shown.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *texts)
+        rows.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *texts)
 
     def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
         opinions = diagnosis.learners
-        if self._each:
+        if self._has_columns:
             return [_opinion(opinions.get(name), diagnosis.label) for name in self._learners]
         agree = sum(opinion.label == diagnosis.label for opinion in opinions.values())
         return [f"{agree} of {len(self._learners)} agree"]

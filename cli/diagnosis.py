@@ -112,10 +112,12 @@ def _visits(subject: str, visits: "Sequence[Diagnosis]") -> str:
     """Say whose visit it is, and which others there are among the latest diagnoses."""
     if not visits:
         return f"person {subject}"
-    shown = [f"{visit.id} ({_time(visit.at)}, {visit.answer or visit.label})" for visit in visits]
-    counted = f"{len(shown)} visit{'' if len(shown) == 1 else 's'} of late"
-    more = "; the latest of them" if len(shown) > _VISITS else ""
-    return f"person {subject}, {counted}{more}: {', '.join(shown[-_VISITS:])}"
+    sentences = [
+        f"{visit.id} ({_time(visit.at)}, {visit.answer or visit.label})" for visit in visits
+    ]
+    counted = f"{len(sentences)} visit{'' if len(sentences) == 1 else 's'} of late"
+    more = "; the latest of them" if len(sentences) > _VISITS else ""
+    return f"person {subject}, {counted}{more}: {', '.join(sentences[-_VISITS:])}"
 
 
 def _time(at: int) -> str:

@@ -27,19 +27,19 @@ class Lines(Progress):
     """One line per quarter."""
 
     def __init__(self) -> None:
-        self.total = self.done = self.said = 0.0
+        self.total = self.done = self.reported = 0.0
 
     def begin(self, jars: int, size: int) -> None:
         """Print the size of the download."""
-        self.total, self.done, self.said = size, 0, 0
+        self.total, self.done, self.reported = size, 0, 0
         self.say(f"fetching the broker: {jars} files, {size / 1e6:.0f} MB (once)")
 
     def advance(self, size: int) -> None:
         """Print a line at each quarter."""
         self.done += size
-        if self.done / self.total >= self.said + _LINE_EVERY:
-            self.said += _LINE_EVERY
-            self.say(f"{100 * self.said:.0f} % fetched")
+        if self.done / self.total >= self.reported + _LINE_EVERY:
+            self.reported += _LINE_EVERY
+            self.say(f"{100 * self.reported:.0f} % fetched")
 
     def say(self, line: str) -> None:
         """Print a line."""

@@ -104,13 +104,13 @@ def _shown() -> Iterator[Callable[[str, int, int], None]]:
 def _show(result: "Evaluation") -> None:
     numbers = (*RATES.values(), "useful after")
     when = f"labels {result.delay:,} patients late" if result.delay else "each label at once"
-    shown = table(f"{result.used:,} patients, {when}", "", *numbers, right=numbers)
+    results = table(f"{result.used:,} patients, {when}", "", *numbers, right=numbers)
     for tried in result.passes():
         rates = tried.outcome.rates()
         useful = f"{tried.useful:,} labels" if tried.useful else "-"
         shares = [give_or_take(rates[r.upper()], rates[f"{r.upper()}_se"]) for r in RATES]
-        shown.add_row(tried.name, *shares, useful)
-    out.print(shown)
+        results.add_row(tried.name, *shares, useful)
+    out.print(results)
     if result.again:
         out.print(
             counted(result.again, "row is a later visit", "rows are later visits")

@@ -23,7 +23,7 @@ class Bars:
         self._progress = progress
         self._seconds = {name: CATALOGUE[name].seconds for name in names}
         self._ticks = {name: max(1, round(CATALOGUE[name].ticks * share)) for name in names}
-        self._shown: dict[str, TaskID] = {}
+        self._tasks: dict[str, TaskID] = {}
         self._part = dict.fromkeys(names, 0.0)
         self._over = 0
         total = sum(self._seconds.values())
@@ -31,17 +31,17 @@ class Bars:
 
     def tick(self, name: str) -> None:
         """Advance an experiment by one."""
-        if name not in self._shown:
-            self._shown[name] = self._progress.add_task(name, total=self._ticks[name])
-        self._progress.advance(self._shown[name])
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=self._ticks[name])
+        self._progress.advance(self._tasks[name])
         # The expected number of ticks is a guess, so the bar is completed only at the end.
         self._move(name, min(self._part[name] + 1 / self._ticks[name], 0.95))
 
     def done(self, name: str, result: "Result") -> None:
         """Remove an experiment's bar, and print how long it took."""
         self._move(name, 1.0)
-        if name in self._shown:
-            self._progress.remove_task(self._shown.pop(name))
+        if name in self._tasks:
+            self._progress.remove_task(self._tasks.pop(name))
         self._over += 1
         if len(self._seconds) > 1:
             of = f"{self._over} of {len(self._seconds)}"

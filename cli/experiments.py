@@ -112,14 +112,14 @@ def _collect(
 
     results = {name: _stored(store, name, options, fresh) for name in names}
     todo = [name for name, result in results.items() if result is None]
-    with bars(todo, options) as shown:
+    with bars(todo, options) as progress:
 
         def done(name: str, result: "Result") -> None:
             store.save(name, _key(name, options), result)
             results[name] = result
-            shown.done(name, result)
+            progress.done(name, result)
 
-        run_each(todo, options, ticked=shown.tick, done=done)
+        run_each(todo, options, ticked=progress.tick, done=done)
     return results
 
 
@@ -130,8 +130,8 @@ def _one(name: str) -> Any:
         options = _options(runs, seed, quick)
         from experiments.runner import run_one
 
-        with bars([name], options) as shown:
-            result = run_one(name, options, lambda: shown.tick(name))
+        with bars([name], options) as progress:
+            result = run_one(name, options, lambda: progress.tick(name))
         if as_json:
             print_json(
                 {"figures": result.figures, "settings": result.settings, "notes": result.notes,
@@ -182,21 +182,21 @@ def _stored(store: Any, name: str, options: "Options", fresh: bool) -> "Result |
 def show(result: "Result") -> None:
     """Print a result for people."""
     out.print(f"[bold]{result.title}[/bold]  ({result.seconds:.0f} s)", highlight=False)
-    for shown in result.tables:
-        out.print(_rich(shown))
+    for result_table in result.tables:
+        out.print(_rich(result_table))
     for note in result.notes:
         out.print(f"  - {note}", highlight=False, markup=False)
 
 
-def _rich(shown: "Table") -> Any:
+def _rich(result_table: "Table") -> Any:
     from experiments.report.markdown import cell
 
     numbers = tuple(
         column
-        for k, column in enumerate(shown.columns)
-        if all(not isinstance(row[k], str) for row in shown.rows)
+        for k, column in enumerate(result_table.columns)
+        if all(not isinstance(row[k], str) for row in result_table.rows)
     )
-    rows = table(shown.title, *shown.columns, right=numbers)
-    for row in shown.rows:
-        rows.add_row(*(cell(value, shown.digits) for value in row))
+    rows = table(result_table.title, *result_table.columns, right=numbers)
+    for row in result_table.rows:
+        rows.add_row(*(cell(value, result_table.digits) for value in row))
     return rows

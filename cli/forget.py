@@ -72,7 +72,7 @@ def forget(
     loaded = load(settings, set_)
     pseudonyms = Pseudonyms(loaded)
     names = list(pseudonyms.ids(_names(ids or ())))
-    with reading(shown=not json) as progress:
+    with reading(visible=not json) as progress:
         if subject is not None:
             person = pseudonyms.subject(subject) or ""
             names += asyncio.run(ids_of(loaded, person, progress))
@@ -131,16 +131,16 @@ def _print(outcome: "Forgotten", *, dry_run: bool) -> None:
     if not report["topics"] and not outcome.sent:
         out.print("nothing is kept of this patient" if not outcome.again else "erased before")
         return
-    shown = table("", "where", "records", "gone", right=("records",))
+    places = table("", "where", "records", "gone", right=("records",))
     for place in report["topics"]:
         where = f"{place['topic']}/{place['partition']}"
-        shown.add_row(where, f"{place['records']:,}", _when(place))
+        places.add_row(where, f"{place['records']:,}", _when(place))
     for state in report["state"]:
         when = f"{_by(state['gone_by_ms'])}, the id itself {_by(state['id_gone_by_ms'])}"
         if dry_run:
             when = "when the label arrives, or its time is over"
-        shown.add_row(state["changelog"], f"{state['patients']:,}", when)
-    out.print(shown)
+        places.add_row(state["changelog"], f"{state['patients']:,}", when)
+    out.print(places)
     if dry_run:
         return
     if outcome.missing:

@@ -77,9 +77,9 @@ def fuzz(
     if json:
         print_json(report)
     else:
-        shown = table("", "target", "inputs", right=("inputs",))
+        counts = table("", "target", "inputs", right=("inputs",))
         for name, count in report["inputs"].items():
-            shown.add_row(name, f"{count:,}")
-        out.print(shown)
+            counts.add_row(name, f"{count:,}")
+        out.print(counts)
     if report["findings"]:
         raise typer.Exit(EXIT_FOUND)

@@ -19,8 +19,8 @@ def _option(self: TyperOption, ctx: Any) -> str | None:
     """Return a word for what follows the option; a flag takes nothing."""
     if self.is_flag:
         return None
-    shown = _with_type(self, ctx)
-    return _PLAIN.get(shown or "", shown)
+    text = _with_type(self, ctx)
+    return _PLAIN.get(text or "", text)
 
 
 def _argument(self: Any, ctx: Any) -> str | None:

@@ -82,8 +82,8 @@ dev.register(app)
 supply_chain.register(app)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"hb {version('hedged-bandits')}")

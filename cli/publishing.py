@@ -53,11 +53,11 @@ def command_again(context: typer.Context, **changed: object) -> str:
         source = context.get_parameter_source(name)
         given = context.params[name] if source and source.name in _GIVEN else None
         value = changed.get(name, given)
-        for each in value if isinstance(value, list | tuple) else [value]:
-            if each is None or each is False:
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if item is None or item is False:
                 continue
             words += parameter.opts[:1] if parameter.param_type_name == "option" else []
-            words += [] if each is True else [str(each)]
+            words += [] if item is True else [str(item)]
     return shlex.join(words)
 
 
@@ -80,12 +80,12 @@ class Lines:
 
     def __init__(self, published: "Published") -> None:
         self._done = published
-        self._said = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def __call__(self) -> None:
         """Print the progress, if it is time to."""
-        if time.monotonic() - self._said >= _LINE_EVERY:
-            self._said = time.monotonic()
+        if time.monotonic() - self._printed_at >= _LINE_EVERY:
+            self._printed_at = time.monotonic()
             err.print(f"hb: {words_of(self._done)}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -33,7 +33,7 @@ def replay(
     from audit.replay.replay import replay as run
 
     live, changed = load(settings, None), load(settings, set_)
-    with reading(shown=not json) as progress:
+    with reading(visible=not json) as progress:
         result = asyncio.run(run(live, changed, progress))
     if json:
         print_json(result.report())

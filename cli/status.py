@@ -188,11 +188,11 @@ def _still_open(overview: "Overview | None") -> "Iterator[Concern]":
     from streams.engine.health import Cause
     from streams.engine.held_back import HELD_BACK_AFTER
 
-    for held in () if overview is None else overview.held_back:
-        if _OPEN_FOR <= held.seconds < HELD_BACK_AFTER:
+    for partition in () if overview is None else overview.held_back:
+        if _OPEN_FOR <= partition.seconds < HELD_BACK_AFTER:
             text = (
-                f"a transaction has kept {held.topic}/{held.partition} back for at least"
-                f" {held.seconds:.0f} s"
+                f"a transaction has kept {partition.topic}/{partition.partition} back for at least"
+                f" {partition.seconds:.0f} s"
             )
             yield Concern(Colour.AMBER, str(Cause.HELD_BACK), text)
 
@@ -201,15 +201,15 @@ def _watch(settings: "Settings", wait: float) -> None:
     """Keep refreshing the display; if the broker is away, say so and wait for it."""
     from rich.live import Live
 
-    shown: RenderableType = "looking"
+    screen: RenderableType = "looking"
     try:
-        with Live(shown, console=out, auto_refresh=False, screen=out.is_terminal) as live:
+        with Live(screen, console=out, auto_refresh=False, screen=out.is_terminal) as live:
             while True:
-                shown = _shown(settings, _look(settings, wait))
-                live.update(shown, refresh=True)
+                screen = _shown(settings, _look(settings, wait))
+                live.update(screen, refresh=True)
                 time.sleep(_EVERY)
     except KeyboardInterrupt:
-        out.print(shown)
+        out.print(screen)
 
 
 def _shown(settings: "Settings", reading: Seen) -> "RenderableType":

@@ -42,8 +42,8 @@ def line_of_each(
     from agents.monitor.scores import ENSEMBLE
 
     numbers = (*RATES.values(), "labelled", "behind", "workers")
-    shown = _plain("ensemble", "", *numbers, right=numbers)
-    for column in shown.columns[:2]:
+    rows = _plain("ensemble", "", *numbers, right=numbers)
+    for column in rows.columns[:2]:
         column.no_wrap = True
     for name, (standing, overview) in ensembles.items():
         row = ["-"] * len(numbers)
@@ -53,13 +53,13 @@ def line_of_each(
             counts = scores.labelled, sum(t.behind for t in overview.tasks)
             row = [percent(rates.get(rate)) for rate in RATES]
             row += [f"{count:,}" for count in (*counts, len(overview.members))]
-        shown.add_row(name, str(standing.state), *row, style=_STYLES[str(standing.colour)])
+        rows.add_row(name, str(standing.state), *row, style=_STYLES[str(standing.colour)])
     lines = [
         Text(f"{name}: {standing.sentence}", _STYLES[str(standing.colour)])
         for name, (standing, _) in ensembles.items()
         if str(standing.state) != "healthy"
     ]
-    return [shown, *lines]
+    return [rows, *lines]
 
 
 def report(settings: "Settings", overview: "Overview") -> dict[str, Any]:
@@ -82,7 +82,7 @@ def report(settings: "Settings", overview: "Overview") -> dict[str, Any]:
             }
             for task in overview.tasks
         ],
-        "held_back": [asdict(held) for held in overview.held_back],
+        "held_back": [asdict(partition) for partition in overview.held_back],
         "lag": sum(task.behind for task in overview.tasks),
         "waiting": overview.waiting,
         "parked": overview.parked,
@@ -136,7 +136,7 @@ def score_table(scores: "Scores") -> "Table":
 
     rate, *others = RATES.values()
     numbers = (rate, "last 1,000", *others, "weight", "exploring", "learned")
-    shown = _plain("", *numbers, right=numbers)
+    rows = _plain("", *numbers, right=numbers)
     for name, rates in scores.rates.items():
         recent = scores.recent.get(name, {})
         row = [percent(rates["per"]), percent(recent.get("per"))]
@@ -146,8 +146,8 @@ def score_table(scores: "Scores") -> "Table":
         else:
             row += [_number(scores.weights.get(name)), percent(scores.exploration.get(name))]
             row += [f"{scores.learned.get(name, 0):,}"]
-        shown.add_row(name, *row, style="bold" if name == ENSEMBLE else None)
-    return shown
+        rows.add_row(name, *row, style="bold" if name == ENSEMBLE else None)
+    return rows
 
 
 def _number(value: float | None) -> str:
@@ -194,14 +194,14 @@ def _sentences(overview: "Overview") -> list["RenderableType"]:
             f"{repeated['over']:,} predictions came when their patient's label had been learned, or"
             " was no longer waited for: was a learner late, or are ids reused?"
         )
-    if asked := sum(scores.answers.values()):
+    if answered := sum(scores.answers.values()):
         referred = scores.answers["referred"]
         missed = [
             f"{label} {percent(scores.missed.get(label))} (target {percent(target)})"
             for label, target in scores.miss_targets.items()
         ]
         control = f"; wrongly excluded: {', '.join(missed)}" if missed else ""
-        lines.append(f"{referred:,} referred ({percent(referred / asked)}){control}")
+        lines.append(f"{referred:,} referred ({percent(referred / answered)}){control}")
     if scores.regret is not None:
         bound = "" if scores.bound is None else f", at most {scores.bound:.1f} by theory"
         lines.append(f"regret against the best learner: {scores.regret:.1f}{bound}")
@@ -237,30 +237,30 @@ def _changes(scores: "Scores", diagnosed: int) -> list[str]:
 
 
 def _tasks(tasks: "list[TaskView]") -> "Table":
-    shown = _plain("task", "held by", "behind", right=("behind",))
+    rows = _plain("task", "held by", "behind", right=("behind",))
     if len(tasks) < _MANY:
         for task in tasks:
             holder = task.holder or "[red]nobody[/red]"
-            shown.add_row(f"{task.agent}/{task.partition}", holder, f"{task.behind:,}")
-        return shown
+            rows.add_row(f"{task.agent}/{task.partition}", holder, f"{task.behind:,}")
+        return rows
     for agent in dict.fromkeys(task.agent for task in tasks):
-        mine = [task for task in tasks if task.agent == agent]
-        free = sum(task.holder is None for task in mine)
-        held = f"{len({t.holder for t in mine if t.holder})} workers"
-        held += f", [red]{free} by nobody[/red]" if free else ""
-        most = max(mine, key=lambda task: task.behind)
-        behind = f"{sum(t.behind for t in mine):,} (most: {most.partition} {most.behind:,})"
-        shown.add_row(f"{agent} ({len(mine)})", held, behind)
-    return shown
+        agent_tasks = [task for task in tasks if task.agent == agent]
+        free = sum(task.holder is None for task in agent_tasks)
+        holders = f"{len({t.holder for t in agent_tasks if t.holder})} workers"
+        holders += f", [red]{free} by nobody[/red]" if free else ""
+        most = max(agent_tasks, key=lambda task: task.behind)
+        behind = f"{sum(t.behind for t in agent_tasks):,} (most: {most.partition} {most.behind:,})"
+        rows.add_row(f"{agent} ({len(agent_tasks)})", holders, behind)
+    return rows
 
 
 def _topics(settings: "Settings", overview: "Overview") -> "Table":
     count = settings.topics.partitions
     cut = f"{count} partition{'s' if count > 1 else ''} each"
-    shown = _plain(f"topic ({cut})", "taken", right=("taken",))
+    rows = _plain(f"topic ({cut})", "taken", right=("taken",))
     for name, records, _ in _records(settings, overview):
-        shown.add_row(name, f"{records:,}")
-    return shown
+        rows.add_row(name, f"{records:,}")
+    return rows
 
 
 def _records(settings: "Settings", overview: "Overview") -> list[tuple[str, int, int]]:

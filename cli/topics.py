@@ -88,7 +88,7 @@ def describe(
         print_json({"topics": [_described(topic, existing.get(topic.name)) for topic in topics]})
         return
     numbers = ("partitions", "copies")
-    shown = table("", "topic", "partitions", "copies", "kept", "on the broker", right=numbers)
+    rows = table("", "topic", "partitions", "copies", "kept", "on the broker", right=numbers)
     for topic in topics:
         wrong = [difference.what for difference in compare([topic], existing)]
         state = "missing" if "topic" in wrong else f"differs: {', '.join(wrong)}"
@@ -100,8 +100,8 @@ def describe(
             _kept(topic),
             state if wrong else "as declared",
         )
-        shown.add_row(*row, style="yellow" if wrong else None)
-    out.print(shown)
+        rows.add_row(*row, style="yellow" if wrong else None)
+    out.print(rows)
 
 
 async def create_missing(settings: "Settings") -> tuple[list[str], list["Difference"]]:
@@ -141,16 +141,16 @@ async def _find(settings: "Settings") -> dict[str, "Topic"]:
 
 
 def _print_differences(differences: Sequence["Difference"]) -> None:
-    shown = table("", "topic", "what", "declared", "found", "fixed by")
+    rows = table("", "topic", "what", "declared", "found", "fixed by")
     for difference in differences:
-        shown.add_row(
+        rows.add_row(
             difference.topic,
             difference.what,
             difference.declared,
             difference.found,
             difference.remedy,
         )
-    out.print(shown)
+    out.print(rows)
 
 
 def _flat(difference: "Difference") -> dict[str, str]:

@@ -45,8 +45,8 @@ class Coalescer(Generic[Item, Answer]):
         try:
             while self._waiting:
                 taken, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
-                # Whoever was cancelled before its turn wants nothing any more.
-                await self._ask([each for each in taken if not each[1].done()])
+                # A caller that was cancelled before its turn wants no answer.
+                await self._ask([question for question in taken if not question[1].done()])
         finally:
             self._task = None
 

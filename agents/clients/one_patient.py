@@ -90,19 +90,21 @@ def overrules(label: Label, before: Label | None) -> bool:
 
 async def person(settings: Settings, subject: str, latest: int | None = None) -> list[Diagnosis]:
     """Return the diagnoses of one person's visits, oldest first: of the latest, or of all kept."""
-    reader, needle, found = Reader(Diagnosis), subject.encode(), []
+    reader, needle, diagnoses = Reader(Diagnosis), subject.encode(), []
     async with TopicReader(settings, [Topics.of(settings).diagnoses], "start") as topic:
         if latest is not None:
-            each = -(-latest // settings.topics.partitions)
-            topic.seek({p: max(topic.begins[p], end - each) for p, end in topic.ends.items()})
+            per_partition = -(-latest // settings.topics.partitions)
+            topic.seek(
+                {p: max(topic.begins[p], end - per_partition) for p, end in topic.ends.items()}
+            )
         async for records in topic.present():
             for record in records:
                 # Most are of others; these need not be decoded, unless the text is escaped.
                 if record.value and (needle in record.value or b"\\" in record.value):
                     with suppress(RecordError):
-                        found.append(reader.one(record.value))
-    mine = {each.id: each for each in found if each.subject == subject}
-    return sorted(mine.values(), key=lambda each: each.at)
+                        diagnoses.append(reader.one(record.value))
+    visits = {visit.id: visit for visit in diagnoses if visit.subject == subject}
+    return sorted(visits.values(), key=lambda visit: visit.at)
 
 
 async def _visits(settings: Settings, diagnosis: Diagnosis) -> tuple[Diagnosis, ...]:
@@ -131,20 +133,20 @@ async def _labels(settings: Settings, diagnosis: Diagnosis) -> list[Label]:
     waited = int(settings.ensemble.label_ttl.total_seconds() * 1000)
     begin = max(diagnosis.at - waited, 0)
     reader = Reader(Label, known={"label": settings.labels})
-    found = await _since(settings, topics.labels, reader, diagnosis.id, begin)
-    later = [label for at, label in found if at >= diagnosis.at - EARLIER]
-    if later or not found:
+    records = await _since(settings, topics.labels, reader, diagnosis.id, begin)
+    later = [label for at, label in records if at >= diagnosis.at - EARLIER]
+    if later or not records:
         return later
-    made = await _since(settings, topics.diagnoses, Reader(Diagnosis), diagnosis.id, begin)
-    before = any(other.at < diagnosis.at for _, other in made)
-    return [] if before else [label for _, label in found]  # else they were of another visit
+    diagnoses = await _since(settings, topics.diagnoses, Reader(Diagnosis), diagnosis.id, begin)
+    before = any(other.at < diagnosis.at for _, other in diagnoses)
+    return [] if before else [label for _, label in records]  # else they were of another visit
 
 
 async def _since(
     settings: Settings, topic: str, reader: Reader[Any], name: str, begin: int
 ) -> list[tuple[int, Any]]:
     """Return a patient's readable records on a topic from a time on, each with its time."""
-    key, found = name.encode(), []
+    key, readable = name.encode(), []
     place = TopicPartition(topic, partition_of(key, settings.topics.partitions))
     async with TopicReader(settings, [topic], "start", only=[place.partition]) as stored:
         first = (await stored.since(begin))[place]
@@ -153,5 +155,5 @@ async def _since(
             for record in records:
                 if record.key == key:
                     with suppress(RecordError):
-                        found.append((record.timestamp, reader.one(record.value)))
-    return found
+                        readable.append((record.timestamp, reader.one(record.value)))
+    return readable

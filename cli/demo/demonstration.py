@@ -79,7 +79,7 @@ class Progress:
     explored: dict[str, int] = field(default_factory=dict)
     scores: Scores = field(default_factory=Scores)
     seconds: float = 0.0
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     """What has happened, in sentences for those who watch."""
     gaps: frozenset[str] = frozenset()
     """Patients of whom a value is missing, by id; those who come again have a suffix."""
@@ -119,11 +119,11 @@ class Progress:
         """Tell what happens for the first time with this diagnosis."""
         before = len(self.diagnoses)
         if not before and diagnosis.answer == REFER:
-            self.told.append("it is untaught: no label is known yet, so patients are referred")
+            self.messages.append("it is untaught: no label is known yet, so patients are referred")
         if before and before == self.untaught and diagnosis.answer != REFER:
-            self.told.append(f"after {before:,} patients it has learned enough to answer")
+            self.messages.append(f"after {before:,} patients it has learned enough to answer")
         if diagnosis.id in self.gaps and not self.with_gaps:
-            self.told.append(
+            self.messages.append(
                 "a patient came without one of its values, and is diagnosed all the same"
             )
 
@@ -300,7 +300,7 @@ class Demo:
         """Correct the label that was wrong, and wait until it is recounted."""
         progress, patient = self.progress, self.progress.mislabelled
         progress.step, progress.before = "amending a label", progress.scores
-        progress.told.append("one label was wrong: it is amended and recounted")
+        progress.messages.append("one label was wrong: it is amended and recounted")
         async with Publisher(settings) as publisher:
             await publisher.label(patient, progress.truth[patient], amends=True)
 
@@ -321,7 +321,9 @@ class Demo:
         before = {page.pid for page in worker_pages(settings.worker.state)}
         self._tell("kill")
         began = time.monotonic()
-        progress.told.append("kill -9: the learners' worker is dead; patients wait on their topics")
+        progress.messages.append(
+            "kill -9: the learners' worker is dead; patients wait on their topics"
+        )
 
         async def back() -> bool:
             fresh = [p for p in worker_pages(settings.worker.state) if p.pid not in before]
@@ -329,7 +331,7 @@ class Demo:
 
         await self._until(back, _READY_WITHIN, "the worker that was killed is not back")
         progress.away = time.monotonic() - began
-        progress.told.append(
+        progress.messages.append(
             f"another worker took over after {progress.away:.0f} s, where the dead one had stopped"
         )
 
@@ -381,7 +383,7 @@ class Demo:
         ):
             if not progress.step.startswith(_OPEN):
                 progress.step = f"{_OPEN}: close the page, or press Ctrl-C, to end the demo"
-                progress.told.append(progress.step)
+                progress.messages.append(progress.step)
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _until(

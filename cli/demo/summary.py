@@ -183,11 +183,11 @@ def _comparison(progress: Progress) -> str:
     best = scores.best
     if best is None:
         return "No learner made a prediction."
-    theirs = sum(progress.wrong[best])
-    against = f"The best single learner, {best}, misdiagnosed {theirs:,}"
-    if ours < theirs:
-        return f"{against}: the ensemble made {percent(1 - ours / theirs)} fewer errors."
-    if ours == theirs:
+    best_errors = sum(progress.wrong[best])
+    against = f"The best single learner, {best}, misdiagnosed {best_errors:,}"
+    if ours < best_errors:
+        return f"{against}: the ensemble made {percent(1 - ours / best_errors)} fewer errors."
+    if ours == best_errors:
         return (
             f"{against}: the ensemble did as well without knowing in advance which learner that is."
         )

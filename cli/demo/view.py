@@ -39,7 +39,7 @@ class Picture:
         if progress.page:
             where += Text.assemble(" · console at ", (progress.page, f"link {progress.page}"))
         parts: list[RenderableType] = [head, where, Text(""), self._course()]
-        parts += [Text(f"· {sentence}", "yellow") for sentence in progress.told[-_TOLD:]]
+        parts += [Text(f"· {sentence}", "yellow") for sentence in progress.messages[-_TOLD:]]
         if progress.scores.rates:
             parts += [_scores(progress), *_curves(progress), _regret(progress)]
         return Group(*parts)
@@ -73,17 +73,17 @@ def _scores(progress: "Progress") -> "Table":
 
     scores = progress.scores
     numbers = (*RATES.values(), "exploring")
-    shown = table("", "", *numbers, "weight", right=numbers)
-    shown.title, shown.box = None, box.SIMPLE_HEAD
+    rows = table("", "", *numbers, "weight", right=numbers)
+    rows.title, rows.box = None, box.SIMPLE_HEAD
     for name, rates in scores.rates.items():
         row = [percent(rates[name]) for name in RATES]
         if name == ENSEMBLE:
-            shown.add_row(name, *row, "", "", style="bold")
+            rows.add_row(name, *row, "", "", style="bold")
         else:
             weight = scores.weights.get(name, 0.0)
             drawn = f"[cyan]{'█' * round(_BAR * weight)}[/] {weight:.2f}"
-            shown.add_row(name, *row, percent(progress.exploration(name)), drawn)
-    return shown
+            rows.add_row(name, *row, percent(progress.exploration(name)), drawn)
+    return rows
 
 
 def _curves(progress: "Progress") -> "list[RenderableType]":
@@ -145,7 +145,7 @@ class Lines:
         self._step = ""
         self._printed = 0.0
         self._page = ""
-        self._told = 0
+        self._messages_printed = 0
         self._text = ""
 
     def __call__(self, *, last: bool = False) -> None:
@@ -154,8 +154,8 @@ class Lines:
         if progress.page != self._page:
             self._page = progress.page
             err.print(f"hb: console at {self._page}", markup=False, highlight=False, soft_wrap=True)
-        for sentence in progress.told[self._told :]:
-            self._told += 1
+        for sentence in progress.messages[self._messages_printed :]:
+            self._messages_printed += 1
             err.print(f"hb: {sentence}", markup=False, highlight=False, soft_wrap=True)
         due = last or time.monotonic() - self._printed >= _LINE_EVERY
         if progress.step == self._step and not due:

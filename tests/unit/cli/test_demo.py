@@ -99,7 +99,7 @@ def test_each_event_is_reported_once():
         progress.truth[f"p{number}"] = "no"
         decided = diagnosis(number, "no", "no", "no")
         progress.take(msgspec.structs.replace(decided, answer=answer))
-    assert progress.told == [
+    assert progress.messages == [
         "it is untaught: no label is known yet, so patients are referred",
         "after 2 patients it has learned enough to answer",
         "a patient came without one of its values, and is diagnosed all the same",
