@@ -68,6 +68,6 @@ def _inline(text: str) -> str:
     """Return a text with its code, emphasis and links."""
     parts = escape(text, quote=False).split("`")
     parts[1::2] = [f"<code>{code}</code>" for code in parts[1::2]]
-    for mark, shown in _MARKS:
-        parts[::2] = [re.sub(mark, shown, prose) for prose in parts[::2]]
+    for mark, html in _MARKS:
+        parts[::2] = [re.sub(mark, html, prose) for prose in parts[::2]]
     return "".join(parts)

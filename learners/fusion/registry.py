@@ -132,8 +132,7 @@ MODES: dict[str, Mode] = {
         partial(_committee, Committee),
     ),
     "mixture": Mode(
-        "Bayes mixture of fusion rules by their log loss: at most ln E nats above the best of E"
-        " whose chances are kept off 0 and 1",
+        "Bayes mixture by log loss: at most ln E nats above the best of E, chances kept off 0 and 1",
         ("members", "with_learners"),
         partial(_committee, Mixture),
     ),
