@@ -140,6 +140,7 @@ def _odds(odds: Sequence[float]) -> str:
 def _opinion(opinion: "Opinion") -> str:
     if opinion.label is None:
         return "no opinion"
+    said = f"{opinion.label} by rule {opinion.rule}"
     if opinion.accuracy is None or not opinion.trials:
-        return f"{opinion.label} by rule {opinion.rule}, new in this cube"
-    return f"{opinion.label} by rule {opinion.rule}, right {percent(opinion.accuracy)} in this cube"
+        return f"{said}, not tried on such patients yet"
+    return f"{said}, right {percent(opinion.accuracy)} on such patients"

@@ -1,15 +1,18 @@
 """Walks through the console as its users take them: a clinician, then an engineer on call.
 
 One system for both, with a broker of its own, which the engineer's walk stops. How long each
-verdict takes is printed (`-s`); the tests wait for the verdict, not for time to pass.
+verdict takes is printed (`-s`); the tests wait for the verdict, not for time to pass. With
+`HB_RECORD=FOLDER` each walk is recorded there, picture by picture: `playwright show-trace FILE`.
 """
 
 import asyncio
 import contextlib
+import os
 import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -39,16 +42,32 @@ def system(tmp_path_factory, broker):
 
 
 @pytest.fixture
-def page(system):
+def page(system, request):
     path = need_tool("chromium", "chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_default_timeout(PATIENCE * SECONDS)
-        expect.set_options(timeout=PATIENCE * SECONDS)
-        page.goto(system.main.page)
-        yield page
+        context = browser.new_context()
+        with recorded(context, request.node.name):
+            page = context.new_page()
+            page.set_default_timeout(PATIENCE * SECONDS)
+            expect.set_options(timeout=PATIENCE * SECONDS)
+            page.goto(system.main.page)
+            yield page
         browser.close()
+
+
+@contextlib.contextmanager
+def recorded(context, name):
+    """Record what a browser shows, if that is asked for."""
+    folder = os.environ.get("HB_RECORD")
+    if folder is None:
+        yield
+        return
+    context.tracing.start(screenshots=True, snapshots=True)
+    try:
+        yield
+    finally:
+        context.tracing.stop(path=Path(folder) / f"{name}.zip")
 
 
 def check_agreement(page, colour):

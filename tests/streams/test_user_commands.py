@@ -298,7 +298,7 @@ def follow(hb, folder, first, *options):
 def test_following_prints_lines_where_there_is_no_terminal(hb, live):
     lines = follow(hb, live, 2000)
     assert len(lines) == 5
-    shown = re.compile(r"(benign|malignant)(\?\))?  [<>]?[\d.]+ %  imaging: ")
+    shown = re.compile(r"(benign|malignant)(\?\))?  [<>]?[\d.]+ %  .+  imaging: ")
     assert all(shown.search(line) for line in lines)
 
 

@@ -132,7 +132,7 @@ function opinions(each, about) {
     ),
     reasons(each.reasons[vote.learner], each.label),
   ]);
-  const head = [["Learner"], ["Says"], ["Right in this cube", "number"], ["Weight", "number"]];
+  const head = [["Learner"], ["Says"], ["Right on such patients", "number"], ["Weight", "number"]];
   return section(
     "What the learners said",
     el(
@@ -152,18 +152,20 @@ function opinions(each, about) {
         { class: "quiet" },
         "A part is what the feature added to the log-odds of the label: 0.7 doubles the odds, -0.7 halves them. The rest is what no single feature brings.",
       ),
-    each.votes.some((vote) => vote.low !== null) &&
+    each.votes.length > 0 &&
       el(
         "p",
         { class: "quiet" },
-        "An interval is about a fixed rule in this cube, as long as patients do not change. Rules that learn have none.",
+        "Such patients are those of the same cube: alike in this learner's features. An interval is about a fixed rule, as long as patients do not change. Rules that learn have none.",
       ),
   );
 }
 
 function note(vote) {
   const said = [
-    `rule ${vote.rule}, tried ${count(vote.trials)} times here`,
+    vote.trials === null
+      ? `rule ${vote.rule}, tried on few such patients`
+      : `rule ${vote.rule}, tried on ${count(vote.trials)} such patients`,
     vote.exploring ? "exploring" : "",
     vote.missing ? `${count(vote.missing)} values missing` : "",
   ];

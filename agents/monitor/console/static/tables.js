@@ -72,7 +72,7 @@ function learnerRow(name, about) {
 
 export function diagnoses(store) {
   const { about, now } = store;
-  const columns = [["Patient"], ["Diagnosis"], ["Chance"], ["Votes of the learners"]];
+  const columns = [["Patient"], ["Diagnosis"], ["Chance"], ["Votes, and how often each was right on such patients"]];
   const node = byId("diagnoses");
   const body = table(node, columns);
   const held = isHeld(node) && body.rows.length === now.diagnoses.length;
@@ -87,7 +87,7 @@ export function diagnoses(store) {
   );
 }
 
-const SELECT = "Select one for its reasons and, once it has come, its label. Ids are shortened.";
+const SELECT = "Select one for what it rests on and, once it has come, its label. Ids are shortened.";
 const HELD = "Held while you are on one; newer ones follow when you leave.";
 
 /** Rows must not move away under the pointer, nor take the focus with them. */
@@ -171,7 +171,7 @@ function chip(vote, decided, about) {
   const range = interval(vote.low, vote.high);
   const trials = vote.trials === null ? "few" : count(vote.trials);
   const tried = `${trials} trials of rule ${vote.rule}`;
-  const right = sure ? `, right ${sure} of the time in this cube${range && ` (${range})`}` : "";
+  const right = sure ? `, right ${sure} of the time on such patients${range && ` (${range})`}` : "";
   const trying = vote.exploring ? "; exploring" : "";
   const label = vote.label ?? "no opinion";
   const title = `${vote.learner}: ${label}${right}; ${tried}${trying}`;
@@ -182,7 +182,7 @@ function chip(vote, decided, about) {
     el("span", {}, `${vote.learner} `, el("b", {}, label)),
     sure
       ? el("span", { class: "sure" }, `${sure} `, el("small", {}, range))
-      : el("span", { class: "sure" }, vote.trials === null ? "thin cube" : "new cube"),
+      : el("span", { class: "sure" }, vote.trials === null ? "few such patients" : "no such patient yet"),
     vote.exploring ? el("span", { class: "trying" }, "exploring") : null,
   );
 }
