@@ -132,7 +132,8 @@ MODES: dict[str, Mode] = {
         partial(_committee, Committee),
     ),
     "mixture": Mode(
-        "Bayes mixture by log loss: at most ln E nats above the best of E, chances kept off 0 and 1",
+        "Bayes mixture by log loss: at most ln E nats above the best of E,"
+        " chances kept off 0 and 1",
         ("members", "with_learners"),
         partial(_committee, Mixture),
     ),
