@@ -13,7 +13,7 @@ a silent LL a Hedge among them counts the loss of the label it decided on, not i
 State: the members' tables, and Hedge's per cube for the committee.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +23,13 @@ from learners.arrays.types import Ints
 from learners.errors import LearnerError
 from learners.fusion.base import Ballot, FusedPredictions, Fusion
 from learners.fusion.hedge import HedgeWeights, Rate, pooled_weights
+from learners.fusion.rules_as_experts import FusionOfRules
 from learners.fusion.weighted import Use, check_use, weigh
 
 _SALT = 4
-_OWN = "committee"
 
 
-class Committee(Fusion):
+class Committee(FusionOfRules):
     """Hedge over fusion rules.
 
     members         name -> fusion rule
@@ -37,7 +37,7 @@ class Committee(Fusion):
     use, eta_scale, rate   as for Hedge
     """
 
-    own_experts = True
+    own = "committee"
 
     def __init__(
         self,
@@ -50,19 +50,12 @@ class Committee(Fusion):
         rate: Rate = "anytime",
         prefer: int = 0,
     ) -> None:
-        sizes = {(member.learners, member.classes) for member in members.values()}
-        if len(sizes) != 1:
-            raise LearnerError("a committee needs members, all for the same learners and labels")
-        learners, classes = next(iter(sizes))
-        super().__init__(learners, classes, prefer=prefer)
+        super().__init__(members, with_learners=with_learners, prefer=prefer)
         if any(member.own_experts for member in members.values()):
             raise LearnerError("a committee cannot have a committee as its member")
         check_use(use)
-        self.members = dict(members)
         self.use: Use = use
-        self.with_learners = with_learners
-        experts = len(members) + learners * with_learners
-        self.weights = HedgeWeights(experts, cubes, eta_scale=eta_scale, rate=rate)
+        self.weights = HedgeWeights(self.expert_count, cubes, eta_scale=eta_scale, rate=rate)
 
     def _decide(self, ballot: Ballot, /) -> FusedPredictions:
         labels = [member.decide(ballot).labels[:, None] for member in self.members.values()]
@@ -88,23 +81,9 @@ class Committee(Fusion):
         votes = np.concatenate([members, ballot.labels], axis=1) if self.with_learners else members
         self.weights.learn(ballot.cells, votes, truth, fused)
 
-    def tables(self) -> Mapping[str, CellTable]:
-        """Return the committee's losses, and each member's tables as `member.table`."""
+    def _own_tables(self) -> Mapping[str, CellTable]:
         losses, *rest = self.weights.tables().items()
-        own = {_OWN: losses[1]} | {f"{_OWN}.{part}": table for part, table in rest}
-        return own | {
-            f"{name}.{part}": table
-            for name, member in self.members.items()
-            for part, table in member.tables().items()
-        }
+        return {self.own: losses[1]} | {f"{self.own}.{part}": table for part, table in rest}
 
-    def pooled(self, name: str, rows: Rows, /) -> Rows:
-        """Pool a table as its owner does."""
-        member, _, part = name.partition(".")
-        if member == _OWN:
-            return pooled_weights(part, rows)
-        return self.members[member].pooled(part, rows)
-
-    def experts(self, learners: Sequence[str]) -> list[str]:
-        """Return the members' names, then those of the LLs if they are experts."""
-        return [*self.members, *(learners if self.with_learners else ())]
+    def _pooled_own(self, name: str, rows: Rows) -> Rows:
+        return pooled_weights(name.partition(".")[2], rows)

@@ -27,22 +27,22 @@ State: the members' tables, and per cube the labelled instances and each expert'
 a fold over labels in order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import log1p
 from typing import NamedTuple
 
 import numpy as np
 
 from learners.arrays.shares import UNIT, completed, rounded, winner
-from learners.arrays.tables import CellTable, Rows, table_for
+from learners.arrays.tables import CellTable, table_for
 from learners.arrays.types import Bools, Floats, Ints
 from learners.fusion.ballot_log_odds import ballot_log_odds, label_chances
 from learners.fusion.base import Ballot, FusedPredictions, Fusion
+from learners.fusion.rules_as_experts import FusionOfRules
 from learners.fusion.weighted import falling_exp
 
 FLOOR = 0.01
 """The share of a chance that is spread evenly over all labels."""
-_OWN = "mixture"
 
 
 def floor_cost(classes: int) -> float:
@@ -65,14 +65,14 @@ class _Said(NamedTuple):
         return np.asarray(self.votes >= 0)
 
 
-class Mixture(Fusion):
+class Mixture(FusionOfRules):
     """The Bayes mixture of fusion rules.
 
     members         name -> fusion rule
     with_learners   let the LLs be experts as well, so that the bound covers the best LL too
     """
 
-    own_experts = True
+    own = "mixture"
 
     def __init__(
         self,
@@ -82,11 +82,7 @@ class Mixture(Fusion):
         with_learners: bool = False,
         prefer: int = 0,
     ) -> None:
-        first = next(iter(members.values()))
-        super().__init__(first.learners, first.classes, prefer=prefer)
-        self.members = dict(members)
-        self.with_learners = with_learners
-        self.expert_count = len(members) + self.learners * with_learners
+        super().__init__(members, with_learners=with_learners, prefer=prefer)
         self._table = table_for(cubes, 1 + self.expert_count, np.float64)
 
     def _listen(self, ballot: Ballot) -> _Said:
@@ -133,21 +129,5 @@ class Mixture(Fusion):
         chances = np.where(opinions.present, opinions.chances[:, :, label], mixed[:, label, None])
         self._table.add(instance.cells, np.concatenate([np.ones((1, 1)), -np.log(chances)], axis=1))
 
-    def tables(self) -> Mapping[str, CellTable]:
-        """Return the experts' log losses, and each member's tables as `member.table`."""
-        return {_OWN: self._table} | {
-            f"{name}.{part}": table
-            for name, member in self.members.items()
-            for part, table in member.tables().items()
-        }
-
-    def pooled(self, name: str, rows: Rows, /) -> Rows:
-        """Pool a table as its owner does; log losses add up."""
-        member, _, part = name.partition(".")
-        if member == _OWN:
-            return super().pooled(name, rows)
-        return self.members[member].pooled(part, rows)
-
-    def experts(self, learners: Sequence[str]) -> list[str]:
-        """Return the members' names, then those of the LLs if they are experts."""
-        return [*self.members, *(learners if self.with_learners else ())]
+    def _own_tables(self) -> Mapping[str, CellTable]:
+        return {self.own: self._table}

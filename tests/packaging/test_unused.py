@@ -22,7 +22,7 @@ OVERRIDES = {
     "_create_worker_consumer", "_do_add_partitions_to_txn", "_do_txn_commit", "_fetch_records",
     "_new_consumer_thread", "_new_transport_tcp", "_new_web", "_settings_auth", "_stop_children",
     "_stop_exit_stacks", "_stop_futures", "call_thread", "connection_made", "loads_key",
-    "loads_value", "on_assignment", "size_in_bytes",
+    "loads_value", "on_assignment", "parse_response_header", "size_in_bytes",
 }  # fmt: skip
 """What Faust, mode, aiohttp and aiokafka call by name."""
 
