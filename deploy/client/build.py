@@ -21,11 +21,6 @@ NAME, ROOT_PACKAGE = "hedged-bandits-client", "hedged_bandits"
 ENTRIES = ("agents.clients", "streams.kafka.tokens")
 """Where to begin; tokens are imported only by those who log in with them."""
 PACKAGES = ("schemas", "learners", "settings", "streams", "agents")
-_INIT = '''"""Publish patients and labels, and read diagnoses, on an ensemble of Hedged Bandits."""
-
-from hedged_bandits.agents.clients import *
-from hedged_bandits.agents.clients import __all__ as __all__
-'''
 _IMPORT = re.compile(
     rf"^(\s*(?:from|import)\s+)((?:{'|'.join(PACKAGES)})(?:\.[\w.]+)?)(?=\s)", re.MULTILINE
 )
@@ -38,7 +33,7 @@ def build(out: Path) -> Path:
         package = folder / ROOT_PACKAGE
         for module in sorted(modules()):
             _copy(module, package)
-        (package / "__init__.py").write_text(_INIT)
+        (package / "__init__.py").write_text(_rewritten(ROOT / ROOT_PACKAGE / "__init__.py"))
         (package / "py.typed").touch()
         shutil.copy(ROOT / "LICENSE", folder)
         (folder / "pyproject.toml").write_text(_project())
@@ -84,7 +79,11 @@ def _copy(module: str, package: Path) -> None:
     source = _file(module)
     target = package / source.relative_to(ROOT)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(_IMPORT.sub(rf"\1{ROOT_PACKAGE}.\2", source.read_text()))
+    target.write_text(_rewritten(source))
+
+
+def _rewritten(source: Path) -> str:
+    return _IMPORT.sub(rf"\1{ROOT_PACKAGE}.\2", source.read_text())
 
 
 def _project() -> str:

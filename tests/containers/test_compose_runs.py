@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from tests.containers.system import WORKER, System, until
+from tests.containers.images import WORKER
+from tests.containers.system import System, until
 
-# Making the images is not part of any test: on a busy machine it alone takes a quarter of an hour.
+# Making the images is not part of any test.
 pytestmark = pytest.mark.timeout(900, func_only=True)
 PATIENTS = 569
 
@@ -75,7 +76,8 @@ def test_prometheus_scrapes_every_worker_and_takes_the_rules(system):
     )
 
 
-def test_the_ensembles_worker_serves_its_pages(system):
+def test_the_ensembles_worker_serves_its_pages_and_says_where(system):
+    assert "0.0.0.0:6066" in system.compose("logs", "worker-ensemble")
     assert b"hb_" in system.get("HB_PORT", "/metrics")
     assert b"<html" in system.get("HB_PORT", "/")
 

@@ -66,7 +66,8 @@ def test_everything_that_stays_is_watched_and_restarted(name):
     else:
         assert service["restart"] == "unless-stopped"
         assert service["healthcheck"]["test"][0] == "CMD"
-        assert {"interval", "timeout", "retries", "start_period"} <= set(service["healthcheck"])
+        assert {"timeout", "retries", "start_period"} <= set(service["healthcheck"])
+        assert service["healthcheck"]["interval"] in ("3s", "4s", "5s")
 
 
 def test_there_is_one_worker_per_role():
@@ -116,12 +117,23 @@ def test_ports_are_open_on_this_machine_only():
     assert all(re.fullmatch(r"127\.0\.0\.1:\$\{HB_\w*PORT:-(\d+)\}:\1", port) for port in ports)
 
 
-@pytest.mark.parametrize("name", [*WORKERS, "topics"])
-def test_a_worker_may_do_little(name):
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_may_do_little(name):
     service = SERVICES[name]
-    assert service["read_only"] is True
+    assert service.get("read_only") is (None if name == "grafana" else True)
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_takes_only_so_much_memory_and_disk(name):
+    service = SERVICES[name]
+    assert service["mem_limit"] in ("1g", "2g")
+    assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
+
+
+def test_the_image_is_built_once():
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["topics"]
 
 
 def test_workers_listen_to_others_in_containers_only(monkeypatch):

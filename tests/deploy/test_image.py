@@ -26,7 +26,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {missing!r}:
+        if name.split(".")[0] in {missing!r} or name.startswith("numpy.f2py"):
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())

@@ -15,7 +15,7 @@ LIMIT = 60 * 10**6
 UV = Path(sys.executable).with_name("uv")
 CLIENT = """
 import importlib.util, sys
-from agents.clients import AsyncClient, Client
+from hedged_bandits import AsyncClient, Client
 Client(sys.argv[1])
 assert importlib.util.find_spec("numpy") is None
 assert not {"faust", "rocksdict", "typer"} & set(sys.modules)

@@ -9,7 +9,7 @@ import aiokafka
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("schemas", "learners", "settings", "streams", "agents", "audit", "cli")
+PRODUCT = ("schemas", "learners", "settings", "streams", "agents", "audit", "cli", "hedged_bandits")
 CLIENT = ROOT / "streams/kafka/client"
 PUBLIC = {
     "aiokafka", "aiokafka.abc", "aiokafka.admin", "aiokafka.admin.config_resource",

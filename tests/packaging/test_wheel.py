@@ -12,7 +12,7 @@ from sysconfig import get_path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = {"schemas", "learners", "settings", "streams", "agents", "audit", "cli"}
+PRODUCT = {"schemas", "learners", "settings", "streams", "agents", "audit", "cli", "hedged_bandits"}
 ALONE = """
 import sys
 sys.path[:] = [sys.argv.pop(1), *(p for p in sys.path if not p.endswith("site-packages"))]

@@ -14,6 +14,8 @@ from engine_kit import committed
 from packaging.requirements import Requirement
 from user_kit import ensemble, write_settings
 
+import agents.clients
+import hedged_bandits
 from deploy.client.build import ROOT, ROOT_PACKAGE, build
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -54,6 +56,17 @@ def test_it_has_one_import_name(installed):
 
 def test_building_it_again_gives_the_same_bytes(tmp_path):
     assert build(tmp_path / "one").read_bytes() == build(tmp_path / "two").read_bytes()
+
+
+def test_programs_read_the_same_in_a_clone_and_beside_other_packages(installed):
+    offered = "import hedged_bandits; print(hedged_bandits.__file__, *hedged_bandits.__all__)"
+    run = subprocess.run(
+        [sys.executable, "-c", offered], capture_output=True, text=True, check=True, cwd=installed
+    )
+    file, *names = run.stdout.split()
+    assert Path(file).is_relative_to(installed)
+    assert names == list(hedged_bandits.__all__) == list(agents.clients.__all__)
+    assert hedged_bandits.Client is agents.clients.Client
 
 
 def test_it_imports_what_it_declares_and_nothing_else(installed):
