@@ -16,11 +16,29 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import tomlkit
+
 ROOT = Path(__file__).resolve().parents[2]
 NAME, ROOT_PACKAGE = "hedged-bandits-client", "hedged_bandits"
 ENTRIES = ("agents.clients", "streams.kafka.tokens")
 """Where to begin; tokens are imported only by those who log in with them."""
 PACKAGES = ("schemas", "learners", "settings", "streams", "agents")
+_SAME = ("license", "license-files", "authors", "keywords", "classifiers", "requires-python")
+_README = """# Hedged Bandits: the client
+
+Publishes patients and labels on an ensemble, and reads diagnoses. The ensemble's settings file says
+which broker, topics, features and labels there are.
+
+```python
+from hedged_bandits import Client
+
+with Client("ensemble.toml") as client:
+    diagnosis = client.diagnose({"radius": 14.2, "texture": 20.1, "age": 61})
+```
+
+The modules are those of the distribution `hedged-bandits`, under one import name; install one of
+the two.
+"""
 _IMPORT = re.compile(
     rf"^(\s*(?:from|import)\s+)((?:{'|'.join(PACKAGES)})(?:\.[\w.]+)?)(?=\s)", re.MULTILINE
 )
@@ -36,6 +54,7 @@ def build(out: Path) -> Path:
         (package / "__init__.py").write_text(_rewritten(ROOT / ROOT_PACKAGE / "__init__.py"))
         (package / "py.typed").touch()
         shutil.copy(ROOT / "LICENSE", folder)
+        (folder / "README.md").write_text(_README)
         (folder / "pyproject.toml").write_text(_project())
         hatchling = Path(sys.executable).parent / "hatchling"
         subprocess.run(  # noqa: S603 - our own program
@@ -88,29 +107,20 @@ def _rewritten(source: Path) -> str:
 
 def _project() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needs = "\n".join(f'    "{text}",' for text in project["dependencies"])
-    oauth = "\n".join(f'    "{text}",' for text in project["optional-dependencies"]["oauth"])
-    return f"""[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{NAME}"
-version = "{project["version"]}"
-description = "Publish patients to Hedged Bandits and read diagnoses"
-license = "Apache-2.0"
-license-files = ["LICENSE"]
-requires-python = "{project["requires-python"]}"
-dependencies = [
-{needs}
-]
-
-[project.optional-dependencies]
-# To log in with tokens of an OpenID Connect issuer.
-oauth = [
-{oauth}
-]
-
-[tool.hatch.build.targets.wheel]
-packages = ["{ROOT_PACKAGE}"]
-"""
+    table = {
+        "name": NAME,
+        "version": project["version"],
+        "description": "Publish patients to Hedged Bandits and read diagnoses",
+        "readme": "README.md",
+        **{name: project[name] for name in _SAME},
+        "dependencies": project["dependencies"],
+        # To log in with tokens of an OpenID Connect issuer.
+        "optional-dependencies": {"oauth": project["optional-dependencies"]["oauth"]},
+    }
+    return tomlkit.dumps(
+        {
+            "build-system": {"requires": ["hatchling"], "build-backend": "hatchling.build"},
+            "project": table,
+            "tool": {"hatch": {"build": {"targets": {"wheel": {"packages": [ROOT_PACKAGE]}}}}},
+        }
+    )

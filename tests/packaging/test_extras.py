@@ -20,33 +20,53 @@ Client(sys.argv[1])
 assert importlib.util.find_spec("numpy") is None
 assert not {"faust", "rocksdict", "typer"} & set(sys.modules)
 """
+OTHER = """[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "some-other-sdk"
+version = "1"
+[tool.hatch.build.targets.wheel]
+packages = ["agents"]
+"""
+BESIDE = """
+import agents, hedged_bandits
+assert agents.OTHER
+hedged_bandits.Client("ensemble.toml")
+print(hedged_bandits.Client.__module__)
+"""
 NOBODY_LISTENS = ("--set=broker.bootstrap=127.0.0.1:1", "--set=broker.patience=100ms")
 
 
 @pytest.fixture(scope="module")
-def install(wheel, tmp_path_factory):
-    """Return a function that installs the wheel with an extra, and returns what runs programs."""
+def environment(tmp_path_factory):
+    """Return a function that installs something, and returns what runs programs, and where."""
 
-    def made(extra):
-        folder = tmp_path_factory.mktemp(extra or "base")
+    def made(*wanted):
+        folder = tmp_path_factory.mktemp("installed")
         (folder / "ensemble.toml").write_text(GOOD)
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("HB_", "PYTHON"))}
-        environment |= {"HOME": str(folder), "VIRTUAL_ENV": "", "UV_CACHE_DIR": uv("cache", "dir")}
+        variables = {k: v for k, v in os.environ.items() if not k.startswith(("HB_", "PYTHON"))}
+        variables |= {"HOME": str(folder), "VIRTUAL_ENV": "", "UV_CACHE_DIR": uv("cache", "dir")}
         uv("venv", "--quiet", "--python", sys.executable, folder / "env")
         # The versions are those of the lock, so that nothing depends on the day.
         uv("pip", "install", "--quiet", "--python", folder / "env/bin/python",
-           "--constraint", ROOT / "requirements/dev.lock",
-           f"hedged-bandits[{extra}] @ {wheel.as_uri()}")  # fmt: skip
+           "--constraint", ROOT / "requirements/dev.lock", *wanted)  # fmt: skip
 
         def run(program, *arguments):
             return subprocess.run(
                 [folder / "env/bin" / program, *arguments],
-                capture_output=True, text=True, cwd=folder, env=environment, check=False,
+                capture_output=True, text=True, cwd=folder, env=variables, check=False,
             )  # fmt: skip
 
         return run, folder
 
     return made
+
+
+@pytest.fixture
+def install(environment, wheel):
+    """Return a function that installs the wheel with an extra."""
+    return lambda extra: environment(f"hedged-bandits[{extra}] @ {wheel.as_uri()}")
 
 
 def uv(*arguments):
@@ -68,6 +88,20 @@ def test_the_base_is_the_client(install):
         "hb: this needs the Python package typer, which is not installed here:"
         " pip install 'hedged-bandits[cli]'\n"
     )
+
+
+def test_the_clients_own_wheel_lives_beside_another_package_called_agents(
+    environment, client_wheel, tmp_path
+):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents/__init__.py").write_text("OTHER = True\n")
+    (tmp_path / "pyproject.toml").write_text(OTHER)
+    hatchling = Path(sys.executable).with_name("hatchling")
+    subprocess.run([hatchling, "build", "-t", "wheel"], cwd=tmp_path, check=True)
+    (other,) = tmp_path.glob("dist/*.whl")
+    run, _ = environment(client_wheel, other)
+    process = run("python", "-c", BESIDE)
+    assert process.stdout == "hedged_bandits.agents.clients.client\n", process.stderr
 
 
 def test_the_command_operates_an_ensemble_and_names_what_it_lacks(install):

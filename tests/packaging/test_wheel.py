@@ -1,5 +1,6 @@
 """The built wheel holds the product, nothing else, and runs without the source tree."""
 
+import email
 import re
 import subprocess
 import sys
@@ -36,6 +37,23 @@ def test_it_holds_every_module_and_nothing_else(wheel):
     assert {str(file.relative_to(ROOT)) for file in page.iterdir()} <= set(names)
     runbook = zipfile.ZipFile(wheel).read("agents/monitor/runbook.md")
     assert runbook == (ROOT / "docs/runbook.md").read_bytes()
+
+
+@pytest.mark.parametrize("built", ["wheel", "client_wheel"])
+def test_a_package_index_is_told_what_it_is(built, request):
+    with zipfile.ZipFile(request.getfixturevalue(built)) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        told = email.message_from_bytes(archive.read(name))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert told["Version"] == project["version"]
+    assert told["Author"] == project["authors"][0]["name"]
+    assert told["License-Expression"] == project["license"]
+    assert told.get_all("Classifier") == project["classifiers"]
+    assert "Typing :: Typed" in project["classifiers"]
+    assert told["Keywords"] == ",".join(project["keywords"])
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert "# Hedged Bandits" in told.get_payload()
+    assert told.get_all("Project-URL") is None, "there is no page to point to"
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +104,8 @@ def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path):
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         archive.extractall(tmp_path, filter="data")
     source = next(path for path in tmp_path.iterdir() if path.is_dir())
+    for name in ("CHANGELOG.md", "CITATION.cff", "requirements/run.lock"):
+        assert (source / name).is_file()
     subprocess.run([hatchling, "build", "-t", "wheel", "-d", tmp_path], cwd=source, check=True)
     rebuilt = next(tmp_path.glob("*.whl"))
     assert set(zipfile.ZipFile(rebuilt).namelist()) == set(zipfile.ZipFile(wheel).namelist())

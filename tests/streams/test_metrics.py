@@ -122,9 +122,18 @@ def test_two_workers_a_kill_and_the_audit_agree(broker_address, prefix, tmp_path
         text = fetched(pages[0])
         open_metrics(pages[0])
     lint(text)
-    served = {metric.name for metric in text_string_to_metric_families(text)}
-    assert served == {spec.name.removesuffix("_total") for spec in ALL}
+    complete(text, config.name)
     planted(hb, file, text)
+
+
+def complete(text, ensemble):
+    """Every metric is served, and each of its samples says whose it is."""
+    families = list(text_string_to_metric_families(text))
+    assert {family.name for family in families} == {
+        spec.name.removesuffix("_total") for spec in ALL
+    }
+    owners = {sample.labels.get("ensemble") for family in families for sample in family.samples}
+    assert owners == {ensemble}
 
 
 def open_metrics(page):
