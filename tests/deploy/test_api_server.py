@@ -15,14 +15,18 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.deploy.test_helm import EVERYTHING, OPERATORS, objects
+from tests.deploy.files import read_yaml
+from tests.deploy.test_helm import EVERYTHING, objects
 
 TOKEN = "the-test"
+DEFINED = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}
+"""What is not Kubernetes' own: operators define it."""
 
 
 def program(name):
@@ -83,7 +87,35 @@ def server(tmp_path_factory):
         while process.poll() is None and not ready(address):
             time.sleep(0.2)
         assert process.poll() is None, (folder / "apiserver.log").read_text()[-2000:]
+        define(address, Path(apiserver).with_name("crds"))
         yield address
+
+
+def define(address, folder):
+    """Make the operators' kinds of objects known to the server."""
+    definitions = [read_yaml(file) for file in folder.glob("*.yaml")]
+    assert {one["spec"]["names"]["kind"] for one in definitions} == DEFINED, f"not in {folder}"
+    for definition in definitions:
+        path, spec = place(address, definition), definition["spec"]
+        ask(address, f"{path}?fieldManager=hb", json.dumps(definition).encode())
+        while not established(json.loads(ask(address, path))):
+            time.sleep(0.2)
+        versions = {version["name"] for version in spec["versions"] if version["served"]}
+        while not versions <= served(address, spec["group"]):
+            time.sleep(0.2)
+
+
+def established(definition):
+    conditions = definition.get("status", {}).get("conditions") or []  # at first it is null
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def served(address, group):
+    """Return the versions of a group that the server serves."""
+    groups = json.loads(ask(address, "/apis"))["groups"]
+    return {
+        version["version"] for one in groups if one["name"] == group for version in one["versions"]
+    }
 
 
 def ready(address):
@@ -126,16 +158,16 @@ def refusal(address, manifest):
 
 @pytest.mark.parametrize("values", [(), EVERYTHING], ids=["plain", "everything"])
 def test_the_chart_is_accepted(server, values):
-    manifests = objects(*values).values()
-    own = [manifest for manifest in manifests if not manifest["apiVersion"].startswith(OPERATORS)]
-    assert {"StatefulSet", "NetworkPolicy", "PodDisruptionBudget", "Job"} <= {
-        manifest["kind"] for manifest in own
-    }
-    refused = {manifest["metadata"]["name"]: refusal(server, manifest) for manifest in own}
-    assert not {name: why for name, why in refused.items() if why}
+    manifests = objects(*values)
+    kinds = {"StatefulSet", "NetworkPolicy", "PodDisruptionBudget", "Job"}
+    assert kinds | (DEFINED if values else set()) <= {kind for kind, _ in manifests}
+    refused = {key: refusal(server, manifest) for key, manifest in manifests.items()}
+    assert not {key: why for key, why in refused.items() if why}
 
 
-def test_a_misspelt_field_is_refused(server):
-    correct = next(manifest for manifest in objects().values() if manifest["kind"] == "StatefulSet")
+@pytest.mark.parametrize("kind", ["StatefulSet", *sorted(DEFINED)])
+def test_a_misspelt_field_is_refused(server, kind):
+    manifests = objects(*EVERYTHING).values()
+    correct = next(manifest for manifest in manifests if manifest["kind"] == kind)
     wrong = {**correct, "spec": {**correct["spec"], "replicaz": 1}}
     assert "replicaz" in refusal(server, wrong)
