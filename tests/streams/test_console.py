@@ -94,7 +94,7 @@ async def test_a_hundred_pages_are_one_look_a_second(broker_address, prefix, tmp
         pages = [await stack.enter_async_context(opened(session, app)) for _ in range(PAGES)]
         hellos = [data(await page(), "hello") for page in pages]
         assert len({hello["worker"] for hello in hellos}) == 1
-        began, looks = time.monotonic(), feed.made
+        began, looks = time.monotonic(), feed.frame_number
         assert feed.pages == PAGES
         await arrive(config, ids, features)
         await label(config, ids, truth)
@@ -106,11 +106,11 @@ async def test_a_hundred_pages_are_one_look_a_second(broker_address, prefix, tmp
             return followed
 
         frame_lists = await asyncio.gather(*[follow(page) for page in pages])
-        looks, seconds = feed.made - looks, time.monotonic() - began
+        looks, seconds = feed.frame_number - looks, time.monotonic() - began
         assert looks <= seconds + 2, "one a second, however many pages"
         counts = Counter(frame for frames in frame_lists for frame in set(frames))
         # Pages that were opened first have also got frames from before the last was open.
-        assert len(counts) <= feed.made, "every page gets the same bytes"
+        assert len(counts) <= feed.frame_number, "every page gets the same bytes"
         assert max(counts.values()) > 1
         assert min(map(len, frame_lists)) >= 1
     shown = b"".join(counts)
