@@ -16,6 +16,7 @@ import numpy as np
 from learners.arrays.shares import UNIT
 from learners.arrays.types import MISSING, Bools, Floats, Ints
 from learners.fusion.base import Ballot, FusedPredictions, Fusion
+from learners.fusion.hedge import Hedge
 from learners.theory.promises import delays_table, regret_bound
 
 
@@ -146,3 +147,106 @@ class _Match:
 def play(make: Callable[[int], Fusion], duel: Duel, *, runs: int = 5, seed: int = 1) -> Outcome:
     """Play a duel; `make` builds the fusion rule for a number of cubes."""
     return _Match(make(runs), duel, runs, seed).play()
+
+
+@dataclass
+class Partitions:
+    """Hedge over several partitions and context cubes, one decision at a time, by pooled counts.
+
+    Each decision is made in a cube and a partition that are drawn for it. The heaviest learner is
+    contradicted; learners are silent half of the time, at times nobody speaks, or one speaks after
+    the decision; some labels never come. What other partitions learned is known `lag` rounds later.
+    """
+
+    partitions: int
+    delay: int
+    classes: int = 2
+    learners: int = 3
+    cubes: int = 3
+    lag: int = 20
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng([self.seed, self.partitions, self.delay, self.classes])
+        self.own = [self._hedge() for _ in range(self.partitions)]
+        self.gain = np.zeros((self.cubes, self.learners), np.int64)
+        self.labelled = np.zeros(self.cubes, np.int64)
+        self._every = np.arange(self.cubes)
+        self._past: list[dict[str, list[Ints]]] = [
+            {name: [] for name in hedge.tables()} for hedge in self.own
+        ]
+        self._waiting: list[tuple[int, int, Ballot, FusedPredictions, Ints]] = []
+
+    def _hedge(self) -> Hedge:
+        return Hedge(self.learners, self.classes, cubes=self.cubes)
+
+    def play(self, rounds: int) -> "Partitions":
+        """Play all rounds, then let all labels come."""
+        for t in range(rounds):
+            self._settle(t)
+            self._remember()
+            self._round(t)
+        self._settle(None)
+        return self
+
+    def bound(self, cubes: slice = slice(None)) -> float | None:
+        """Return the bound on the regret in some cubes."""
+        parts = [hedge.tables()["delays"].rows(self._every) for hedge in self.own]
+        delays = self.own[0].pooled("delays", np.stack(parts))[cubes]
+        return regret_bound(self.own[0], self.labelled[cubes], delays, partitions=self.partitions)
+
+    def regret(self, cubes: slice = slice(None)) -> float:
+        """Return the regret against the best learner of each cube, summed."""
+        return float(self.gain[cubes].max(axis=1).sum()) / UNIT
+
+    def _remember(self) -> None:
+        """Keep what each partition knows, to be heard by the others later."""
+        for hedge, past in zip(self.own, self._past, strict=True):
+            for name, table in hedge.tables().items():
+                past[name].append(table.rows(self._every))
+                del past[name][: -self.lag]
+
+    def _judge(self, at: int, cube: int) -> Hedge:
+        """Return what a partition decides by: its own counts, and the others' as it has heard."""
+        pooled, row = self._hedge(), np.array([cube])
+        for name, table in pooled.tables().items():
+            parts = [self.own[at].tables()[name].rows(row)]
+            parts += [
+                past[name][0][row] for p, past in enumerate(self._past) if p != at and past[name]
+            ]
+            table.put(row, pooled.pooled(name, np.stack(parts)))
+        return pooled
+
+    def _round(self, t: int) -> None:
+        rng, shape = self.rng, (1, self.learners)
+        at, cube = int(rng.integers(self.partitions)), int(rng.integers(self.cubes))
+        judge = self._judge(at, cube)
+        heaviest = judge.decide(self._ballot(np.zeros(shape, np.int64), cube)).parts.argmax()
+        votes = np.where(np.arange(self.learners) == heaviest, rng.integers(1, self.classes), 0)
+        votes = np.where(rng.random(shape) < 0.5, MISSING, votes)
+        fused = judge.decide(self._ballot(votes, cube))
+        costs = [int(fused.expected_loss(np.array([y]))[0]) for y in range(self.classes)]
+        if rng.random() < 0.05:
+            return  # its label never comes
+        spoken = np.where((votes < 0) & (rng.random(shape) < 0.02), 0, votes)
+        truth = np.array([np.argmax(costs)])
+        ballot = self._ballot(spoken, cube)
+        self._waiting.append((t + 1 + self.delay, at, ballot, fused, truth))
+
+    def _settle(self, now: int | None) -> None:
+        while self._waiting and (now is None or self._waiting[0][0] <= now):
+            _, at, ballot, fused, truth = self._waiting.pop(0)
+            cube = int(ballot.cells[0])
+            lost = UNIT * (fused.votes[0] != truth[0])
+            self.gain[cube] += (fused.votes[0] >= 0) * (fused.expected_loss(truth)[0] - lost)
+            self.labelled[cube] += 1
+            self.own[at].learn(ballot, fused, truth)
+
+    def _ballot(self, votes: Ints, cube: int) -> Ballot:
+        return Ballot.of(
+            votes,
+            np.zeros(1, np.uint64),
+            classes=self.classes,
+            cells=np.array([cube]),
+            waiting=np.array([len(self._waiting)]),
+        )

@@ -173,7 +173,7 @@ CATALOGUE: dict[str, Experiment] = {
         steps=False,
     ),
     "theory": Experiment(
-        "experiments.theory:theory", "Regret and its bounds, coverage, the doubling trick", 30, 90
+        "experiments.theory:theory", "Regret and its bounds, coverage, the doubling trick", 90, 258
     ),
     "speed": Experiment(
         "experiments.paper.speed:speed",

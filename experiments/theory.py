@@ -9,15 +9,18 @@ x, makes no errors. Synthetic problems have an oracle that errs.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from experiments.adversary import Duel, play
+from experiments.adversary import Duel, Partitions, play
 from experiments.drift import pseudo_regret
 from experiments.known_oracle import run_iup
 from experiments.paper.methods import FUSIONS, Method, context_cubes, run_method
 from experiments.paper.parallel_runs import LocalSettings, simulate_learners
 from experiments.paper.protocol import Runs, make_runs
+from experiments.process_pool import spread
 from experiments.report.result import Chart, Result, Row, Series, Table
 from learners.arrays.types import Floats, Ints
 from learners.fusion.base import Fusion
@@ -25,10 +28,12 @@ from learners.fusion.registry import MODES, make_fusion
 from learners.local.partition import Partition, cuts_for, unit_cube
 from learners.local.phases import Clock, Doubling, Horizon
 from learners.theory.bounds import contextual_hedge_regret, hedge_regret, is_vacuous, local_regret
+from learners.theory.promises import why_no_regret_bound
 from learners.theory.regret import contextual_regret
 
 Tick = Callable[[], object]
 CONTEXTS = 3
+DELAYS = (0, 10, 100, 1000)
 POINTS = 40
 DUELS = 5
 """Runs against each adversary; few, because an adversary leaves little to chance."""
@@ -40,7 +45,11 @@ def theory(
     """Run all comparisons."""
     figures: dict[str, float] = {}
     charts = [_fusion_regret(count, seed, steps, figures, tick)]
-    tables = [_adversaries(min(count, DUELS), seed, steps, figures, tick)]
+    runs = min(count, DUELS)
+    tables = [
+        _adversaries(runs, seed, steps, figures, tick),
+        _everywhere(runs, seed, steps, figures, tick),
+    ]
     rows: list[Row] = []
     charts.append(_paper_regret(count, seed, steps, figures, tick))
     charts += [
@@ -88,7 +97,7 @@ def _adversaries(runs: int, seed: int, steps: int, figures: dict[str, float], ti
 
 def _duels(steps: int) -> Iterator[tuple[str, bool, str, Duel]]:
     """Yield mode, whether it is active, the name of a stream and how it is made."""
-    for delay in (0, 10, 100, 1000):
+    for delay in DELAYS:
         yield "ah", False, f"labels {delay} late", Duel(steps, delay)
     streams = {
         "half the labels never come, the others 10 late": Duel(steps, 10, never=0.5),
@@ -106,10 +115,72 @@ def _duels(steps: int) -> Iterator[tuple[str, bool, str, Duel]]:
             yield mode, active, "10 late, silent and exploring at times", late
 
 
-def _maker(mode: str, active: bool) -> Callable[[int], Fusion]:
+class Job(NamedTuple):
+    """A duel of a mode; over several partitions, of Hedge whatever the mode."""
+
+    mode: str
+    active: bool
+    learners: int
+    duel: Duel
+    partitions: int
+    runs: int
+    seed: int
+
+
+def _everywhere(runs: int, seed: int, steps: int, figures: dict[str, float], tick: Tick) -> Table:
+    """Play against every mode with a bound: whatever is late, silent, active or shared."""
+    short = max(steps // 25, 100)
+    rows: list[Row] = []
+    for who, jobs in _crossed(short, runs, seed).items():
+        played = spread(_share_of_bound, jobs, tick=tick)
+        shares = np.concatenate([share for share in played if share is not None])
+        above = int((shares > 1.0).sum())
+        figures["bounds_shown"] += len(shares)
+        figures["bound_violations"] += above
+        rows.append([who, len(jobs) * runs, len(shares), 100.0 * float(shares.max()), above])
+    columns = ["mode", "runs", "bounds shown", "largest regret, % of bound", "runs above it"]
+    delays = ", ".join(f"{delay:,}" for delay in DELAYS)
+    title = f"2 and 5 learners, labels {delays} late, all speaking or silent half of the time"
+    return Table(title, columns, rows, digits=0)
+
+
+def _crossed(short: int, runs: int, seed: int) -> dict[str, list[Job]]:
+    """Return all combinations of what may be late, silent, active or shared, by who plays."""
+    jobs: dict[str, list[Job]] = {}
+    for learners, delay, silent in product((2, 5), DELAYS, (0.0, 0.5)):
+        duel = Duel(short + delay, delay, silent=silent)
+        for mode, active in product(MODES, (False, True)):
+            if not why_no_regret_bound(_maker(mode, active, learners)(2)):
+                called = f"{mode}{', active' if active else ''}"
+                job = Job(mode, active, learners, duel, 1, runs, seed)
+                jobs.setdefault(called, []).append(job)
+        if silent:
+            shared = Job("ah", False, learners, duel, 3, runs, seed)
+            jobs.setdefault("ah, 3 partitions and 3 context cubes", []).append(shared)
+    return jobs
+
+
+def _share_of_bound(job: Job) -> Floats | None:
+    """Return each run's regret as a share of the bound; None if no bound is shown."""
+    if job.partitions == 1:
+        make = _maker(job.mode, job.active, job.learners)
+        outcome = play(make, job.duel, runs=job.runs, seed=job.seed)
+        return None if outcome.bound is None else outcome.regret / outcome.bound
+    shares = []
+    for run in range(job.runs):
+        shared = Partitions(
+            job.partitions, job.duel.delay, learners=job.learners, seed=job.seed + run
+        ).play(job.duel.rounds)
+        bound = shared.bound()
+        if bound is not None:
+            shares.append(shared.regret() / bound)
+    return np.array(shares) if shares else None
+
+
+def _maker(mode: str, active: bool, learners: int = 2) -> Callable[[int], Fusion]:
     def make(cubes: int) -> Fusion:
         own = {"use": "sample", "with_learners": True} if mode == "committee" else {}
-        return make_fusion(mode, 2, 2, cubes=cubes, active=active, **own)
+        return make_fusion(mode, learners, 2, cubes=cubes, active=active, **own)
 
     return make
 

@@ -9,10 +9,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from experiments.adversary import Duel, play
+from experiments.adversary import Duel, Partitions, play
 from learners.arrays.shares import UNIT
-from learners.arrays.types import MISSING
-from learners.fusion.base import Ballot
 from learners.fusion.hedge import Hedge
 from learners.fusion.late_labels import (
     PEAK,
@@ -97,74 +95,12 @@ def test_a_learner_that_seldom_speaks_and_is_wrong_then_costs_little():
 def test_the_bounds_of_several_cubes_hold_over_partitions_that_hear_late(
     delay, partitions, classes
 ):
-    """One decision at a time, in a cube and a partition drawn for it, by the pooled counts.
-
-    The heaviest learner is contradicted; others are silent half of the time, and at times nobody
-    speaks, or one speaks after the decision. What other partitions learned comes another 20 later.
-    """
-    rng = np.random.default_rng(delay + partitions + classes)
-    cubes, rounds, lag = 3, 1500, 20
-    own = [Hedge(3, classes, cubes=cubes) for _ in range(partitions)]
-    rows = [np.array([cube]) for cube in range(cubes)]
-    histories = [{name: [] for name in own[0].tables()} for _ in own]
-    waiting, gain, labelled = [], np.zeros((cubes, 3), np.int64), np.zeros(cubes, np.int64)
-
-    def judge(at, cube):
-        pooled = Hedge(3, classes, cubes=cubes)
-        for name, table in pooled.tables().items():
-            parts = [own[at].tables()[name].rows(rows[cube])]
-            parts += [histories[p][name][0][cube][None] for p in range(partitions)
-                      if p != at and histories[p][name]]  # fmt: skip
-            table.put(rows[cube], pooled.pooled(name, np.stack(parts)))
-        return pooled
-
-    def settle(now):
-        while waiting and (now is None or waiting[0][0] <= now):
-            _, at, ballot, fused, truth = waiting.pop(0)
-            cube = int(ballot.cells[0])
-            awake = fused.votes[0] >= 0
-            lost = UNIT * (fused.votes[0] != truth[0])
-            gain[cube] += awake * (fused.expected_loss(truth)[0] - lost)
-            labelled[cube] += 1
-            own[at].learn(ballot, fused, truth)
-
-    for t in range(rounds):
-        settle(t)
-        for p, tables in enumerate(histories if partitions > 1 else ()):
-            for name, past in tables.items():
-                past.append(own[p].tables()[name].rows(np.arange(cubes)))
-                del past[:-lag]
-        at, cube = int(rng.integers(partitions)), int(rng.integers(cubes))
-        decider = judge(at, cube)
-        votes = np.zeros((1, 3), np.int64)
-        every = ballot_of(votes, classes, cube, len(waiting))
-        heaviest = np.arange(3) == decider.decide(every).parts.argmax(axis=1)[:, None]
-        votes = np.where(heaviest, rng.integers(1, classes), 0)
-        votes[rng.random((1, 3)) < 0.5] = MISSING
-        asked = ballot_of(votes, classes, cube, len(waiting))
-        fused = decider.decide(asked)
-        costs = [int(fused.expected_loss(np.array([y]))[0]) for y in range(classes)]
-        if rng.random() < 0.05:
-            continue  # its label never comes
-        later = np.where((votes < 0) & (rng.random((1, 3)) < 0.02), 0, votes)
-        late_ballot = ballot_of(later, classes, cube, len(waiting))
-        waiting.append((t + 1 + delay, at, late_ballot, fused, np.array([np.argmax(costs)])))
-    settle(None)
-    table = np.stack([hedge.tables()["delays"].rows(np.arange(cubes)) for hedge in own])
-    delays = own[0].pooled("delays", table)
-    bound = regret_bound(own[0], labelled, delays, partitions=partitions)
-    assert (gain.max(axis=1) / UNIT).sum() <= bound
-    assert bound < 0.9 * rounds or delay >= 100
-    for cube in range(cubes):
-        part = slice(cube, cube + 1)
-        assert gain[cube].max() / UNIT <= regret_bound(
-            own[0], labelled[part], delays[part], partitions=partitions
-        )
-
-
-def ballot_of(votes, classes, cube, waiting):
-    return Ballot.of(votes, np.zeros(1, np.uint64), classes=classes, cells=np.array([cube]),
-                     waiting=np.array([waiting]))  # fmt: skip
+    rounds = 1500
+    duel = Partitions(partitions, delay, classes).play(rounds)
+    assert duel.regret() <= duel.bound()
+    assert duel.bound() < 0.9 * rounds or delay >= 100
+    for cube in range(duel.cubes):
+        assert duel.regret(slice(cube, cube + 1)) <= duel.bound(slice(cube, cube + 1))
 
 
 def test_the_largest_pace_never_exceeds_what_the_bound_reckons_with():
