@@ -140,7 +140,7 @@ def _odds(odds: Sequence[float]) -> str:
 def _opinion(opinion: "Opinion") -> str:
     if opinion.label is None:
         return "no opinion"
-    said = f"{opinion.label} by rule {opinion.rule}"
+    sentence = f"{opinion.label} by rule {opinion.rule}"
     if opinion.accuracy is None or not opinion.trials:
-        return f"{said}, not tried on such patients yet"
-    return f"{said}, right {percent(opinion.accuracy)} on such patients"
+        return f"{sentence}, not tried on such patients yet"
+    return f"{sentence}, right {percent(opinion.accuracy)} on such patients"
