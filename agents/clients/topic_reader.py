@@ -162,7 +162,7 @@ class TopicReader:
     async def backwards(self, step: int = 1_000) -> AsyncIterator[list[Any]]:
         """Yield the records of a partition in pieces that grow, the newest piece first.
 
-        Inside a piece they are in order. Whoever stops early has read only the newest.
+        Inside a piece they are in order. A caller that stops early has read only the newest.
         """
         whole, after = self.ends, dict(self.ends)
         try:

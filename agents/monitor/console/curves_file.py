@@ -6,9 +6,9 @@ seconds at most and only if they have moved, and may be deleted at any time: the
 It belongs to the machine. Workers that share a state folder share it, and as all of them see the
 same system, it does not matter which of them wrote last.
 
-It also holds a digest of each section of the settings, by which a restart with other settings is
-told from one with the same, and the number of each learner's and expert's colour: who joins gets
-the first that is free, and who leaves keeps it, so that nobody's colour ever changes.
+It also holds a digest of each section of the settings, to tell a restart with other settings from
+one with the same, and the number of each learner's and expert's colour: one that joins gets the
+first that is free, and one that leaves keeps its own, so that no colour ever changes.
 """
 
 import hashlib
@@ -137,7 +137,7 @@ class CurvesFile:
 
 
 def assigned(names: Iterable[str], before: Mapping[str, int]) -> dict[str, int]:
-    """Return a number for each name: the one it had, or the first that nobody has.
+    """Return a number for each name: the one it had, or the first that is free.
 
     >>> assigned(["new", "right"], {"left": 0, "right": 1})
     {'left': 0, 'right': 1, 'new': 2}
