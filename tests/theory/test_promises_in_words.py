@@ -65,6 +65,7 @@ SAID = {
     "docs/confidence.md": "share_interval",
     "docs/console.md": "window_interval",
     "docs/decisions/2026-11-16-confidence-interval.md": "interval_holds",
+    "docs/decisions/2026-11-19-index-for-one-over-t.md": "planned_confidence",
     "docs/guarantees.md": "names the tests",
     "docs/join.md": "what corrected labels do to promises",
     "docs/metrics.md": "share_interval",
