@@ -148,7 +148,7 @@ def bound_at_delay(labelled: float, experts: int, delay: float, *, alone: bool =
         >>> round(bound_at_delay(10_000, 2, 0)), round(bound_at_delay(10_000, 2, 10))
         (167, 408)
         >>> round(bound_at_delay(10_000, 2, 10, alone=False))
-        1370
+        1614
     """
     log_experts = float(np.log(experts))
     behind = min(delay, labelled)
