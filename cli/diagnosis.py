@@ -79,7 +79,7 @@ def described(patient: "Patient") -> Iterator[str]:
             f" right ({interval(record.low, record.high)})"
         )
     if answer.why:
-        yield f"to know: {' '.join(because(answer.why))}"
+        yield f"note: {' '.join(because(answer.why))}"
     for name, opinion in answer.learners.items():
         weight = f", weight {answer.weights[name]:.2f}" if name in answer.weights else ""
         yield f"  {name}: {_opinion(opinion)}{weight}"

@@ -21,7 +21,7 @@ def test_a_referral_says_what_it_may_be_and_why():
         lines[2] == "track record: of 312 diagnosed like this before, 209 were right (59 to 75 %)"
     )
     assert lines[3] == (
-        "to know: More than one label cannot be excluded. A learner did not answer in time."
+        "note: More than one label cannot be excluded. A learner did not answer in time."
         " A learner's rule had not been tried on patients like this one."
     )
     assert lines[-4] == "  missing: history"
