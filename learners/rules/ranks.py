@@ -108,8 +108,11 @@ class RankSketch:
         self._settle()
 
     def state(self) -> State:
-        """Return the levels: their sizes, whose turn it is, and all values, level 0 first."""
-        levels = [self._open[: self._size], *self._levels[1:]]
+        """Return the levels: their sizes, whose turn it is, and all values, level 0 first.
+
+        Every column of a level is sorted by itself, so that no row is kept as it was.
+        """
+        levels = [np.sort(level, axis=0) for level in (self._open[: self._size], *self._levels[1:])]
         return {
             "sizes": np.array([len(level) for level in levels], np.int64),
             "turns": np.array(self._turns, np.int64),

@@ -1,13 +1,16 @@
-"""Running mean and variance of columns, as sums around the first row.
+"""Running mean and variance of columns, as sums around the mean of the first rows.
 
-    count n,  shift = first row,  total = sum(x - shift),  squares = sum((x - shift)^2)
+    count n,  shift,  total = sum(x - shift),  squares = sum((x - shift)^2)
     mean - shift = total / n,     variance = squares / n - (total / n)^2
+
+The shift is the first row up to the eighth, which moves it to the mean of the eight: from then on
+nobody's values are kept as they were.
 
 Welford's recurrence would do the same row by row in Python. Sums can be taken for a whole batch by
 `np.add.accumulate`, which adds strictly one after the other, so any cut into batches gives the same
-bits. The textbook danger of this formula, cancellation, is absent: the shift is itself one of the
-rows, so `(mean - shift)^2` is at most n times the variance (Chan, Golub, LeVeque 1983, "Algorithms
-for computing the sample variance").
+bits. The textbook danger of this formula, cancellation, is absent: the shift is one of the rows or
+the mean of eight, so `(mean - shift)^2` is at most n times the variance (Chan, Golub, LeVeque 1983,
+"Algorithms for computing the sample variance").
 """
 
 from collections.abc import Sequence
@@ -17,6 +20,9 @@ import numpy as np
 
 from learners.arrays.types import Floats, Ints, State
 from learners.rules.states import array
+
+SETTLES = 8
+"""The row with which the shift moves from the first row to the mean."""
 
 
 class Spread(NamedTuple):
@@ -51,6 +57,24 @@ class Moments:
         """Add the rows one after the other; return each row's spread right after it was added."""
         if not self.count:
             self.shift = rows[0].copy()
+        first = SETTLES - self.count
+        if not 0 < first <= len(rows):
+            return self._add(rows)
+        begin = self._add(rows[:first])
+        self._settle()
+        if first == len(rows):
+            return begin
+        parts = zip(begin, self._add(rows[first:]), strict=True)
+        return Spread(*map(np.concatenate, parts))
+
+    def _settle(self) -> None:
+        """Move the shift to the mean."""
+        mean = self.total / self.count
+        self.shift = self.shift + mean
+        self.squares = np.maximum(self.squares - self.total * mean, 0.0)
+        self.total = np.zeros_like(self.total)
+
+    def _add(self, rows: Floats) -> Spread:
         offset = rows - self.shift
         totals = _running(self.total, offset)
         squares = _running(self.squares, offset * offset)
@@ -63,18 +87,21 @@ class Moments:
         """Return the sums."""
         return {
             "count": np.array([self.count], np.int64),
+            "settled": np.array([self.count >= SETTLES]),
             "shift": self.shift.copy(),
             "total": self.total.copy(),
             "squares": self.squares.copy(),
         }
 
     def restore(self, state: State) -> None:
-        """Put back what `state` returned."""
+        """Put back what `state` returned; states of earlier versions never settled."""
         width = len(self.shift)
         self.count = int(array(state, "count", np.int64, (1,))[0])
         self.shift = array(state, "shift", np.float64, (width,))
         self.total = array(state, "total", np.float64, (width,))
         self.squares = array(state, "squares", np.float64, (width,))
+        if self.count >= SETTLES and "settled" not in state:
+            self._settle()
 
     @staticmethod
     def merged(states: Sequence[State]) -> State:
@@ -89,6 +116,7 @@ class Moments:
             squares = squares + (state["squares"] + 2.0 * move * state["total"] + n * move * move)
         return {
             "count": np.array([count], np.int64),
+            "settled": np.array([count >= SETTLES]),
             "shift": shift.copy(),
             "total": total,
             "squares": squares,

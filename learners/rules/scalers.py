@@ -21,8 +21,10 @@ import numpy as np
 
 from learners.arrays.types import Floats, State
 from learners.rules.expanded_columns import Columns
+from learners.rules.grid import GRID_VERSION, Grid
 from learners.rules.ranks import RankSketch
 from learners.rules.running_variance import Moments
+from learners.rules.states import array
 
 Z_CLIP = 4.0
 RANK_STEPS = 1024
@@ -119,7 +121,7 @@ class LogZScores(_Standardised):
 
 
 class CentredRanks(Scaler):
-    """Ranks in [-1, 1], as multiples of 1/1024.
+    """Ranks in [-1, 1], as multiples of 1/1024, of values on a coarse grid (`Grid`).
 
     Rounded so, products of two ranks are multiples of 2^-20, and sums of up to 2^33 of them are
     exact in floating point: they do not depend on the order of summation.
@@ -128,27 +130,39 @@ class CentredRanks(Scaler):
     def __init__(self, columns: Columns, capacity: int = 256) -> None:
         super().__init__(columns)
         self.sketch = RankSketch(self.width, capacity)
+        self.grid = Grid(columns.space)
 
     def _look(self, values: Floats) -> Floats:
-        return self._shape(self.sketch.look(values))
+        return self._shape(self.sketch.look(self.grid.rounded(values)))
 
     def _learn(self, values: Floats) -> Floats:
-        return self._shape(self.sketch.learn(values))
+        return self._shape(self.sketch.learn(self.grid.rounded(values)))
 
     def _shape(self, ranks: Floats) -> Floats:
         return np.asarray(np.rint((2.0 * ranks - 1.0) * RANK_STEPS) / RANK_STEPS)
 
     def state(self) -> State:
         """Return the sketch."""
-        return self.sketch.state()
+        return {**self.sketch.state(), "grid": np.array(GRID_VERSION)}
 
     def restore(self, state: State) -> None:
         """Put back what `state` returned."""
-        self.sketch.restore(state)
+        self.sketch.restore(self._rounded(state))
 
     def merged(self, states: Sequence[State]) -> State:
         """Return a sketch of all rows."""
-        return self.sketch.merged(states)
+        merged = self.sketch.merged([self._rounded(state) for state in states])
+        return {**merged, "grid": np.array(GRID_VERSION)}
+
+    def _rounded(self, state: State) -> State:
+        """Round the values of a state of earlier versions, which kept them as they were.
+
+        Rounding keeps the order, so this is the sketch that rounded values would have led to.
+        """
+        if "grid" in state:
+            return state
+        values = array(state, "values", np.float64, (None, self.width))
+        return {**state, "values": self.grid.rounded(values)}
 
 
 class Ranks(CentredRanks):
