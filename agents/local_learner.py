@@ -17,17 +17,26 @@ import numpy as np
 from agents.agent_metrics import READ, SAID
 from agents.erasures import PASSED_ON, TABLE, Erased
 from agents.log_odds import LogOddsFormat
-from agents.pooling import FILLING, LEARNED, OtherCounts, PhaseIds, RulePool
+from agents.models import Models, model_tables
+from agents.pooling import (
+    BEGAN,
+    EARLIER_FORM,
+    FILLING,
+    FORM,
+    LEARNED,
+    OtherCounts,
+    PhaseIds,
+    RulePool,
+)
 from agents.prediction_records import PredictionRecords
 from agents.reason_records import ReasonRecords
 from agents.record_checks import at_home
 from agents.sealing import instance_opener
-from agents.state_encoding import pack_state, unpack_state
 from agents.state_signing import signer_of
 from agents.totals import FORGOTTEN, LABELLED, LocalTotals, local_width
 from agents.waiting_features import WaitingFeatures
 from learners.arrays.seeds import seeds_of
-from learners.arrays.types import MISSING, Floats, Ints, Seeds
+from learners.arrays.types import MISSING, Floats, Ints, Seeds, State
 from learners.errors import LearnerError
 from learners.local.features import FeatureSpace
 from learners.local.learner import Checkpoint, Labelled, Lessons, Pooled, Predictions, opinion
@@ -77,7 +86,7 @@ def spec(settings: Settings, name: str) -> AgentSpec:
             EntriesTable(TABLE, erasing=True),
         ]
         if probe.learns:
-            declared += [EntriesTable("features"), EntriesTable("models", shared=True)]
+            declared += [EntriesTable("features"), *model_tables()]
         return declared
 
     return AgentSpec(
@@ -119,10 +128,14 @@ class LocalProcessor(Processor):
         self._totals = LocalTotals(context.tables["totals"], len(self._rules))
         self._features = WaitingFeatures(context.tables.get("features"), settings, name)
         self._erased = Erased(context.tables[TABLE])
-        self._models: EntriesTable | None = context.tables.get("models")
+        self._models: Models | None = None
+        if self.learner.learns:
+            with reading(f"the models of learner {name}"):
+                self._models = Models(context.tables, settings, name)
         self._ids = PhaseIds(self.learner)
         self._counted: list[Any] = []
         self._taught = 0
+        self._began: dict[str, int] = {}
         self._untaught = {rule.name: rule.state() for rule in self.learner.learning_rules}
         self._restore()
         self._pool: RulePool | None = None
@@ -142,22 +155,25 @@ class LocalProcessor(Processor):
     def _restore_rules(self) -> None:
         if self._models is None:
             return
-        filling = self._models.get(FILLING)
-        self.learner.filling.restore({} if filling is None else unpack_state(filling))
+        self.learner.filling.restore(self._models.get(FILLING) or {})
         for rule in self.learner.learning_rules:
             stored = self._models.get(rule.name.encode())
             if stored is None:
                 rule.restore(self._untaught[rule.name])
+                self._began[rule.name] = FORM
             else:
                 self._restore_rule(rule, stored)
 
-    def _restore_rule(self, rule: LearningRule, stored: bytes) -> None:
+    def _restore_rule(self, rule: LearningRule, state: State) -> None:
         try:
-            state = unpack_state(stored)
             self._taught = int(state.pop(LEARNED))
+            began = state.pop(BEGAN, None)
             rule.restore(state)
         except LearnerError as error:
             raise FinalError(f"learner {self.name}: {error}") from None
+        self._began[rule.name] = EARLIER_FORM if began is None else int(began)
+        if began is None:  # what it kept of patients' values is dropped now
+            self._keep(rule)
 
     def process(self, batch: Batch, out: Outbox) -> None:
         """Handle instances or feedback."""
@@ -370,10 +386,15 @@ class LocalProcessor(Processor):
         self._taught += lessons
         assert self._models is not None  # noqa: S101 - the tables were made for these rules
         if self.learner.filling.begun:
-            self._models.put(FILLING, pack_state(self.learner.filling.state()))
+            self._models.put(FILLING, self.learner.filling.state())
         for rule in self.learner.learning_rules:
-            state = {**rule.state(), LEARNED: np.array(self._taught)}
-            self._models.put(rule.name.encode(), pack_state(state))
+            self._keep(rule)
+
+    def _keep(self, rule: LearningRule) -> None:
+        """Write the state of a rule to its table."""
+        assert self._models is not None  # noqa: S101 - the tables were made for these rules
+        own = {LEARNED: np.array(self._taught), BEGAN: np.array(self._began[rule.name])}
+        self._models.put(rule.name.encode(), {**rule.state(), **own})
 
     def _lessons(self, rows: Floats, truth: Ints, records: Sequence[Feedback]) -> Lessons:
         """Return what the rules are taught; other learners that sent nothing count as zero."""

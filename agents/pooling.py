@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.state_encoding import unpack_state
+from agents.models import EARLIER, MODELS, Models
 from learners.arrays.types import Ints, State
 from learners.errors import LearnerError
 from learners.local.fill_and_scale import Moments
@@ -18,7 +18,6 @@ from learners.rules.base import LearningRule
 from settings.building import local_learner
 from settings.model import Settings
 from streams.engine.changelogs.replica import Others
-from streams.engine.state.entries import EntriesTable
 
 FILLING = b"(missing values)"
 """The entry beside the models that holds what replaces missing values; no rule has that name."""
@@ -26,6 +25,10 @@ _MOST_LABELS = 1 << 40
 """More than a learner can have learned. Stored ids may be anything, and each phase takes memory."""
 LEARNED = "learned"
 """The array of a stored model that holds the number of rows it learned from."""
+BEGAN = "began"
+"""The array of a stored model that holds the form of model that it began as."""
+FORM, EARLIER_FORM = 2, 1
+"""Models of the earlier form, which did not say so, kept some values as they were."""
 
 
 class PhaseCubes(NamedTuple):
@@ -110,7 +113,7 @@ class OtherCounts:
 class RulePool:
     """The learning rules, combined over all partitions."""
 
-    def __init__(self, settings: Settings, name: str, others: Others, models: EntriesTable) -> None:
+    def __init__(self, settings: Settings, name: str, others: Others, models: Models) -> None:
         self._others, self._models = others, models
         self._learner = local_learner(settings, name)
         self._seen: tuple[int, bytes | None] | None = None
@@ -118,7 +121,7 @@ class RulePool:
     def pooled(self, own: LocalLearner) -> Pooled:
         """Return what to decide with; it is pooled again after anything new was learned."""
         learning = [rule for rule in own.rules if isinstance(rule, LearningRule)]
-        own_model = self._models.get(learning[0].name.encode() if learning else FILLING)
+        own_model = self._models.stored(learning[0].name.encode() if learning else FILLING)
         if self._seen != (self._others.version, own_model):
             self._seen = self._others.version, own_model
             for mixed in self._learner.rules:
@@ -132,12 +135,15 @@ class RulePool:
         return Pooled(rules, self._learner.filling)
 
     def _states(self, key: bytes) -> list[State]:
-        models = [self._models.get(key)]
-        models += [entries.get(key) for entries in self._others.entries("models").values()]
-        return [unpack_state(data) for data in models if data is not None]
+        # Other partitions may still run under a version that kept models elsewhere.
+        earlier, others = self._others.entries(EARLIER), self._others.entries(MODELS)
+        theirs = [{**earlier.get(n, {}), **others.get(n, {})} for n in sorted({*earlier, *others})]
+        return self._models.pooled(key, theirs)
 
     def _mix(self, rule: LearningRule) -> None:
         states = self._states(rule.name.encode())
         if states:
             counts = [int(state.pop(LEARNED)) for state in states]
+            for state in states:
+                state.pop(BEGAN, None)
             rule.restore(rule.average(states, counts))

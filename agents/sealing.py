@@ -1,12 +1,14 @@
-"""Features under AES-256-GCM: on their way to a learner, and while they wait for their label.
+"""What a learner sees under AES-256-GCM: features on their way to it and while they wait for their
+label, and what its rules have learned from them.
 
 Every learner has keys of its own. The first encrypts, all of them decrypt, and the id of the key
 stands beside what it sealed: so a key is changed by putting a new one in front, and dropped once
 nothing is left under it.
 
 What is sealed is bound to its place (the topic or the table), to the learner and to the instance
-id: moved to another patient or another learner, it does not open. A nonce is 12 random bytes. Such
-nonces are safe for 2^32 records under one key (NIST SP 800-38D, section 8.3); change keys before.
+id (a model to its rule): moved to another patient or another learner, it does not open. A nonce is
+12 random bytes. Such nonces are safe for 2^32 records under one key (NIST SP 800-38D, section 8.3);
+change keys before.
 """
 
 import base64
@@ -51,17 +53,22 @@ class KeyRing:
     def __init__(self, place: str, keys: dict[str, bytes]) -> None:
         self._place = place.encode()
         self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
-        self._writes = next(iter(keys), "")
+        self.writes = next(iter(keys), "")
+        """The id of the key that seals."""
 
     def __bool__(self) -> bool:
         """Tell whether there is any key."""
         return bool(self._ciphers)
 
+    def __contains__(self, key: str) -> bool:
+        """Tell whether there is a key of this id."""
+        return key in self._ciphers
+
     def seal(self, name: str, clear: bytes) -> Sealed:
         """Encrypt what belongs to an instance."""
         nonce = os.urandom(_NONCE)
-        sealed = self._ciphers[self._writes].encrypt(nonce, clear, self._bound(name))
-        return Sealed(self._writes, nonce + sealed)
+        sealed = self._ciphers[self.writes].encrypt(nonce, clear, self._bound(name))
+        return Sealed(self.writes, nonce + sealed)
 
     def open(self, name: str, sealed: Sealed) -> bytes:
         """Decrypt what belongs to an instance; raise KeyMissingError or WrongKeyError."""
@@ -98,10 +105,11 @@ class KeyRing:
 
 
 class Rings(NamedTuple):
-    """The keys of one learner: for what travels, and for what waits in its state."""
+    """The keys of one learner: for what travels, what waits in its state, and what it learned."""
 
     wire: KeyRing
     waiting: KeyRing
+    models: KeyRing
 
 
 def learner_rings(settings: AnySettings, learner: str) -> Rings | None:
@@ -109,8 +117,12 @@ def learner_rings(settings: AnySettings, learner: str) -> Rings | None:
     keys = read_keys(settings.privacy.keys.get(learner, ()), f"privacy.keys.{learner}")
     if not keys:
         return None
-    waiting = KeyRing(f"{local(learner)}.features", keys)
-    return Rings(KeyRing(f"instances.{learner}", keys), waiting)
+    agent = local(learner)
+    return Rings(
+        KeyRing(f"instances.{learner}", keys),
+        KeyRing(f"{agent}.features", keys),
+        KeyRing(f"{agent}.models", keys),
+    )
 
 
 def context_ring(settings: AnySettings) -> KeyRing | None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agents.pooling import FILLING, LEARNED
+from agents.models import EARLIER, MODELS, ModelFormat
+from agents.pooling import BEGAN, EARLIER_FORM, FILLING, FORM, LEARNED
 from agents.state_encoding import unpack_state
 from agents.totals import FORGOTTEN
 from agents.waiting_features import RowFormat
 from audit.compare import same_state
 from audit.recording.columns import firsts
-from learners.arrays.types import Bools
+from learners.arrays.types import Bools, State
 from learners.errors import LearnerError
 from learners.local.learner import Lessons, opinion
 from learners.rules.base import LearningRule
@@ -66,7 +67,7 @@ def audit_models(audit: "LocalAudit", taught: Taught) -> None:
     _audit_filling(audit, taught)
     for rule in rules:
         name = f"{local(audit.name)} model {rule.name}"
-        stored = audit.state.entries["models"].get(rule.name.encode())
+        stored = _model(audit, rule.name.encode())
         if note or (stored is None and not len(taught.lessons.truth)):
             audit.findings.table(name, audit.where, values=0, differing=0, note=note)
             continue
@@ -76,16 +77,29 @@ def audit_models(audit: "LocalAudit", taught: Taught) -> None:
 
 def _audit_filling(audit: "LocalAudit", taught: Taught) -> None:
     """Compare what fills in for missing values with what the lessons give, if any were missing."""
-    stored = audit.state.entries["models"].get(FILLING)
+    stored = _state(audit, FILLING, _model(audit, FILLING))
     again = audit.learner.filling.state()
-    if stored is None and not again:
+    if not stored and not again:
         return
     note = taught.unknown or ("not compared: a rule failed" if taught.failed else "")
-    differing = 0 if note else same_state({} if stored is None else unpack_state(stored), again)
+    differing = 0 if note else same_state(stored, again)
     audit.findings.table(
         f"{local(audit.name)} filling", audit.where, values=len(again), differing=differing,
         note=note,
     )  # fmt: skip
+
+
+def _model(audit: "LocalAudit", name: bytes) -> bytes | None:
+    """Return a model as it is kept; earlier versions kept it in another table."""
+    entries = audit.state.entries
+    return entries[MODELS].get(name) or entries[EARLIER].get(name)
+
+
+def _state(audit: "LocalAudit", name: bytes, held: bytes | None) -> State:
+    """Return a model that is kept, decrypted."""
+    if held is None:
+        return {}
+    return unpack_state(ModelFormat(audit.observed.settings, audit.name).read(name, held))
 
 
 def _unknowable(audit: "LocalAudit") -> str:
@@ -108,17 +122,28 @@ def _compare(
     """Return values compared, values differing, and a note."""
     lessons = len(taught.lessons.truth)
     try:
-        live = {} if stored is None else unpack_state(stored)
+        live = _state(audit, rule.name.encode(), stored)
         learned = int(live.pop(LEARNED, np.array(0)))
+        began = int(live.pop(BEGAN, np.array(EARLIER_FORM if live else FORM)))
     except Exception:  # noqa: BLE001  # anyone may have written it
         return 1, 1, "it cannot be read"
     given_up = int(audit.state.counts["totals"].rows(np.zeros(1, np.int64))[0, FORGOTTEN])
     if learned < lessons <= learned + given_up:
         return 0, 0, f"not compared: features of {lessons - learned} instances were given up"
-    if learned != lessons or taught.failed:
+    if learned != lessons or taught.failed or began not in {EARLIER_FORM, FORM}:
         return 1, 1, ""
     if rule.exact:
-        return len(live), same_state(live, rule.state()), ""
+        differing = same_state(live, rule.state())
+        if differing and began == EARLIER_FORM:
+            return 0, 0, "not compared: it began under a version that kept values in another form"
+        return len(live), differing, ""
+    return _compare_predictions(audit, rule, live)
+
+
+def _compare_predictions(
+    audit: "LocalAudit", rule: LearningRule, live: State
+) -> tuple[int, int, str]:
+    """Return predictions compared, predictions differing, and a note."""
     probes = audit.learner.filling.look(audit.instances["row"][-_PROBES:])
     ours = rule.judge(probes)[0]
     try:

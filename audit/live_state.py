@@ -1,8 +1,8 @@
 """The live state of a task, read from its changelogs and nowhere else.
 
-A worker may be running. Its transaction writes both changelogs of a partition, but no request asks
-for the ends of two topics at the same moment. So the ends are requested until they stay the same
-for a while: then no transaction was committed in between, since each one moves the private
+A worker may be running. Its transaction writes all changelogs of a partition, but no request asks
+for the ends of several topics at the same moment. So the ends are requested until they stay the
+same for a while: then no transaction was committed in between, since each one moves the private
 changelog. The markers that end a transaction reach the topics one after the other, so what is read
 may still stop between them; a difference found in a moving stream is therefore checked again
 (`audit.end_to_end`).
@@ -133,7 +133,7 @@ async def read_state(
 ) -> LiveState:
     """Return the state of one partition of an agent."""
     topics = Topics.of(settings)
-    names = topics.shared(spec.name), topics.changelog(spec.name)
+    names = topics.states_of(spec.name)
     spans = await _steady(recording, names, partition)
     gatherer = StateGatherer(spec)
     for name in names:

@@ -56,8 +56,9 @@ def forget(
     """Erase patients, or all visits of a person.
 
     Workers drop what they keep about them, and whatever arrives about them later. Their records
-    disappear from the topics with retention, or at once with `--purge`. What was learned stays: it
-    consists of sums over patients. The exit code is 1 if a worker has not done its part yet; it
+    disappear from the topics with retention, or sooner with `--purge`. What was learned stays:
+    counts, which are sums over patients, and models (docs/privacy.md says what these tell of a
+    patient). The exit code is 1 if a worker has not done its part yet; it
     will as soon as it runs.
 
     Examples: `hb forget a17 b02`, `hb forget --subject s5 --dry-run`, `hb forget a17 --purge`.

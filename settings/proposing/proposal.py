@@ -159,7 +159,7 @@ horizon = $horizon
 kind = "committee"
 preset = "mixed"
 
-# The local learners. Each sees only its own features, which never leave it.
+# The local learners. Each sees only its own features; others get its predictions and counts.
 
 $learners
 

@@ -112,8 +112,12 @@ class EngineConfig:
         return f"{self.prefix}{agent}.changelog"
 
     def shared_changelog(self, agent: str) -> str:
-        """Return the topic for state that other partitions read too."""
+        """Return the topic for state that other partitions and the pages read too."""
         return f"{self.prefix}{agent}.shared"
+
+    def secret_changelog(self, agent: str) -> str:
+        """Return the topic for state that the agent's other partitions read, and nobody else."""
+        return f"{self.prefix}{agent}.models"
 
     def reader(self, name: str, wait_ms: int = 20) -> Any:
         """Return a consumer outside any group that reads committed records."""

@@ -12,12 +12,13 @@ granted is denied. Reading or writing a topic includes describing it.
 | `labels`       | who knows the truth                 | write labels                         |
 | `reader`       | who uses the diagnoses              | read diagnoses                       |
 | `reasons-<ll>` | who may see one learner's reasons   | read diagnoses and its reasons       |
-| `monitor`      | who watches (`hb status`)           | read sums over patients              |
+| `monitor`      | who watches (`hb status`)           | read counts and totals               |
 | `operator`     | who runs it (`hb topics, hb audit,  | read all, create and configure       |
 |                | hb forget`)                         | topics, erase patients               |
 
 Nobody but its own task writes a changelog, and nobody but a learner and the operator reads what the
-learner sees. Every worker watches the system, and so has what `monitor` has.
+learner sees and what its rules have learned from it. Every worker watches the system, and so has
+what `monitor` has.
 """
 
 from collections.abc import Iterable, Iterator
@@ -85,6 +86,7 @@ def _local(settings: Settings, topics: Topics, name: str) -> Iterator[Right]:
     yield from _on("write", topics.predictions, topics.deadletter_of(name))
     if name in topics.explained:
         yield from _on("write", topics.reasons(name))
+    yield from _on("read", topics.models(name))
     yield from _working(settings, topics, local(name))
 
 
@@ -102,7 +104,7 @@ def _ensemble(settings: Settings, topics: Topics) -> Iterator[Right]:
 def _working(settings: Settings, topics: Topics, agent: str) -> Iterator[Right]:
     """Yield what a worker needs for its state, its transactions and its group."""
     yield from _on("read", topics.changelog(agent))
-    yield from _on("write", topics.changelog(agent), topics.shared(agent))
+    yield from _on("write", *topics.states_of(agent))
     yield Right("transactional-id", f"{topics.prefix}{agent}.", "write", prefixed=True)
     yield from _group(settings.name)
     yield from _watching(settings, topics)
@@ -124,10 +126,7 @@ def _operating(settings: Settings, topics: Topics) -> Iterator[Right]:
 
 
 def _all(topics: Topics) -> list[str]:
-    states = [
-        topic_of(agent) for agent in topics.agents for topic_of in (topics.changelog, topics.shared)
-    ]
-    return [*topics.kinds, *states]
+    return [*topics.kinds, *topics.states]
 
 
 def _contexts(topics: Topics) -> tuple[str, ...]:

@@ -14,6 +14,7 @@
 | `deadletter`       | what the ensemble learner could not use   | `retention.deadletters`   |
 | `<agent>.changelog`| an agent's state that only it reads       | the last of each key      |
 | `<agent>.shared`   | an agent's state that all partitions read | the last of each key      |
+| `local.<ll>.models`| what the rules of a learner have learned  | the last of each key      |
 
 All of them have the same number of partitions: so one partition follows a patient through the
 system. Agents are `local.<ll>` and `ensemble`.
@@ -143,8 +144,22 @@ class Topics:
         return f"{self.prefix}{agent}.changelog"
 
     def shared(self, agent: str) -> str:
-        """The state of an agent that all its partitions read."""
+        """The state of an agent that all its partitions and the pages read."""
         return f"{self.prefix}{agent}.shared"
+
+    def models(self, learner: str) -> str:
+        """What the rules of a local learner have learned: all its partitions read it."""
+        return f"{self.prefix}{local(learner)}.models"
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """All changelogs, by agent."""
+        return tuple(name for agent in self.agents for name in self.states_of(agent))
+
+    def states_of(self, agent: str) -> tuple[str, ...]:
+        """The changelogs of an agent."""
+        models = (self.models(name) for name in self.learners if local(name) == agent)
+        return (self.changelog(agent), self.shared(agent), *models)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -171,8 +186,7 @@ def declared(settings: "Settings") -> tuple[Topic, ...]:
     configs = {name: _kept(topics.retention_of(kind)) for name, kind in names.kinds.items()}
     for name in names.deadletters:
         configs[name]["max.message.bytes"] = str(_LARGE_RECORD)
-    for agent in names.agents:
-        configs[names.changelog(agent)] = configs[names.shared(agent)] = _compacted()
+    configs |= {name: _compacted() for name in names.states}
     return tuple(_declare(name, config, topics) for name, config in configs.items())
 
 

@@ -95,6 +95,8 @@ async def create_topics(
     for agent in specs:
         names |= set(agent.inputs)
         logs |= {config.changelog(agent.name), config.shared_changelog(agent.name)}
+        if any(table.secret for table in agent.tables()):
+            logs.add(config.secret_changelog(agent.name))
     compact = {"cleanup.policy": "compact"}
     # These tests' records are from 1970: with a retention the broker would soon delete them.
     forever = {"retention.ms": "-1"}

@@ -65,6 +65,9 @@ async def test_features_under_keys_are_readable_nowhere(prefix, tmp_path):
                 assert search.folders(forms(value)) == set()
             await label(config, [*ids, *VALUES], [*truth, "malignant", "benign"])
             await await_state(config, lambda state: learned(state, 12))
+            for value in VALUES.values():
+                assert search.segments(forms(value)) == set(), "models are encrypted as well"
+                assert search.folders(forms(value)) == set()
             assert (await audit(config)).findings.list() == []
         async with running(config := under(tmp_path, "new")):
             await publish(under(tmp_path, "old"), "old")

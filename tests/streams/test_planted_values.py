@@ -28,7 +28,9 @@ from pipeline_kit import (
 )
 
 from agents.worker_process import command
+from learners.rules.running_variance import SETTLES
 from streams.broker.reaper import temporary_broker
+from streams.engine.state.store import Store
 from streams.kafka.connection import admin_client
 from streams.kafka.topic_admin import alter
 from streams.kafka.topics import Topics, declared
@@ -60,7 +62,7 @@ class Search:
     def segments(self, needles: list[bytes]) -> set[str]:
         """Return the topics whose raw log segments hold one of some byte strings."""
         topics = set()
-        for file in self._broker.rglob("*.log"):
+        for file in self._broker.glob("*/*"):  # those that are about to be deleted, too
             topic = file.parent.name.rpartition("-")[0]
             if topic and any(needle in _bytes(file) for needle in needles):
                 topics.add(topic.removeprefix(self._prefix))
@@ -142,23 +144,25 @@ async def plant(config) -> None:
 
 
 async def compacted(config, search: Search) -> None:
-    """Write to the changelog until the broker has compacted away what was deleted."""
+    """Teach the learner until the broker has compacted away all that it kept of the value."""
     topics = Topics.of(config)
-    sooner = {"max.compaction.lag.ms": "1000"}
+    sooner = {"max.compaction.lag.ms": "1000", "file.delete.delay.ms": "500"}
+    places = {topics.changelog("local.c"), topics.models("c")}
     hurried = [
         replace(topic, config={**topic.config, **sooner})
         for topic in declared(config)
-        if topic.name == topics.changelog("local.c")
+        if topic.name in places
     ]
     async with admin_client(config.broker) as admin:
         await alter(admin, hurried)
     async with asyncio.timeout(PATIENCE):
         number = 0
-        while "local.c.changelog" in search.segments(forms(VALUE)):
+        while {"local.c.changelog", "local.c.models"} & search.segments(forms(VALUE)):
             number += 1
-            _, features, truth = patients(1, number)
-            await arrive(config, [f"later-{number}"], features)
-            await label(config, [f"later-{number}"], truth)
+            _, features, truth = patients(SETTLES, number)
+            ids = [f"later-{number}-{k}" for k in range(SETTLES)]
+            await arrive(config, ids, features)
+            await label(config, ids, truth)
             await asyncio.sleep(1)
 
 
@@ -184,11 +188,14 @@ async def test_values_are_where_they_may_be_and_nowhere_else(prefix, tmp_path):
             assert search.segments(forms(CONTEXT)) == {"contexts"}
             assert search.segments(forms(BROKEN)) == {"instances.b", "deadletter.b"}
             assert search.folders(forms(CONTEXT) + forms(BROKEN)) == set()
+            kept = {"instances.b", "instances.c", "local.c.changelog", "local.c.models"}
+            assert search.segments(forms(VALUE)) == kept, "the first patient's value is the mean"
             await compacted(config, search)
+            assert search.segments(forms(VALUE)) == {"instances.b", "instances.c"}
             private(tmp_path / "state")
         assert ID.encode() not in log.read_bytes()
     places = ("instances.<ll>", "deadletter.<ll>", "local.<ll>.changelog", "contexts")
-    for place in (*places, "reasons.<ll>"):
+    for place in (*places, "local.<ll>.models", "reasons.<ll>"):
         assert f"| `{place}`" in PRIVACY.read_text(), "the table names every place of a value"
 
 
@@ -206,5 +213,21 @@ def test_the_search_finds_what_is_there(tmp_path):
     search = Search(tmp_path, "t.", tmp_path)
     assert search.segments(forms(VALUE)) == {"instances.a"}
     assert search.segments(forms(CONTEXT)) == set()
+    (tmp_path / "t.instances.a-0" / "0.log.deleted").write_bytes(struct.pack("<d", CONTEXT))
+    assert search.segments(forms(CONTEXT)) == {"instances.a"}, "a file that is about to go"
     with pytest.raises(AssertionError):
         private(tmp_path)
+
+
+def test_the_search_finds_every_row_of_a_state_folder(tmp_path):
+    """Also once RocksDB has moved the rows from its log to its files."""
+    folder, values = tmp_path / "local.a" / "0", [(k * 0.6180339887498949) % 1 for k in range(300)]
+    rows = [(b"planted-%d" % k, struct.pack("<qd", 0, value)) for k, value in enumerate(values)]
+    with Store(folder, ["features"]) as store:
+        store.write({"features": rows}, offsets={}, positions={}, layout={})
+        store.scrub()
+        assert not any(file.stat().st_size for file in folder.rglob("*.log"))
+        files = b"".join(file.read_bytes() for file in folder.rglob("*.sst"))
+        assert all(struct.pack("<d", value) in files for value in values)
+        search = Search(tmp_path, "", tmp_path)
+        assert search.folders(forms(values[150])) == {"local.a"}

@@ -37,6 +37,10 @@ def expected(folder: Path) -> dict[str, Any]:
     # The counts of FNR control, which miss targets have replaced: kept, but no longer used.
     del read["said"]["first"]["audit"]["tables"]["ensemble fusion_fnr_control"]
     for name in kit.ENSEMBLES:
+        # Most models began in a form that kept patients' values, and cannot be computed again.
+        checked = read["said"][name]["audit"]
+        for table in [t for t in checked["tables"] if " model " in t and "cells" not in t]:
+            checked["figures"]["values_compared"] -= checked["tables"].pop(table)["values"]
         # What was decided then does not say how late its labels were: no bound holds for it.
         read["said"][name]["status"]["regret_bound"] = None
         # Offsets counted the markers of transactions; now records are, of the topics that are read.
@@ -169,7 +173,10 @@ def test_a_worker_finds_its_state_in_its_folders_and_in_the_changelogs(
 def check_tables(recorded: dict[str, Any], now: dict[str, Any], place: str) -> None:
     """Check that every table holds the same rows, and stands for the same input."""
     for name, table in recorded.items():
-        if name != kit.META:
+        if name == "models":  # moved to a table that only its learner may read
+            assert now["learned"].keys() == table.keys(), place
+            assert not now[name], place
+        elif name != kit.META:
             assert now[name] == table, f"{place} {name}"
     positions, layout = b"positions".hex(), b"layout".hex()
     then, read = (json.loads(bytes.fromhex(m[kit.META][positions])) for m in (recorded, now))

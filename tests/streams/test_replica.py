@@ -18,6 +18,7 @@ from streams.kafka.client.fetched import take_batches
 from tests.streams.engine_kit import (
     CELLS,
     Counting,
+    committed,
     config,
     create_topics,
     done,
@@ -141,6 +142,41 @@ def test_shared_entries_of_the_others_are_kept_by_partition():
     assert replica.version > before
     assert replica.others(2).entries("models") == {0: {b"m": b"1"}, 1: {b"m": b"3"}}
     assert replica.others(0).entries("models") == {1: {b"m": b"3"}}
+
+
+class Secretive(Watching):
+    """Writes down the last id in a table that only its own agent may read."""
+
+    def process(self, batch, out):
+        super().process(batch, out)
+        self.secrets.put(b"last", batch.values[-1])
+
+    def __init__(self, context, output, views):
+        super().__init__(context, output, views)
+        self.secrets = context.tables["secrets"]
+
+
+async def test_a_secret_table_travels_on_a_changelog_of_its_own(broker_address, prefix, tmp_path):
+    views, conf = {}, config(broker_address, prefix, tmp_path)
+    base = spec(prefix)
+    agent = dataclasses.replace(
+        base,
+        tables=lambda: [*base.tables(), EntriesTable("secrets", secret=True)],
+        processor=lambda context: Secretive(context, prefix + "out", views),
+        follow=True,
+    )
+    await create_topics(broker_address, conf, [agent], prefix + "out", partitions=2)
+    await fill(broker_address, prefix, 2, 100)
+
+    def read():
+        return len(views) == 2 and all(view[1].entries("secrets") for view in views.values())
+
+    async with running(conf, agent, (0, 1)):
+        await until(read)
+        await until(lambda: views[0][1].entries("secrets")[1] == {b"last": b'{"id": 99}'})
+    for topic, secret in ((conf.secret_changelog("count"), True), (conf.changelog("count"), False)):
+        keys = {record.key for record in await committed(broker_address, topic)}
+        assert (b"secrets/last" in keys) == secret
 
 
 @pytest.mark.parametrize("wrong", [{"dtype": np.float64}, {"initial": [1]}])

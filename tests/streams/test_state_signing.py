@@ -140,7 +140,7 @@ async def test_an_ensemble_signs_all_its_state_and_reads_it_back(broker_address,
     records = [
         record
         for agent in topics.agents
-        for name in (topics.changelog(agent), topics.shared(agent))
+        for name in topics.states_of(agent)
         for record in await committed(broker_address, name)
     ]
     assert records

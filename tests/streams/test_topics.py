@@ -47,8 +47,10 @@ def test_every_topic_is_declared_once(settings, prefix):
         "instances.right",
         "labels",
         "local.left.changelog",
+        "local.left.models",
         "local.left.shared",
         "local.right.changelog",
+        "local.right.models",
         "local.right.shared",
         "predictions",
     ]
@@ -99,10 +101,13 @@ def test_a_dead_letter_has_room_for_more_than_any_record(settings, prefix):
 
 
 def test_state_is_compacted(settings, prefix):
-    for agent in Topics.of(settings()).agents:
-        for kind in ("changelog", "shared"):
-            topic = by_name(declared(settings()))[f"{prefix}{agent}.{kind}"]
-            assert topic.config["cleanup.policy"] == "compact"
+    topics = by_name(declared(settings()))
+    states = Topics.of(settings()).states
+    assert {name.removeprefix(prefix) for name in states} >= {
+        "ensemble.shared",
+        "local.left.models",
+    }
+    assert {topics[name].config["cleanup.policy"] for name in states} == {"compact"}
 
 
 async def test_created_topics_are_as_declared(settings):

@@ -37,6 +37,7 @@ class Changelogs:
         private: str,
         shared: str,
         *,
+        secret: str = "",
         largest: int = LARGEST,
         origin: Origin = UNKNOWN,
         signer: Signer | None = None,
@@ -49,7 +50,10 @@ class Changelogs:
         self.store = store
         self.private = private
         self.layout = {table.name: table.layout for table in tables}
-        self.topic_of = {table.name: shared if table.shared else private for table in tables}
+        self.topic_of = {
+            table.name: secret if table.secret else shared if table.shared else private
+            for table in tables
+        }
         self.topics = sorted({private, *self.topic_of.values()})
         self._prefixes = {table.name: table.prefix for table in tables}
         self._offsets = {topic: store.offsets.get(topic, 0) for topic in self.topics}

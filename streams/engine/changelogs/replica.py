@@ -50,6 +50,9 @@ class Replica:
         self._config = config
         self._signer = signer
         self._topic = config.shared_changelog(agent)
+        self._topics = [self._topic]
+        if any(table.secret for table in tables):
+            self._topics.append(config.secret_changelog(agent))
         self._counts = {t.name: Sums(t) for t in tables if t.shared and isinstance(t, CountsTable)}
         self._entries: dict[str, dict[int, dict[bytes, bytes]]] = {
             t.name: {} for t in tables if t.shared and isinstance(t, EntriesTable)
@@ -65,8 +68,11 @@ class Replica:
         self._answers = Answers.of(consumer)
         try:
             await shielded(consumer.start())
-            numbers = await shielded(partitions_of(consumer, self._topic))
-            places = [TopicPartition(self._topic, number) for number in numbers]
+            places = [
+                TopicPartition(topic, number)
+                for topic in self._topics
+                for number in await shielded(partitions_of(consumer, topic))
+            ]
             starts, ends = await shielded(bounds(consumer, places))
             consumer.assign(places)
             for place in places:

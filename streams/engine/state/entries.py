@@ -26,10 +26,11 @@ class EntriesTable(JournalTable):
         *,
         cache_bytes: int = 256 << 20,
         shared: bool = False,
+        secret: bool = False,
         erasing: bool = False,
     ) -> None:
         self._limit = cache_bytes
-        super().__init__(name, version, shared=shared, erasing=erasing)
+        super().__init__(name, version, shared=shared, secret=secret, erasing=erasing)
 
     def _clear(self) -> None:
         super()._clear()

@@ -19,9 +19,15 @@ class JournalTable(Table):
     """
 
     def __init__(
-        self, name: str, version: int = 1, *, shared: bool = False, erasing: bool = False
+        self,
+        name: str,
+        version: int = 1,
+        *,
+        shared: bool = False,
+        secret: bool = False,
+        erasing: bool = False,
     ) -> None:
-        super().__init__(name, shared=shared, erasing=erasing)
+        super().__init__(name, shared=shared, secret=secret, erasing=erasing)
         self.version = version
         self._clear()
 

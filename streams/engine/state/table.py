@@ -55,15 +55,19 @@ class Table(ABC):
 
     A `shared` table is followed by other workers (see `streams.engine.changelogs.replica`): its
     changes travel on a changelog of their own, so that followers do not read what only one
-    partition needs. A row in an `erasing` table says that something was erased from the others,
-    and that no file on the disk may keep it.
+    partition needs. A `secret` one is followed by workers of the same agent alone: its changelog is
+    a third one, which nobody else may read (`streams.kafka.rights`). A row in an `erasing` table
+    says that something was erased from the others, and that no file on the disk may keep it.
     """
 
-    def __init__(self, name: str, *, shared: bool = False, erasing: bool = False) -> None:
+    def __init__(
+        self, name: str, *, shared: bool = False, secret: bool = False, erasing: bool = False
+    ) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"a table's name is a short lower-case word, not {name!r}")
         self.name = name
-        self.shared = shared
+        self.shared = shared or secret
+        self.secret = secret
         self.erasing = erasing
         self.prefix = name.encode() + b"/"
 

@@ -73,6 +73,7 @@ class Session:
             partition,
             config.changelog(spec.name),
             config.shared_changelog(spec.name),
+            secret=config.secret_changelog(spec.name),
             largest=config.changelog_bytes,
             origin=Origin(config.app, meaning=spec.meaning),
             signer=spec.signer(),

@@ -73,12 +73,12 @@ def test_a_stored_model_that_was_tampered_with_stops_the_task(tmp_path):
     site = Site(tmp_path, "b", f"learners.b.rules={{well={model}}}")
     site.arrive([0.1, 0.9])
     site.hear([0.1, 0.9])
-    stored = site.tables["models"].get(b"well")
+    stored = site.tables["learned"].get(b"well")
     assert stored is not None
     site.restarted()
     state = unpack_state(stored)
     state["objects"] = np.frombuffer(b"cos\nsystem\n(S'true'\ntR.", np.uint8)
-    site.tables["models"].put(b"well", pack_state(state))
+    site.tables["learned"].put(b"well", pack_state(state))
     with pytest.raises(FinalError, match="learner b: the stored model of rule well is refused"):
         site.restarted()
 
@@ -106,7 +106,7 @@ def test_only_the_row_that_cannot_be_learned_teaches_nobody(tmp_path):
     _, dead = site.hear(ROWS)
     sound.hear([z for z in ROWS if z != BAD])
     assert [letter["hb-offset"] for letter in dead] == [b"%d" % ROWS.index(BAD)]
-    ours, theirs = (place.tables["models"].get(b"lr") for place in (site, sound))
+    ours, theirs = (place.tables["learned"].get(b"lr") for place in (site, sound))
     assert ours == theirs
     assert site.agent.learner.iup.labelled == len(ROWS)  # counted all the same
 

@@ -210,7 +210,7 @@ def altered(stream, agent, table, change):
 
 
 def test_an_altered_model_is_found(stream):
-    findings = altered(stream, "local.b", "models", lambda data: data[:-3] + b"\x01\x02\x03")
+    findings = altered(stream, "local.b", "learned", lambda data: data[:-3] + b"\x01\x02\x03")
     assert findings.total(Kind.DIFFERING) == 1
 
 

@@ -31,7 +31,7 @@ def test_an_audit_recomputes_them_exactly(settings, stream):
 
 def test_an_audit_finds_a_scale_that_was_moved(settings):
     observed = lived(settings, 30).observed()
-    models = observed.states["local.a"].entries["models"]
+    models = observed.states["local.a"].entries["learned"]
     state = unpack_state(models[FILLING])
     state["squares"] = np.nextafter(state["squares"], 9)
     models[FILLING] = pack_state(state)
