@@ -30,6 +30,7 @@ from rocksdict import (
     BottommostLevelCompaction,
     Cache,
     CompactOptions,
+    DBCompressionType,
     DBRecoveryMode,
     Options,
     Rdict,
@@ -424,6 +425,8 @@ def _options(cache: Cache | None = None) -> Options:
     # After a power cut the log may end in the middle of a write; what precedes it is intact.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_keep_log_file_num(2)
+    # What is searched for in the files must be found there; and rows are small, or encrypted.
+    options.set_compression_type(DBCompressionType.none())
     # Rewritten with every flush, so that no key of a former file stays in it.
     options.set_max_manifest_file_size(1)
     # What is in no table file yet: for all tables of the task together, or each fills up by itself.
