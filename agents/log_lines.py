@@ -80,7 +80,8 @@ class LogFile:
         """Add a line; begin a new file if this one is long."""
         if self.path.exists() and self.path.stat().st_size > _MOST:
             self.path.replace(self.path.with_suffix(".log.1"))
-        with self.path.open("a") as file:
+        private = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(private, "a") as file:
             file.write(line.json() + "\n")
 
     def last(self, count: int, worker: str | None = None) -> list[LogLine]:

@@ -37,10 +37,14 @@ ENSEMBLE = "ensemble"
 _SEGMENTS = 10
 _SHORTEST_SEGMENT = timedelta(minutes=1)
 _LONGEST_SEGMENT = timedelta(days=1)
+# Kafka reckons age by the records' own times: one of the far future would keep its file till then.
+_AHEAD = timedelta(hours=1)
 # A dead letter is the record as it came plus headers, so it needs more room than the record.
 _LARGE_RECORD = 2 * 2**20
 # What was deleted is gone from a changelog after this, as soon as anything is written to it.
 ERASED_WITHIN = timedelta(days=1)
+# A task that runs writes to its changelog at least so often (`streams.engine.config`).
+WRITTEN_WITHIN = timedelta(days=1)
 # A worker that was away for less than this still learns which keys were deleted.
 TOMBSTONES = timedelta(days=30)
 _CHANGELOG_SEGMENT = 64 * 2**20
@@ -196,7 +200,11 @@ def _declare(name: str, config: dict[str, str], topics: TopicSettings) -> Topic:
 
 
 def _kept(retention: timedelta) -> dict[str, str]:
-    config = {"cleanup.policy": "delete", "retention.ms": str(milliseconds(retention))}
+    config = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(milliseconds(retention)),
+        "message.timestamp.after.max.ms": str(milliseconds(_AHEAD)),
+    }
     if retention != FOREVER:
         span = min(max(retention / _SEGMENTS, _SHORTEST_SEGMENT), _LONGEST_SEGMENT)
         config["segment.ms"] = str(milliseconds(span))

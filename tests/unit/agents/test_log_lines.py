@@ -39,6 +39,8 @@ def test_the_file_gives_back_the_last_lines_even_after_a_new_one_has_begun(tmp_p
     assert file.last(0) == file.last(0, "ensemble") == file.last(5, "local:imaging") == []
     assert file.last(3, "ensemble") == file.last(3)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 3 * 2000
+    assert len(files := [*tmp_path.iterdir()]) == 2
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}, "old and new are private"
 
 
 @pytest.mark.timeout(30)
