@@ -99,11 +99,10 @@ def _names(arguments: "list[str] | tuple[str, ...]") -> list[str]:
 
 
 def _report(outcome: "Forgotten") -> dict[str, Any]:
-    from agents.clients.forgetting import compacted_by
     from streams.clock import wall
 
     purged = {(place.topic, place.partition) for place in outcome.purged}
-    values, keys = compacted_by(wall())
+    compacted = {name: outcome.compacted_by(name, wall()) for name in outcome.waiting}
     left = {(place.topic, place.partition) for place in outcome.left}
     return {
         "patients": outcome.patients,
@@ -121,7 +120,10 @@ def _report(outcome: "Forgotten") -> dict[str, Any]:
             for where, place in sorted(outcome.kept.places.items())
         ],
         "state": [
-            {"changelog": name, "patients": count, "gone_by_ms": values, "id_gone_by_ms": keys}
+            {
+                "changelog": name, "patients": count, "gone_by_ms": compacted[name][0],
+                "id_gone_by_ms": compacted[name][1],
+            }
             for name, count in outcome.waiting.items()
         ],
     }  # fmt: skip
@@ -137,7 +139,12 @@ def _print(outcome: "Forgotten", *, dry_run: bool) -> None:
         where = f"{place['topic']}/{place['partition']}"
         places.add_row(where, f"{place['records']:,}", _when(place))
     for state in report["state"]:
-        when = f"{_by(state['gone_by_ms'])}, the id itself {_by(state['id_gone_by_ms'])}"
+        when = (
+            f"{_by(state['gone_by_ms'])} if its worker runs, the id itself"
+            f" {_by(state['id_gone_by_ms'])}"
+        )
+        if state["gone_by_ms"] is None:
+            when = "not known: the topic has no max.compaction.lag.ms; see hb topics check --alter"
         if dry_run:
             when = "when the label arrives, or its time is over"
         places.add_row(state["changelog"], f"{state['patients']:,}", when)

@@ -30,12 +30,16 @@ from streams.engine.changelogs.changelog import META_KEY
 from streams.kafka.connection import admin_client
 from streams.kafka.partitions import partition_of
 from streams.kafka.topic_admin import find
-from streams.kafka.topics import ERASED_WITHIN, TOMBSTONES, Topics
+from streams.kafka.topics import WRITTEN_WITHIN, Topics
 
 Progress = Callable[[str, int, int], None]
 _DISORDER = 600_000
 """Milliseconds by which a record may be older than one before it."""
 _LETTERS = "deadletters"
+_OF_RECORDS = "retention.ms", "segment.ms"
+_OF_STATE = "max.compaction.lag.ms", "delete.retention.ms"
+_NEVER = 1 << 60
+"""Milliseconds; Kafka's own limit, which is none, is beyond."""
 _WAITING = (b"features", b"pending")
 """Tables with an entry for each patient that waits."""
 
@@ -109,6 +113,13 @@ class Retention(NamedTuple):
     span: int
 
 
+class Compaction(NamedTuple):
+    """After how many milliseconds a changelog is compacted, and drops the record of a deletion."""
+
+    lag: int
+    tombstones: int
+
+
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """The result of an erasure.
@@ -121,6 +132,7 @@ class Forgotten:
     left        partitions that cannot be purged yet, because their reader has not got that far or
                 the file is still being written
     kept_for    for each topic: how long the broker keeps records
+    compacted   for each changelog: when the broker drops what was deleted
     """
 
     patients: int
@@ -132,11 +144,24 @@ class Forgotten:
     purged: tuple[Place, ...] = ()
     left: tuple[Place, ...] = ()
     kept_for: Mapping[str, Retention] = field(default_factory=dict)
+    compacted: Mapping[str, Compaction] = field(default_factory=dict)
 
     def gone_by(self, place: Place) -> int | None:
         """Return when retention has removed records, in milliseconds; None if it never does."""
         lifetime, span = self.kept_for[place.topic]
         return None if lifetime < 0 else place.newest + lifetime + span
+
+    def compacted_by(self, changelog: str, now: int) -> tuple[int | None, int | None]:
+        """Return when what was deleted now is gone from a changelog, and when its key is.
+
+        Kafka compacts a file once it is old enough and something newer was written; a task that
+        runs writes at least once a day. Without a limit of the age it may never do so: None.
+        """
+        lag, tombstones = self.compacted[changelog]
+        if lag > _NEVER:
+            return None, None
+        span = lag + milliseconds(WRITTEN_WITHIN)
+        return now + span, now + 2 * span + tombstones
 
     def closed_from(self, place: Place) -> int:
         """Return the time in milliseconds from which new records go to another file than these."""
@@ -163,6 +188,7 @@ class Forgetting:
         self._kinds = {t: k for t, k in self.topics.kinds.items() if t != self.topics.erasures}
         self._reader = TopicReader(settings, [*self._kinds, *agents], "start")
         self.kept_for: dict[str, Retention] = {}
+        self.compacted: dict[str, Compaction] = {}
         self._newest: dict[tuple[str, int], int] = {}
         self.kept = Kept(
             waiting={changelog: set() for changelog in agents},
@@ -171,9 +197,12 @@ class Forgetting:
 
     async def __aenter__(self) -> Self:
         async with admin_client(self.settings.broker) as admin:
-            for name, topic in (await find(admin, self._kinds)).items():
-                retention, span = topic.config["retention.ms"], topic.config["segment.ms"]
-                self.kept_for[name] = Retention(int(retention), int(span))
+            found = await find(admin, [*self._kinds, *self._agents])
+        for name, topic in found.items():
+            if name in self._agents:
+                self.compacted[name] = Compaction(*(int(topic.config[key]) for key in _OF_STATE))
+            else:
+                self.kept_for[name] = Retention(*(int(topic.config[key]) for key in _OF_RECORDS))
         await self._reader.__aenter__()
         return self
 
@@ -284,7 +313,7 @@ async def forget(
         again = len(set.intersection(*erased))
         waiting = {name: len(those) for name, those in remains.waiting.items() if those}
         if look_only or not (remains.places or waiting):
-            return Forgotten(len(ids), remains, waiting, again, kept_for=work.kept_for)
+            return Forgotten(len(ids), remains, waiting, again, kept_for=work.kept_for, compacted=work.compacted)
         await work.erase()
         await work.wait(patience)
         purged, left = await work.purge() if purge and not work.missing else ([], [])
@@ -298,6 +327,7 @@ async def forget(
             purged=tuple(purged),
             left=tuple(left),
             kept_for=work.kept_for,
+            compacted=work.compacted,
         )
 
 
@@ -318,9 +348,3 @@ async def ids_of(settings: Settings, subject: str, progress: Progress) -> list[s
                     if named.subject == subject and named.id:
                         ids[named.id] = None
     return list(ids)
-
-
-def compacted_by(now: int) -> tuple[int, int]:
-    """Return until when a changelog in use holds what is deleted now, and its key."""
-    values = now + milliseconds(ERASED_WITHIN)
-    return values, values + milliseconds(TOMBSTONES + ERASED_WITHIN)

@@ -61,6 +61,8 @@ class EngineConfig:
     silent_after         a worker is not ready if no broker has answered for longer
     hung_after           a worker hangs if a loop has not turned for longer
     topics_every         how often a task asks whether its topics are still the same
+    rewrite_every        a task that commits nothing for so long commits its positions again: Kafka
+                         compacts only what is followed by newer records
     slack                stream time by which one input may be ahead of another during a catch-up
     patience             how long a task that catches up waits for an input (`tasks/inbox.py`)
     """
@@ -93,6 +95,7 @@ class EngineConfig:
     silent_after: float = 6.0
     hung_after: float = 60.0
     topics_every: float = 30.0
+    rewrite_every: float = 86_400.0
     slack: float = 1.0
     patience: float = 3.0
 

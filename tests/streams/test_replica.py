@@ -173,7 +173,7 @@ async def test_a_secret_table_travels_on_a_changelog_of_its_own(broker_address, 
 
     async with running(conf, agent, (0, 1)):
         await until(read)
-        await until(lambda: views[0][1].entries("secrets")[1] == {b"last": b'{"id": 99}'})
+        await until(lambda: views[0][1].entries("secrets")[1] == {b"last": b'{"id":99}'})
     for topic, secret in ((conf.secret_changelog("count"), True), (conf.changelog("count"), False)):
         keys = {record.key for record in await committed(broker_address, topic)}
         assert (b"secrets/last" in keys) == secret

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from schemas.deadletters import from_message
+from streams.engine.changelogs.changelog import META_KEY
 from streams.engine.observer import Observer
 from streams.engine.state import CountsTable, EntriesTable, Store
 from streams.engine.tasks.commit import Step
@@ -290,3 +291,21 @@ async def test_a_task_ends_though_the_client_swallows_the_cancellation(
             await task.close()
         assert task.phase is Phase.CLOSED
         assert task.session is None
+
+
+async def test_a_task_that_has_nothing_to_do_still_writes_to_its_changelog(
+    broker_address, prefix, tmp_path
+):
+    """Kafka compacts nothing before something newer is written."""
+    conf, agent = await prepare(broker_address, prefix, tmp_path, ids(range(5)), rewrite_every=0.2)
+
+    def commits():
+        return group.tasks["count", 0].session.commits
+
+    async with running(conf, agent) as group:
+        await until(lambda: done(group, 5))
+        before = commits()
+        await until(lambda: commits() > before + 2)
+    keys = [record.key for record in await committed(broker_address, conf.changelog("count"))]
+    assert keys[-3:] == [META_KEY] * 3
+    assert stored(conf)[2] == {prefix + "in": 5}

@@ -1,10 +1,13 @@
 """The declaration of topics, and topics on a real broker."""
 
 import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import InvalidTimestampError
 
 from settings.errors import BrokerError
 from settings.loading import load_settings
 from settings.sections.base import FOREVER
+from streams.clock import wall
 from streams.kafka.connection import admin_client
 from streams.kafka.topic_admin import Difference, alter, compare, create, find
 from streams.kafka.topics import Topic, Topics, declared
@@ -89,6 +92,7 @@ def test_retention_and_segments(settings, prefix, span, retention, segment):
     config = topics[f"{prefix}instances.left"].config
     assert config["cleanup.policy"] == "delete"
     assert config["retention.ms"] == str(retention)
+    assert config["message.timestamp.after.max.ms"] == str(60 * 60 * 1000)
     assert config.get("segment.ms") == (str(segment) if segment else None)
     assert topics[f"{prefix}labels"].config["retention.ms"] == str(90 * DAY)
 
@@ -119,6 +123,18 @@ async def test_created_topics_are_as_declared(settings):
         assert await create(admin, topics) == [topic.name for topic in topics]
         assert compare(topics, await find(admin, [topic.name for topic in topics])) == []
         assert await create(admin, topics) == []
+
+
+async def test_a_record_of_the_future_cannot_stay_beyond_its_retention(settings):
+    config = settings("topics.partitions=1")
+    async with admin_client(config.broker) as admin:
+        await create(admin, declared(config))
+    ahead = wall() + DAY
+    async with AIOKafkaProducer(bootstrap_servers=config.broker.bootstrap) as producer:
+        with pytest.raises(InvalidTimestampError):
+            await producer.send_and_wait(
+                Topics.of(config).instances("left"), b"{}", timestamp_ms=ahead
+            )
 
 
 async def test_forever_is_what_kafka_takes_it_for(settings):

@@ -211,7 +211,8 @@ class Session:
         if not self._paused and self._room.is_set() and self._caught_up():
             self._call(lambda out: self._need().tick(wall(), out))
             self._call(lambda _: self._need().save())
-            if self._outbox.records or any(table.dirty for table in self._tables):
+            still = time.monotonic() - self.last_commit > self._config.rewrite_every
+            if still or self._outbox.records or any(table.dirty for table in self._tables):
                 self._pile(0)
 
     def _process(self, batch: Batch) -> None:
