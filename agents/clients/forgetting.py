@@ -313,7 +313,9 @@ async def forget(
         again = len(set.intersection(*erased))
         waiting = {name: len(those) for name, those in remains.waiting.items() if those}
         if look_only or not (remains.places or waiting):
-            return Forgotten(len(ids), remains, waiting, again, kept_for=work.kept_for, compacted=work.compacted)
+            return Forgotten(
+                len(ids), remains, waiting, again, kept_for=work.kept_for, compacted=work.compacted
+            )
         await work.erase()
         await work.wait(patience)
         purged, left = await work.purge() if purge and not work.missing else ([], [])

@@ -22,11 +22,13 @@ from pipeline_kit import (
     await_state,
     create_topics,
     label,
+    learned,
     patients,
     publish,
     settings,
 )
 
+from agents.monitor.console.snapshot import token_of
 from agents.worker_process import command
 from learners.rules.running_variance import SETTLES
 from streams.broker.reaper import temporary_broker
@@ -41,11 +43,17 @@ VALUE = 0.7364519283641
 CONTEXT = 0.2918273645546
 BROKEN = 0.8273645192837
 ID = "planted-5519"
+SUBJECT = "planted-person-31"
 CONTEXTUAL = (
     "ensemble.mode=ch",
     'ensemble.context={features=[{name="dose", low=0, high=1}], cuts=2}',
     "learners.c.reasons=true",
 )
+
+COMMANDS = (
+    ["status"], ["deadletters", "--show", "5"], ["audit"], ["diagnoses"],
+    ["diagnosis", ID], ["forget", ID, "--dry-run"], ["forget", "--subject", SUBJECT, "--dry-run"],
+)  # fmt: skip
 
 
 def forms(value: float) -> list[bytes]:
@@ -62,7 +70,7 @@ class Search:
     def segments(self, needles: list[bytes]) -> set[str]:
         """Return the topics whose raw log segments hold one of some byte strings."""
         topics = set()
-        for file in self._broker.glob("*/*"):  # those that are about to be deleted, too
+        for file in filter(Path.is_file, self._broker.rglob("*")):  # also what is to be deleted
             topic = file.parent.name.rpartition("-")[0]
             if topic and any(needle in _bytes(file) for needle in needles):
                 topics.add(topic.removeprefix(self._prefix))
@@ -103,12 +111,15 @@ async def worker(config, folder: Path):
             process.wait(60)
 
 
-async def pages(address: str) -> bytes:
+async def pages(address: str, ensemble: str) -> bytes:
     """Return everything that a worker serves, and the console's first frames."""
     read = b""
     async with aiohttp.ClientSession(address) as session:
-        for path in ("/", "/metrics", "/healthz", "/readyz", *map("/learner/{}".format, "abc")):
+        paths = ["/", "/metrics", "/healthz", "/readyz", "/viewers"]
+        paths += [f"/learner/{name}" for name in "abc"]
+        for path in (*paths, f"/diagnosis/{token_of(ensemble, ID)}"):
             async with session.get(path) as answer:
+                assert answer.status == 200, path
                 read += await answer.read() + str(answer.headers).encode()
         async with session.get("/events") as answer:
             while b"snapshot" not in read or b'"dead"' not in read:
@@ -116,7 +127,7 @@ async def pages(address: str) -> bytes:
     return read
 
 
-def said(folder: Path, *arguments: str) -> bytes:
+def said(folder: Path, *arguments: str, refused: bool = False) -> bytes:
     """Return what a command prints, on both channels."""
     run = subprocess.run(
         [sys.executable, "-c", "from cli.main import main; main()", *arguments,
@@ -124,9 +135,18 @@ def said(folder: Path, *arguments: str) -> bytes:
          *(part for override in CONTEXTUAL for part in ("--set", override))],
         capture_output=True, check=False, timeout=120,
     )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    assert run.stdout
+    assert bool(run.returncode) == refused, run.stdout + run.stderr
+    assert run.stdout + run.stderr
     return run.stdout + run.stderr
+
+
+def commands(folder: Path) -> bytes:
+    """Return what the commands print that read the topics, and those that refuse a file."""
+    shown = b"".join(said(folder, *words) for words in COMMANDS)
+    file = folder / "patients.csv"
+    file.write_text(f"patient,truth,x,y,z\n1,benign,{VALUE},{VALUE},{VALUE}oops\n")
+    shown += said(folder, "produce", str(file), refused=True)
+    return shown + said(folder, "label", f"{ID}={VALUE}", refused=True)
 
 
 async def plant(config) -> None:
@@ -138,8 +158,11 @@ async def plant(config) -> None:
     broken = {"v": 1, "id": "planted-broken", "x": [BROKEN, BROKEN, BROKEN], "at": 1}
     await publish(config.broker.bootstrap, topics.contexts, [(ID, context)])
     await publish(config.broker.bootstrap, topics.instances("b"), [("planted-broken", broken)])
+    for name, x in {"a": [0.5, 0.5], "b": [0.5], "c": [0.5, 0.5]}.items():
+        visit = {"v": 1, "id": "planted-visit", "x": x, "at": 1, "subject": SUBJECT}
+        await publish(config.broker.bootstrap, topics.instances(name), [("planted-visit", visit)])
     await arrive(config, ids, features)
-    await await_count(config, topics.diagnoses, 20)
+    await await_count(config, topics.diagnoses, 21)
     await await_letters(config, 1)
 
 
@@ -178,11 +201,11 @@ async def test_values_are_where_they_may_be_and_nowhere_else(prefix, tmp_path):
                 "instances.b", "instances.c", "local.c.changelog"
             }  # fmt: skip
             await label(config, [ID], ["malignant"])
-            await await_state(config, lambda state: state.scores.labelled == 1)
-            shown = await pages(address)
-            assert b"planted-5519" not in shown
-            shown += said(tmp_path, "status") + said(tmp_path, "deadletters", "--show", "5")
-            shown += said(tmp_path, "audit") + log.read_bytes()
+            await await_state(config, lambda state: learned(state, 1))
+            shown = await pages(address, config.name)
+            for name in (ID, SUBJECT):
+                assert name.encode() not in shown + log.read_bytes()
+            shown += log.read_bytes() + commands(tmp_path)
             for value in (VALUE, CONTEXT, BROKEN):
                 assert not [form for form in forms(value) if form in shown]
             assert search.segments(forms(CONTEXT)) == {"contexts"}
