@@ -10,7 +10,7 @@ The guard stands before all pages, /metrics, /healthz and /readyz among them:
 3. With `worker.web_token` it must carry the token, as bearer token or as the password of any user
    (which a browser prompts for). Probes have no token: /healthz and /readyz then answer yes or no.
 
-2 and 3 do not hold for the runbook, which is the same everywhere.
+The runbook is the same everywhere: other sites may link to it, and it needs no token.
 """
 
 import asyncio
@@ -63,12 +63,12 @@ def guard(worker: WorkerSettings) -> Any:
             return _refused(429, "too many requests", {"Retry-After": "1", "Connection": "close"})
         if delay > 0:
             await asyncio.sleep(delay)
-        if request.path == runbook_page.PATH:
-            return await handler(request)
-        reason = objection(request.headers, worker.web_host, worker.web_names)
+        public = request.path == runbook_page.PATH
+        reason = objection(request.headers, worker.web_host, worker.web_names, public=public)
         if reason is not None:
             return _refused(403, reason)
-        if token is None or has_token(request.headers.get("Authorization", ""), token):
+        authorization = request.headers.get("Authorization", "")
+        if token is None or public or has_token(authorization, token):
             return await handler(request)
         if probe:
             return web.Response(status=(await handler(request)).status, headers=HEADERS)

@@ -37,11 +37,14 @@ HEADERS = {
 }
 
 
-def objection(headers: Any, served: str, names: Collection[str] = ()) -> str | None:
+def objection(
+    headers: Any, served: str, names: Collection[str] = (), *, public: bool = False
+) -> str | None:
     """Return why a request is refused, None if it is not.
 
     served   the address listened on
     names    what else this worker is called
+    public   whether pages of other sites may link to the page
 
     >>> objection({"Host": "localhost:6066"}, "127.0.0.1")
     >>> objection({"Host": "evil.example"}, "127.0.0.1")
@@ -57,6 +60,8 @@ def objection(headers: Any, served: str, names: Collection[str] = ()) -> str | N
         # A numeric address is not a name that another site could have pointed here.
         if not _is_address(name) and name not in (served, socket.gethostname().lower()):
             return "this worker is not called so: use its address, or list the name in web_names"
+    if public:
+        return None
     origin = headers.get("Origin")
     foreign = origin is not None and urlsplit(origin).netloc != host
     if foreign or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):

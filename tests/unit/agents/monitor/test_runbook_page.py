@@ -50,3 +50,5 @@ async def test_who_comes_from_grafana_gets_it_without_a_token(tmp_path, site):
         assert (answer.status, answer.content_type) == (200, "text/html")
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
         assert (await client.get("/", headers={"Sec-Fetch-Site": "none"})).status == 401
+        renamed = await client.get(runbook_page.PATH, headers={"Host": "elsewhere.example"})
+        assert renamed.status == 403
