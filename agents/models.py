@@ -93,7 +93,7 @@ class Models:
         self._table = table
         self._format = ModelFormat(settings, learner)
         self._learner = learner
-        self._told = False
+        self._warned = False
         for name in list(earlier.keys()):
             if name not in table:
                 table.put(name, self._format.write(name, earlier.get(name) or b""))
@@ -121,15 +121,15 @@ class Models:
 
         While keys are being changed, others may write with one that this worker does not have yet.
         """
-        theirs = [rows[name] for rows in others if name in rows]
-        readable = [stored for stored in theirs if not self._format.lacks_key(stored)]
-        if len(readable) < len(theirs) and not self._told:
-            self._told = True
+        elsewhere = [rows[name] for rows in others if name in rows]
+        readable = [stored for stored in elsewhere if not self._format.lacks_key(stored)]
+        if len(readable) < len(elsewhere) and not self._warned:
+            self._warned = True
             _log.warning(
                 "learner %s: models of other partitions are encrypted with a key that is not in"
                 " privacy.keys.%s here; they are not used until it is",
                 self._learner, self._learner,
             )  # fmt: skip
         states = [unpack_state(self._format.read(name, stored)) for stored in readable]
-        mine = self.get(name)
-        return states if mine is None else [mine, *states]
+        own = self.get(name)
+        return states if own is None else [own, *states]

@@ -137,8 +137,10 @@ class RulePool:
     def _states(self, key: bytes) -> list[State]:
         # Other partitions may still run under a version that kept models elsewhere.
         earlier, others = self._others.entries(EARLIER), self._others.entries(MODELS)
-        theirs = [{**earlier.get(n, {}), **others.get(n, {})} for n in sorted({*earlier, *others})]
-        return self._models.pooled(key, theirs)
+        elsewhere = [
+            {**earlier.get(n, {}), **others.get(n, {})} for n in sorted({*earlier, *others})
+        ]
+        return self._models.pooled(key, elsewhere)
 
     def _mix(self, rule: LearningRule) -> None:
         states = self._states(rule.name.encode())

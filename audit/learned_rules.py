@@ -95,11 +95,11 @@ def _model(audit: "LocalAudit", name: bytes) -> bytes | None:
     return entries[MODELS].get(name) or entries[EARLIER].get(name)
 
 
-def _state(audit: "LocalAudit", name: bytes, held: bytes | None) -> State:
+def _state(audit: "LocalAudit", name: bytes, stored: bytes | None) -> State:
     """Return a model that is kept, decrypted."""
-    if held is None:
+    if stored is None:
         return {}
-    return unpack_state(ModelFormat(audit.observed.settings, audit.name).read(name, held))
+    return unpack_state(ModelFormat(audit.observed.settings, audit.name).read(name, stored))
 
 
 def _unknowable(audit: "LocalAudit") -> str:

@@ -197,8 +197,8 @@ class Forgetting:
 
     async def __aenter__(self) -> Self:
         async with admin_client(self.settings.broker) as admin:
-            found = await find(admin, [*self._kinds, *self._agents])
-        for name, topic in found.items():
+            present = await find(admin, [*self._kinds, *self._agents])
+        for name, topic in present.items():
             if name in self._agents:
                 self.compacted[name] = Compaction(*(int(topic.config[key]) for key in _OF_STATE))
             else:
