@@ -4,28 +4,34 @@ Each label k with a target t has a rank u_k between 0 and 1: where its support s
 past patients who had k. Of n labelled patients of label k on whom a learner had an opinion,
 `missed` had k excluded. Let
 
-    E = missed - t n,      k stays possible   iff   u_k >= t - g(n) E
+    E = missed - t n,      k stays possible   iff   u_k >= bar(E)
 
-so where too many were missed the bar falls, where too few were it rises, and in balance the share
-of patients of k who rank below t is excluded: t of them. This is adaptive conformal inference
-(I. Gibbs and E. Candès, 2021; steps that shrink: A. Angelopoulos, R. Barber and S. Bates, 2024),
-label by label, on ranks, which need no scale and hence no tuning of the step.
+where the bar is t for E = 0, so that in balance the share of patients of k who rank below t is
+excluded: t of them. It falls to 0 while E rises to a, rises to 1 while E falls to -b, and beyond:
 
-Guarantee, for any stream of patients, supports and labels, however they drift, and any g > 0 that
-never rises: when n patients of k are labelled, each before the next is decided,
+    bar(E) = t (1 - E / a)                             for E > 0, never below 0
+    bar(E) = t + s x + (1 - t - s) x^3,  x = -E / b    for E < 0,  s = min(t, 1 - t)
 
-    -((1 - t) / g(n) + t)  <=  E  <=  t / g(n) + (1 - t)
+This is adaptive conformal inference (I. Gibbs and E. Candès, 2021), label by label, on ranks, which
+need no scale. The bar moves in proportion to t near E = 0: a step that does not depend on t moves
+it by more than t after a single miss, so that nothing can be excluded for some twenty patients, and
+then too much. Only where E is far off does it move fast, which is what the guarantee needs.
 
-Proof. Before any label E = 0. A miss raises E by 1 - t, and needs t - g E > u_k >= 0, hence
-E < t / g before it; a catch lowers E by t, and needs t - g E <= u_k <= 1, hence E >= -(1 - t) / g
-before it. As 1/g never falls, what held before holds after. If a label is late, so that up to D
-labels of k come between a decision and its own label, E may run on by D more of them: replace
-(1 - t) by (1 + D)(1 - t) above, and t by (1 + D) t below. Partitions that learn of each other's
-labels late are the same case.
+Guarantee, for any stream of patients, supports and labels, however they drift, and any a and b that
+never fall: when n patients of k are labelled, each before the next is decided,
 
-So |missed / n - t| <= ((1 - t) / g(n) + 1) / n for t up to one half. With g(n) = 1/sqrt(n), never
-below 1/20, that is about one percentage point after 2,000 patients of k; above a target of 5
-percent, a tenth of that. A stream that changes is followed within some twenty misses.
+    -(b + t)  <=  E  <=  a + (1 - t)
+
+Proof. Before any label E = 0. A miss raises E by 1 - t, and needs bar(E) > u_k >= 0, hence E < a
+before it; a catch lowers E by t, and needs bar(E) <= u_k <= 1, hence E >= -b before it. As a and b
+never fall, what held before holds after. If a label is late, so that up to D labels of k come
+between a decision and its own label, E may run on by D more of them: replace (1 - t) by
+(1 + D)(1 - t) above, and t by (1 + D) t below. Partitions that learn of each other's labels late
+are the same case.
+
+With b = sqrt(n), at most 19, and a half of it, |missed / n - t| is at most one percentage point
+after 2,000 patients of k, and half a point above the target. A stream that changes is followed
+within some ten misses.
 
 A patient on whom no learner has an opinion is referred with all labels possible, and not counted:
 such catches, in which the bar has no part, would break the lower bound, and the bar would rise to
@@ -40,12 +46,29 @@ import numpy as np
 
 from learners.arrays.types import Bools, Floats, Ints
 
-_SLOWEST = 0.05
+_ROOM = 19.0
 
 
-def gain(cases: Ints) -> Floats:
-    """Return g(n), how far the bar moves for each miss too many or too few."""
-    return np.asarray(np.maximum(1.0 / np.sqrt(np.maximum(cases, 1)), _SLOWEST))
+def room(cases: Ints) -> tuple[Floats, Floats]:
+    """Return a and b: how many misses too many take the bar to 0, how many too few take it to 1."""
+    few = np.asarray(np.minimum(np.sqrt(np.maximum(cases, 1)), _ROOM))
+    return few / 2.0, few
+
+
+def bars(targets: Floats, cases: Ints, missed: Ints) -> Floats:
+    """Return each label's bar; nan for labels without a target.
+
+    >>> target, cases = np.array([0.05]), np.array([400])
+    >>> [bars(target, cases, np.array([n])).round(3).tolist()[0] for n in (1, 18, 20, 22, 30)]
+    [1.0, 0.056, 0.05, 0.039, 0.0]
+    """
+    excess = missed - targets * cases
+    many, few = room(cases)
+    x = np.maximum(-excess / few, 0.0)
+    slope = np.minimum(targets, 1.0 - targets)
+    above = targets + slope * x + (1.0 - targets - slope) * x * x * x
+    below = targets * (1.0 - np.clip(excess / many, 0.0, 1.0))
+    return np.asarray(np.where(excess > 0.0, below, above))
 
 
 def ranks(hits: Ints, bins: Ints, along: Floats) -> Floats:
@@ -65,9 +88,8 @@ def ranks(hits: Ints, bins: Ints, along: Floats) -> Floats:
 
 def possible(rank: Floats, targets: Floats, cases: Ints, missed: Ints) -> Bools:
     """Return (n, K): the label cannot be excluded; False for labels without a target (nan)."""
-    excess = missed - targets * cases
     with np.errstate(invalid="ignore"):
-        return np.asarray(rank >= targets - gain(cases) * excess)
+        return np.asarray(rank >= bars(targets, cases, missed))
 
 
 def furthest(target: float, cases: int, late: int = 0) -> tuple[float, float]:
@@ -76,11 +98,11 @@ def furthest(target: float, cases: int, late: int = 0) -> tuple[float, float]:
     `late` is the largest number of its labels that came between a decision and its own label.
 
         >>> [round(gap, 4) for gap in furthest(0.05, 2000)]
-        [0.0095, 0.001]
+        [0.0095, 0.0052]
     """
     if not cases:
         return target, 1.0 - target
-    g = float(gain(np.array(cases)))
-    below = (1.0 - target) / g + (1 + late) * target
-    above = target / g + (1 + late) * (1.0 - target)
+    many, few = (float(limit) for limit in room(np.array(cases)))
+    below = few + (1 + late) * target
+    above = many + (1 + late) * (1.0 - target)
     return min(below / cases, target), min(above / cases, 1.0 - target)
