@@ -128,6 +128,14 @@ def await_state(hb, diagnosed, settled):
         assert time.monotonic() < deadline, report
 
 
+async def produce(settings, topic, records):
+    """Write keys and values to the first partition of a topic."""
+    async with Sender(settings, [topic]) as sender:
+        for batch in sender._batches(((key, value, ()) for key, value in records), 0):
+            await sender._hand_over(batch, topic, 0)
+        await sender.flush()
+
+
 def test_state_is_found_however_far_back_it_is(tmp_path, broker_address, prefix):
     settings = load_settings(ensemble(tmp_path, broker_address, prefix.strip(".")))
     topic = Topics.of(settings).changelog("ensemble")
@@ -139,10 +147,7 @@ def test_state_is_found_however_far_back_it_is(tmp_path, broker_address, prefix)
         return META_KEY, orjson.dumps({"positions": {"in": position}})
 
     async def write(*records):
-        async with Sender(settings, [topic]) as sender:
-            for batch in sender._batches(iter(records), 0, []):
-                await sender._hand_over(batch, topic, 0)
-            await sender.flush()
+        await produce(settings, topic, records)
 
     async def run():
         await write(meta(7), (key, row), *filler)
@@ -172,10 +177,7 @@ async def test_recreated_topics_are_read_again(tmp_path, broker_address, prefix)
     async def written(settled, times):
         async with admin_client(settings.broker) as admin:
             await create(admin, declared(settings))
-        async with Sender(settings, [shared]) as sender:
-            for batch in sender._batches(iter([(key, totals(settled).tobytes())] * times), 0, []):
-                await sender._hand_over(batch, shared, 0)
-            await sender.flush()
+        await produce(settings, shared, [(key, totals(settled).tobytes())] * times)
 
     await written(settled=7, times=30)
     async with Watch(settings) as watch:
