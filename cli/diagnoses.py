@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 _SHORT = 14
 _RECORD = "track record"
+_WIDEST = 1_000
+_ABOUT = ("time", "patient", "diagnosis", "chance", _RECORD)
 _WAITING = "waiting for diagnoses; Ctrl-C to stop"
 _COLUMNS_FOR = 4
-"""Up to this many learners get a column of their own."""
+"""Up to this many learners get a column of their own, if there is room."""
 
 
 def register(app: typer.Typer) -> None:
@@ -66,8 +68,9 @@ def diagnoses(
     The track record says how many of the diagnoses like it were right, with an interval that holds
     at all times; see `hb diagnosis ID`. An opinion is the accuracy that the learner estimates for
     its own rule in the patient's cube, preceded by its label if it differs from the diagnosis. `?`
-    marks an exploration, `new` a learner with no experience in that cube. With `--follow` and
-    `--limit`, the command stops after that many new diagnoses.
+    marks an exploration, `new` a learner with no experience in that cube. Where there is no room
+    for opinions, the last column says how many learners agree. With `--follow` and `--limit`, the
+    command stops after that many new diagnoses.
 
     Examples: `hb diagnoses`, `hb diagnoses --follow`, `hb diagnoses -n 100 --json`,
     `hb diagnoses --subject s5`.
@@ -157,20 +160,33 @@ class View:
         self._has_columns = len(self._learners) <= _COLUMNS_FOR
 
     def table(self, diagnoses: "list[Diagnosis]", caption: str = "") -> "RenderableType":
-        """Return a table, newest last."""
-        from rich import box
+        """Return a table, newest last; with a column for each learner if there is room."""
+        from rich.measure import Measurement
 
         if not diagnoses:
             return "no diagnoses yet"
-        names = self._learners if self._has_columns else ["learners"]
-        about = ("time", "patient", "diagnosis", "chance", _RECORD)
-        rows = table("", *about, *names, right=("chance",))
+        rows = self._table(diagnoses, caption, self._learners, self._opinions)
+        unlimited = out.options.update(max_width=_WIDEST)
+        if self._has_columns and Measurement.get(out, unlimited, rows).maximum <= out.width:
+            return rows
+        return self._table(diagnoses, caption, ["agree"], self._agreement)
+
+    def _table(
+        self,
+        diagnoses: "list[Diagnosis]",
+        caption: str,
+        names: list[str],
+        opinions: "Callable[[Diagnosis], list[str]]",
+    ) -> "Table":
+        from rich import box
+
+        rows = table("", *_ABOUT, *names, right=("chance",))
         rows.box, rows.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
-        for column in rows.columns[: len(about)]:
+        for column in rows.columns:
             column.no_wrap = True
         rows.title, rows.caption = None, caption or None
         for diagnosis in diagnoses:
-            self._add(rows, diagnosis)
+            self._add(rows, diagnosis, opinions(diagnosis))
         return rows
 
     async def live(self, stream: "AsyncIterator[Diagnosis]") -> None:
@@ -195,10 +211,12 @@ class View:
         answer = f"refer ({diagnosis.label}?)" if referred(diagnosis) else diagnosis.label
         parts = [_time(diagnosis.at), self._id(diagnosis), answer, _chance(diagnosis)]
         record = f"{_RECORD}: {_record(diagnosis)}"
-        opinions = zip(self._learners, self._opinions(diagnosis), strict=False)
+        if not self._has_columns:
+            return "  ".join([*parts, record, f"{self._agreement(diagnosis)[0]} agree"])
+        opinions = zip(self._learners, self._opinions(diagnosis), strict=True)
         return "  ".join([*parts, record, *(f"{name}: {text}" for name, text in opinions)])
 
-    def _add(self, rows: "Table", diagnosis: "Diagnosis") -> None:
+    def _add(self, rows: "Table", diagnosis: "Diagnosis", opinions: list[str]) -> None:
         from rich.text import Text
 
         style = "bold red" if diagnosis.label == self._positive else "green"
@@ -207,16 +225,17 @@ class View:
             label = Text.assemble(("refer", "bold yellow"), f" ({diagnosis.label}?)")
         if not diagnosis.complete:
             label.append(" (incomplete)", "yellow")
-        shares = (_chance(diagnosis), _record(diagnosis))
-        texts = [Text(text) for text in (*shares, *self._opinions(diagnosis))]
+        texts = [Text(text) for text in (_chance(diagnosis), _record(diagnosis), *opinions)]
         rows.add_row(_time(diagnosis.at), Text(self._id(diagnosis)), label, *texts)
 
     def _opinions(self, diagnosis: "Diagnosis") -> list[str]:
-        opinions = diagnosis.learners
-        if self._has_columns:
-            return [_opinion(opinions.get(name), diagnosis.label) for name in self._learners]
-        agree = sum(opinion.label == diagnosis.label for opinion in opinions.values())
-        return [f"{agree} of {len(self._learners)} agree"]
+        heard = diagnosis.learners
+        return [_opinion(heard.get(name), diagnosis.label) for name in self._learners]
+
+    def _agreement(self, diagnosis: "Diagnosis") -> list[str]:
+        heard = diagnosis.learners.values()
+        agree = sum(opinion.label == diagnosis.label for opinion in heard)
+        return [f"{agree} of {len(self._learners)}"]
 
     def _id(self, diagnosis: "Diagnosis") -> str:
         return diagnosis.id if self._full_ids else short(diagnosis.id)

@@ -11,7 +11,7 @@ from agents.monitor.overview import Overview, TaskView, TopicView
 from agents.monitor.scores import Sums, score
 from cli.demo.demonstration import Progress
 from cli.demo.view import Lines, Picture
-from cli.diagnoses import View
+from cli.diagnoses import View, short
 from cli.status_screen import report, screen
 from learners.arrays.shares import UNIT
 from learners.join import AMENDMENTS, COUNTERS
@@ -73,6 +73,23 @@ def test_generated_ids_are_shown_in_full_for_hb_diagnosis():
     assert all(name in shown for name in ids)
 
 
+def test_a_narrow_terminal_cuts_nothing_off(monkeypatch):
+    learner = PLAIN.learners["left"]
+    three = PLAIN.model_copy(update={"learners": {f"l{i}": learner for i in range(3)}})
+    opinions = {f"l{i}": Opinion("yes", "r", False, 9, 0.9) for i in range(3)}
+    decided = structs.replace(
+        diagnosis(**opinions),
+        chance={"yes": 0.99, "no": 0.01},
+        track_record=TrackRecord(312, 303, 0.9432, 0.9851),
+    )
+    for width, opinion in ((80, "3 of 3"), (120, "90.0 %")):
+        monkeypatch.setattr("cli.diagnoses.out", Console(width=width))
+        shown = drawn(View(three).table([decided]), width)
+        assert opinion in shown
+        assert "303 of 312 (94 to 99 %)" in shown
+        assert "…" not in shown.replace(short(decided.id), "")
+
+
 def test_learners_that_were_not_heard_or_know_nothing():
     decided = diagnosis("[red]a[/red]", complete=False, left=Opinion("yes", "r", False, 0, 0.5))
     shown = drawn(View(PLAIN).table([decided]))
@@ -86,7 +103,8 @@ def test_many_learners_share_a_column():
     many = PLAIN.model_copy(update={"learners": {f"l{i}": learner for i in range(7)}})
     opinions = {f"l{i}": Opinion("yes" if i < 5 else "no", "r", False, 1) for i in range(7)}
     decided = diagnosis(**opinions)
-    assert "5 of 7 agree" in drawn(View(many).table([decided]))
+    assert "5 of 7" in drawn(View(many).table([decided]))
+    assert View(many).line(decided).endswith("5 of 7 agree")
 
 
 def overview(partitions=1, holder="here 1"):
