@@ -37,11 +37,15 @@ class Grid:
         self._floor = np.array([0 if unit else _NO_FLOOR for _, unit in units], np.int64)
 
     def rounded(self, values: Floats) -> Floats:
-        """Return values as multiples of their units, rounded to the grid; their order stays."""
+        """Return values as multiples of their units, rounded to the grid; their order stays.
+
+        There is one zero only: equal values that differ in their bits would be stored in an order
+        that depends on where a worker was started again.
+        """
         with np.errstate(over="ignore"):
             distance = (values - self._origin) / self._unit
         exponent = np.maximum(np.frexp(distance)[1], self._floor) - _BITS
-        return np.asarray(np.ldexp(np.rint(np.ldexp(distance, -exponent)), exponent))
+        return np.asarray(np.ldexp(np.rint(np.ldexp(distance, -exponent)), exponent) + 0.0)
 
 
 def _unit(scaling: Scaling) -> tuple[float, float]:
