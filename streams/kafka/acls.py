@@ -43,12 +43,15 @@ def rules_of(roles: Iterable[Role]) -> frozenset[Rule]:
     return frozenset(Rule(role.principal, right) for role in roles for right in role.rights)
 
 
-async def compare(admin: Any, roles: Collection[Role]) -> Comparison:
-    """Compare what the roles need with what the broker allows their principals."""
+async def compare(admin: Any, roles: Collection[Role], node: int | None = None) -> Comparison:
+    """Compare what the roles need with what a broker allows their principals.
+
+    Each broker of a cluster learns of new rules in its own time; any is asked if none is named.
+    """
     needed = rules_of(roles)
     allowed: set[Rule] = set()
     for principal in sorted({role.principal for role in roles}):
-        allowed |= await _allowed(admin, principal)
+        allowed |= await _allowed(admin, principal, node)
     return Comparison(tuple(sorted(needed - allowed)), tuple(sorted(allowed - needed)))
 
 
@@ -65,8 +68,9 @@ async def add(admin: Any, rules: Iterable[Rule]) -> None:
             _check(creation["error_code"], creation["error_message"])
 
 
-async def _allowed(admin: Any, principal: str) -> set[Rule]:
-    answer = await describe_acls(admin, _ANY, None, _ANY, principal, None, _ANY, _ALLOW)
+async def _allowed(admin: Any, principal: str, node: int | None) -> set[Rule]:
+    fields = (_ANY, None, _ANY, principal, None, _ANY, _ALLOW)
+    answer = await describe_acls(admin, *fields, node=node)
     _check(answer["error_code"], answer["error_message"])
     resources, operations = _inverse(_RESOURCES), _inverse(OPERATIONS)
     return {

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import asdict, replace
+from functools import partial
 from math import fsum
 from typing import get_args
 
@@ -92,8 +93,9 @@ async def make_ready(as_role):
         topics = {rule for rule in rules_of(roles(config)) if rule.right.resource == "topic"}
         assert topics <= {*difference.missing}
         await add(admin, difference.missing)
-        left = await compare(admin, roles(config))
-        assert left.missing == ()
+        for broker in (await admin.describe_cluster())["brokers"]:
+            asked = partial(compare, admin, roles(config), broker["node_id"])
+            await until_told(asked, lambda found: found.missing == ())
     operator = as_role("operator")
     async with admin_client(operator.broker) as admin:
         await create(admin, declared(operator))

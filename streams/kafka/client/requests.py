@@ -21,9 +21,9 @@ async def create_acl(admin: Any, *fields: Any) -> list[dict[str, Any]]:
     return creations
 
 
-async def describe_acls(admin: Any, *fields: Any) -> dict[str, Any]:
-    """Return the access rules that match."""
-    answer: dict[str, Any] = (await send(admin, DescribeAclsRequest(*fields))).to_object()
+async def describe_acls(admin: Any, *fields: Any, node: int | None = None) -> dict[str, Any]:
+    """Return the access rules that match, as a broker knows them."""
+    answer: dict[str, Any] = (await send(admin, DescribeAclsRequest(*fields), node)).to_object()
     return answer
 
 
