@@ -30,8 +30,8 @@ between a decision and its own label, E may run on by D more of them: replace (1
 are the same case.
 
 With b = sqrt(n), at most 19, and a half of it, |missed / n - t| is at most one percentage point
-after 2,000 patients of k, and half a point above the target. A stream that changes is followed
-within some ten misses.
+after 2,000 patients of k, and about half a point above the target. A changing stream is
+followed within some ten misses.
 
 A patient on whom no learner has an opinion is referred with all labels possible, and not counted:
 such catches, in which the bar has no part, would break the lower bound, and the bar would rise to
