@@ -59,6 +59,7 @@ def run(
     report: dict[str, Any] = {
         "settings": {"rounds": rounds, "patients": patients, "seed": seed},
         "figures": figures,
+        "ratios": {},
     }
     if against is not None:
         pairs = zip(costs[OURS], costs[THEIRS], strict=True)

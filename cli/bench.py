@@ -393,6 +393,8 @@ def show(title: str, report: dict[str, Any], as_json: bool) -> None:
         return
     settings = ", ".join(f"{name} {value}" for name, value in report["settings"].items())
     for heading, part in ((f"{title} ({settings})", "figures"), ("Ours over theirs", "ratios")):
+        if not report[part]:
+            continue
         rows = table(heading, "what", "value", right=("value",))
         for name, value in report[part].items():
             rows.add_row(name, f"{value:,.2f}" if abs(value) < 100 else f"{value:,.0f}")

@@ -20,6 +20,7 @@ from schemas.rows import Feature, RowReader
 from settings.errors import InputError
 from streams.engine.observer import Observer
 from streams.kafka.topics import Topics
+from tests.cli_runs import Hb
 
 
 @pytest.mark.parametrize("random", [False, True])
@@ -51,6 +52,11 @@ def test_what_a_patient_costs_is_compared_with_another_checkout():
     together = sum(parts) + figures["ours.ensemble_microseconds"]
     assert figures["ours.all_microseconds"] == pytest.approx(together)
     assert report["ratios"]["against"] == report["ratios_of_rounds"]["against"][0] > 0
+
+
+def test_alone_it_has_figures_and_nothing_to_compare(capsys, monkeypatch):
+    shown = Hb(monkeypatch, capsys)("bench", "agents", "--quick")
+    assert (shown.code, "ours.all_microseconds" in shown.out) == (0, True)
 
 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path):
